@@ -16,7 +16,7 @@ use crate::app::invocation;
 use crate::cli::{Command, completion};
 use crate::commands::{
     ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order, probe, run,
-    schedule, solve, timeline, version, watch,
+    schedule, solve, timeline, tree, version, wait, watch,
 };
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
@@ -86,6 +86,8 @@ async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Describe(args) => describe::run(args, context).await,
         Command::Diagnose(args) => diagnose::run(*args, context).await,
         Command::Timeline(args) => timeline::run(args, context).await,
+        Command::Tree(args) => tree::run(args, context).await,
+        Command::Wait(args) => wait::run(args, context).await,
         Command::Schedule(args) => schedule::run(args, context).await,
         Command::Watch(args) => watch::run(args, context).await,
         Command::Explain(args) => explain::run(&args, context),
@@ -119,6 +121,8 @@ fn needs_store(command: &Command) -> bool {
         Command::Challenge(_)
         | Command::Describe(_)
         | Command::Timeline(_)
+        | Command::Tree(_)
+        | Command::Wait(_)
         | Command::Schedule(_)
         | Command::Watch(_)
         | Command::Get(_)

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use crate::diagnosis::chain::{Chain, issuer_key};
-use crate::model::{Certificate, CertificateRequest, Challenge, Issuer, Kind, ObjectName, Order};
+use crate::model::{
+    Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order, Record,
+};
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
@@ -63,4 +65,26 @@ pub async fn read_anew(
         }
     }
     read(store, name).await
+}
+
+/// The Certificate that an object hangs below, or is; nothing where an owner is gone, or none of ours.
+///
+/// # Errors
+/// Fails when the store does.
+pub async fn certificate_above(
+    store: &Arc<dyn Store>,
+    mut record: Record,
+) -> Result<Option<ObjectName>, StoreError> {
+    while record.key.kind != Kind::Certificate {
+        let metadata = record.metadata();
+        let Some(owner) = metadata.controller() else { return Ok(None) };
+        let kind = Kind::SIX.into_iter().find(|kind| kind.as_str() == owner.kind);
+        let Some(kind) = kind.filter(|kind| kind.is_namespaced()) else { return Ok(None) };
+        let key = Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name));
+        let Some(above) = store.get(&key).await?.filter(|above| above.uid() == owner.uid) else {
+            return Ok(None);
+        };
+        record = above;
+    }
+    Ok(Some(record.key.name))
 }

@@ -3,6 +3,7 @@
 pub mod awaited;
 pub mod blocking;
 pub mod chain;
+pub mod changes;
 pub(crate) mod check_report;
 pub mod context;
 pub mod definitions;
@@ -20,5 +21,8 @@ pub mod lead;
 pub mod listing;
 pub mod preflight;
 pub mod rehearsal;
+pub mod tree;
 pub mod venue;
+pub mod wait_names;
+pub mod waiting;
 pub mod waiting_orders;

@@ -25,15 +25,17 @@ use clap::{
 };
 
 use self::config::Config;
+use crate::app::flags::findings::FindingsFormat;
 use crate::app::flags::global::GlobalArgs;
-use crate::app::flags::report::ReportChoice;
+use crate::app::flags::report::{ReportChoice, ReportPlace};
 use crate::app::flags::{connection, lease, solver_pods};
 use crate::app::input::FOR_MANIFESTS;
 use crate::app::input::quick::FOR_NAMES;
 use crate::app::invocation::{self, PLACES, PLUGIN, variable};
+use crate::commands::tree as tree_command;
 use crate::commands::{
     ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order, probe, run,
-    schedule, solve, timeline, version, watch,
+    schedule, solve, timeline, version, wait, watch,
 };
 use crate::print::format::Format;
 
@@ -78,6 +80,10 @@ pub enum Command {
     Diagnose(Box<diagnose::DiagnoseArgs>),
     /// Show every event of a Certificate, its Orders and Challenges, in order
     Timeline(timeline::TimelineArgs),
+    /// Show what hangs below a Certificate, and what each object waits for
+    Tree(tree_command::TreeArgs),
+    /// Wait until objects are as they should be, or can no longer become so
+    Wait(wait::WaitArgs),
     /// Show which challenges run, which wait, and for what
     Schedule(schedule::ScheduleArgs),
     /// Show changes as they happen
@@ -194,8 +200,17 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
 fn format_asked_for(matches: &ArgMatches) -> Option<Format> {
     match matches.subcommand() {
         Some((_, below)) => format_asked_for(below),
-        None => matches.try_get_one::<Format>("output").ok().flatten().cloned(),
+        None => match findings_format(matches) {
+            Some(FindingsFormat::Document(format)) => Some(format),
+            Some(FindingsFormat::Report(_)) => None,
+            None => matches.try_get_one::<Format>("output").ok().flatten().cloned(),
+        },
     }
+}
+
+/// The same of a command that writes findings.
+fn findings_format(matches: &ArgMatches) -> Option<FindingsFormat> {
+    matches.try_get_one::<FindingsFormat>("output").ok().flatten().cloned()
 }
 
 /// The reports that the command is to make; nothing where it makes none.
@@ -204,7 +219,12 @@ fn reports_asked_for(matches: &ArgMatches) -> Option<Vec<ReportChoice>> {
         return reports_asked_for(below);
     }
     let asked = matches.try_get_many::<ReportChoice>("report").ok()?;
-    Some(asked.into_iter().flatten().cloned().collect())
+    // A format that is a report is one on standard output.
+    let format = match findings_format(matches) {
+        Some(FindingsFormat::Report(form)) => Some(ReportChoice::Wanted(form, ReportPlace::Stdout)),
+        Some(FindingsFormat::Document(_)) | None => None,
+    };
+    Some(asked.into_iter().flatten().cloned().chain(format).collect())
 }
 
 /// What the command line says about where resources are.

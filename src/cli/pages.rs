@@ -246,9 +246,31 @@ pub const PAGES: &[CommandPage] = &[
             ("Why one certificate does not arrive", "diagnose certificate/www-example-com --local"),
             ("A host, before anything is ordered for it", "diagnose www.example.com"),
             ("Everything that is not ready, in all namespaces", "diagnose -A"),
+            ("Manifests, before they are applied", "diagnose -f manifests/ --local"),
+            (
+                "With the lines that show the same",
+                "diagnose www-example-com --local --show-commands",
+            ),
             ("For a program", "diagnose certificate/www-example-com --local -o json"),
         ],
         ends: FINDS,
+    },
+    CommandPage {
+        path: "tree",
+        examples: &[
+            ("Every Certificate, and what hangs below it", "tree --local"),
+            ("One of them, live", "tree certificate/www-example-com -n web -w"),
+        ],
+        ends: READS,
+    },
+    CommandPage {
+        path: "wait",
+        examples: &[
+            ("Until it is there, or cannot come any more", "wait cert/web-example --for=issued"),
+            ("As kubectl waits", "wait cert --all --for=condition=Ready -n web"),
+            ("Until a Challenge is gone", "wait challenge/web-1-5-7 --for=delete --local"),
+        ],
+        ends: WORKS,
     },
     CommandPage {
         path: "timeline",

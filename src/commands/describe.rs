@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::app::context::Context;
+use crate::app::diagnose::known::Known;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::completers;
@@ -16,6 +19,9 @@ use crate::store::error::StoreError;
 use crate::store::local::Access;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store, events};
+
+/// Of more objects no cause is told: `diagnose` groups them.
+const MOST_CAUSES: usize = 3;
 
 /// Flags of `describe`.
 #[derive(Debug, clap::Args)]
@@ -66,7 +72,24 @@ pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failur
         let gap = if std::mem::take(&mut is_first) { "" } else { "\n\n" };
         printer.text(&format!("{gap}{sheet}"))?;
     }
+    say_causes(&store, &printer, &found.objects, context.now()).await;
     conclude(&printer, &wanted, &found, namespace.as_deref())
+}
+
+/// Says in a line for each object that is not as it should be what is wrong, or who tells; the sheets stay kubectl's.
+async fn say_causes(store: &Arc<dyn Store>, printer: &Printer, shown: &[Record], now: Timestamp) {
+    if shown.len() > MOST_CAUSES {
+        return;
+    }
+    let mut said: Vec<String> = Vec::new();
+    for record in shown {
+        let Some(known) = Known::of(store, &record.key, now).await else { continue };
+        let line = known.line();
+        if !said.contains(&line) {
+            printer.note(&line);
+            said.push(line);
+        }
+    }
 }
 
 /// What a search brought.

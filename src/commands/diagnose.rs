@@ -3,30 +3,32 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
 
 use crate::app::context::Context;
+use crate::app::diagnose::bundle;
+use crate::app::diagnose::ending::{FailOn, SeenCase, ToldParts, driver, tell, verdict};
 use crate::app::diagnose::investigator::Investigator;
-use crate::app::diagnose::targets::{UnreadyScope, is_domain, targets};
-use crate::app::diagnose::{bundle, report};
+use crate::app::diagnose::targets::{UnreadyScope, is_domain, of_manifests, targets};
 use crate::app::failure::Failure;
+use crate::app::flags::findings::FindingsArgs;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
-use crate::app::flags::output::ReportArgs;
 use crate::app::flags::slots::SlotArgs;
-use crate::app::follow::results;
-use crate::app::input::completers;
 use crate::app::input::selector::LabelSelector;
-use crate::app::lead;
-use crate::diagnosis::case::{Case, DriverCase};
-use crate::diagnosis::failure_kind::FailureKind;
-use crate::diagnosis::finding::Finding;
+use crate::app::input::{self, Input, completers};
+use crate::diagnosis::case::DriverCase;
 use crate::diagnosis::rules;
 use crate::dns::server::Server;
-use crate::print::Printer;
 use crate::store::Store;
 use crate::store::local::Access;
+use crate::store::memory::MemoryStore;
+use crate::store::overlay::Overlay;
 
 /// Flags of `diagnose`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct DiagnoseArgs {
     /// KIND/NAME, the name of a Certificate, or a domain; every Certificate that is not ready when there is none
     ///
@@ -39,11 +41,32 @@ pub struct DiagnoseArgs {
     /// Only Certificates with these labels, such as app=web
     #[arg(long, short = 'l', value_name = "LABELS", conflicts_with = "what")]
     pub selector: Option<LabelSelector>,
+    /// Look at manifests before they are applied: files, folders, - for standard input
+    ///
+    /// They are laid over what is there, and nothing is written. Repeatable, or with commas.
+    #[arg(
+        long = "filename",
+        short = 'f',
+        value_name = "PATH",
+        num_args = 1..,
+        value_delimiter = ',',
+        conflicts_with_all = ["what", "all_namespaces", "selector"]
+    )]
+    pub files: Vec<String>,
+    /// Read folders below folders, too
+    #[arg(long, short = 'R', hide_short_help = true, requires = "files")]
+    pub recursive: bool,
+    /// Look again every few seconds until nothing is wrong
+    #[arg(long, short = 'w')]
+    pub watch: bool,
+    /// Show the command lines by which you see the same as each observation
+    #[arg(long)]
+    pub show_commands: bool,
     /// Write what was observed to a file, too: without keys and tokens, to be sent to others
     #[arg(long, hide_short_help = true, value_name = "FILE", help_heading = "Output")]
     pub bundle: Option<PathBuf>,
     /// Judge what such a file has, in place of looking
-    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with_all = ["what", "all_namespaces", "selector", "bundle"])]
+    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with_all = ["what", "all_namespaces", "selector", "bundle", "files", "watch"])]
     pub from: Option<PathBuf>,
     /// What ends it with an exit code that is not 0
     ///
@@ -85,71 +108,101 @@ pub struct DiagnoseArgs {
     pub slots: SlotArgs,
     /// How results are written
     #[command(flatten)]
-    pub output: ReportArgs,
-}
-
-/// What counts as a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum FailOn {
-    /// Causes that keep a certificate from being issued
-    Error,
-    /// Those, and what may become one
-    Warning,
+    pub output: FindingsArgs,
 }
 
 impl DiagnoseArgs {
     /// Tells whether there must be a store: a domain can be looked at without one.
     pub fn needs_store(&self) -> bool {
         let are_domains = !self.what.is_empty() && self.what.iter().all(|word| is_domain(word));
-        self.from.is_none() && !are_domains
+        self.from.is_none() && self.files.is_empty() && !are_domains
     }
 }
+
+/// How long nothing is looked at between two looks of `--watch`.
+const BETWEEN: Duration = Duration::from_secs(5);
 
 /// Runs `diagnose`. Nothing is written, and nothing is spent at a CA.
 ///
 /// # Errors
 /// Fails with 10 when something is wrong, with 11 where warnings count; and when an object is not there.
 pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failure> {
-    let (case, absent) = match &args.from {
-        Some(path) => (Box::new(bundle::open(path)?), None),
-        None => look(&args, context).await?,
+    let output = (&args.output).into();
+    let input = match &args.files[..] {
+        [] => None,
+        files => {
+            let (store, absent) = store(&args, context).await?;
+            let read = input::manifests(files, args.recursive, context, &output).await?;
+            Some((read, store, absent))
+        }
     };
-    let mut printer = context.printer(&(&args.output).into());
-    if let Some(path) = &args.bundle {
-        results::write_text(path, &bundle::text(&case)?, context.interrupted()).await?;
+    let mut printer = context.printer(&output);
+    let mut told = None;
+    loop {
+        let seen = look(&args, input.as_ref(), context).await?;
+        let findings = rules::judge(&seen.case);
+        let kind = verdict(&findings, args.fail_on);
+        let mark: Vec<_> = findings.iter().map(|f| (f.cause, f.subject.clone(), f.grade)).collect();
+        // What is as it was at the last look is not told again.
+        if told.as_ref() != Some(&mark) {
+            let what = ToldParts {
+                bundle: args.bundle.as_deref(),
+                has_commands: args.show_commands,
+                is_foreseen: !args.files.is_empty(),
+            };
+            tell(&seen, (&findings, kind), what, (&mut printer, context)).await?;
+            told = Some(mark);
+        }
+        match kind {
+            None => return Ok(()),
+            Some(kind) if !args.watch || printer.is_closed() => {
+                return Err(Failure::silent(kind));
+            }
+            Some(_) => {}
+        }
+        tokio::select! {
+            () = sleep(BETWEEN) => {}
+            kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
+        }
     }
-    let findings = rules::judge(&case);
-    let kind = verdict(&findings, args.fail_on);
-    let exit_code = kind.map_or(0, FailureKind::exit_code);
-    let width = printer.width();
-    let document = report::document(&case, &findings, exit_code);
-    if !findings.is_empty() || !printer.format().is_for_people() {
-        printer.report(&document, |colour| {
-            report::page(&findings, case.in_cluster, width, colour)
-                + &report::views(&case, &findings, width, colour)
-        })?;
-    }
-    if let Some(why) = absent {
-        printer.note(&format!("objects were not looked at: {why}"));
-    }
-    conclude(&printer, &case, &findings);
-    kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)))
 }
 
-/// Looks at what the words are about; and says why objects were left out, where they were.
+/// Manifests that were given, and the store that they are laid over, or why there is none.
+type GivenManifests = (Input, Option<Arc<dyn Store>>, Option<String>);
+
+/// Looks at what the words or the manifests are about; a bundle is only judged.
 async fn look(
     args: &DiagnoseArgs,
+    given: Option<&GivenManifests>,
     context: &mut Context,
-) -> Result<(Box<Case>, Option<String>), Failure> {
-    let (store, absent) = store(args, context).await?;
-    let (all_namespaces, selector) = (args.all_namespaces, args.selector.as_ref());
-    let unready = UnreadyScope { all_namespaces, selector };
-    let targets = targets(&args.what, unready, store.as_ref(), context).await?;
+) -> Result<SeenCase, Failure> {
+    let mut seen = SeenCase::default();
+    if let Some(path) = &args.from {
+        seen.case = Box::new(bundle::open(path)?);
+        return Ok(seen);
+    }
+    let (store, targets) = if let Some((input, below, absent)) = given {
+        seen.absent.clone_from(absent);
+        seen.places = input.places();
+        let below = below.clone().unwrap_or_else(|| Arc::new(MemoryStore::new()));
+        let records = input.records();
+        let above: Arc<dyn Store> = Arc::new(Overlay::of(below, records).await?);
+        (Some(above), of_manifests(records))
+    } else {
+        let (store, absent) = store(args, context).await?;
+        seen.absent = absent;
+        let (all_namespaces, selector) = (args.all_namespaces, args.selector.as_ref());
+        let unready = UnreadyScope { all_namespaces, selector };
+        let targets = targets(&args.what, unready, store.as_ref(), context).await?;
+        (store, targets)
+    };
     let fetcher = args.look.fetcher().await?;
     let zones = args.nameservers.zones(&args.look, &fetcher).await?;
-    let driver = match &store {
-        Some(_) => driver(context).await,
-        None => DriverCase::Unknown,
+    seen.means.hosts = args.look.server().await?.and_then(|all| all.first().copied());
+    seen.means.zones = zones.resolvers().to_vec();
+    let driver = match (&store, &seen.absent) {
+        (Some(_), None) => driver(context).await,
+        _ => DriverCase::Unknown,
     };
     let limits = args.slots.limits();
     let listen = args.http01_webroot.is_none().then(|| args.http01_listen.clone());
@@ -157,12 +210,15 @@ async fn look(
         Investigator::new(store, (fetcher, zones), (driver, limits), listen, context)
             .comparing_with(args.resolver.clone());
     tokio::select! {
-        looked = investigator.look(&targets) => Ok((Box::new(looked?), absent)),
+        looked = investigator.look(&targets) => {
+            seen.case = Box::new(looked?);
+            Ok(seen)
+        }
         kind = context.interrupted().wait() => Err(Failure::silent(kind)),
     }
 }
 
-/// The store, where there is one; why not, where domains are looked at without.
+/// The store, where there is one; why not, where domains or manifests are looked at without.
 async fn store(
     args: &DiagnoseArgs,
     context: &mut Context,
@@ -176,49 +232,5 @@ async fn store(
     match context.store(Access::ReadOnly).await {
         Ok(store) => Ok((Some(store), None)),
         Err(failure) => Ok((None, Some(failure.message))),
-    }
-}
-
-/// Who drives; whoever may not see that is told nothing of it.
-async fn driver(context: &Context) -> DriverCase {
-    match lead::is_driven(context).await {
-        Ok(false) => DriverCase::Nobody,
-        Ok(true) => match lead::foreseen(context).await {
-            Ok(claim) if claim.is_cert_manager() => DriverCase::CertManager,
-            Ok(_) => DriverCase::KubectlAcme,
-            Err(_) => DriverCase::Unknown,
-        },
-        Err(_) => DriverCase::Unknown,
-    }
-}
-
-/// With what the command ends.
-fn verdict(findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
-    if findings.iter().any(Finding::is_error) {
-        return Some(FailureKind::CausesFound);
-    }
-    let counts = fail_on == FailOn::Warning && findings.iter().any(Finding::is_warning);
-    counts.then_some(FailureKind::WarningsFound)
-}
-
-fn conclude(printer: &Printer, case: &Case, findings: &[Finding]) {
-    let errors = findings.iter().filter(|finding| finding.is_error()).count();
-    let warnings = findings.iter().filter(|finding| finding.is_warning()).count();
-    let is_nothing =
-        case.certificates.is_empty() && case.issuers.is_empty() && case.names.is_empty();
-    let line = match (is_nothing, errors, warnings) {
-        (true, _, _) => "every Certificate is ready".to_owned(),
-        (_, 0, 0) => "nothing is wrong, as far as can be seen from here".to_owned(),
-        (_, errors, warnings) => {
-            let count = |count: usize, word: &str| match count {
-                1 => format!("1 {word}"),
-                _ => format!("{count} {word}s"),
-            };
-            format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
-        }
-    };
-    printer.note(&line);
-    if case.driver == DriverCase::Nobody && case.certificates.iter().any(|of| of.due.is_some()) {
-        printer.note(lead::NOBODY_DRIVES);
     }
 }

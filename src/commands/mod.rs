@@ -16,5 +16,7 @@ pub mod run;
 pub mod schedule;
 pub mod solve;
 pub mod timeline;
+pub mod tree;
 pub mod version;
+pub mod wait;
 pub mod watch;

@@ -104,7 +104,7 @@ impl Finding {
 }
 
 /// What follows from other causes, whatever these are: the state in which they leave a Certificate or an issuer.
-fn is_consequence(cause: CauseId) -> bool {
+pub fn is_consequence(cause: CauseId) -> bool {
     matches!(cause, CauseId::Cfg02 | CauseId::Ord02 | CauseId::Ord04)
 }
 

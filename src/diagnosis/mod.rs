@@ -21,6 +21,7 @@ pub mod gateway_objects;
 pub mod name_case;
 pub mod network_policy;
 pub mod next_step;
+pub mod node_state;
 pub mod path_case;
 pub mod path_objects;
 pub mod provider_words;

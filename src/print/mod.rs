@@ -31,6 +31,7 @@ mod tabs;
 pub mod talk;
 pub mod terminal;
 pub mod timeline;
+pub mod tree;
 mod value;
 pub mod wait;
 

@@ -25,6 +25,7 @@ pub mod manager;
 pub mod memory;
 pub mod mirror;
 pub(crate) mod object;
+pub mod overlay;
 pub mod resources;
 mod rules;
 #[cfg(test)]

@@ -384,7 +384,7 @@ async fn authorizations(store: &Arc<dyn Store>, of: &CertificateCase) -> Vec<Ask
 }
 
 /// Why a Certificate has to be issued, by what its controller has written last.
-fn by_condition(certificate: &Certificate) -> Option<DueReason> {
+pub(super) fn by_condition(certificate: &Certificate) -> Option<DueReason> {
     let ready = condition(&certificate.status.conditions, "Ready");
     if ready.is_some_and(|ready| ready.status == ConditionStatus::True) {
         return None;

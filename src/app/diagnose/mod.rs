@@ -5,14 +5,17 @@
 mod authorities;
 mod belonging;
 pub mod bundle;
+pub mod commands;
 mod control;
 mod control_objects;
 mod control_parts;
 mod control_webhooks;
 mod dns;
+pub mod ending;
 pub mod investigator;
 mod issuers;
 mod kept;
+pub mod known;
 pub mod look;
 mod names;
 mod orders;

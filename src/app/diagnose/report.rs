@@ -1,9 +1,11 @@
 //! What was found, as a page for people and as a report for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::commands::Reproduced;
 use crate::app::hints::finding::{brief, sentence, steps};
 use crate::app::invocation;
 use crate::diagnosis::case::Case;
@@ -12,9 +14,12 @@ use crate::diagnosis::catalogue::{self, CauseSeverity, FixStep};
 use crate::diagnosis::dns_case::{Disagreement, DisagreementRow, DnsCase};
 use crate::diagnosis::finding::{Evidence, Finding};
 use crate::diagnosis::name_case::NameCase;
-use crate::model::Time;
+use crate::diagnosis::rules;
+use crate::model::order_report::InputPlace;
+use crate::model::{Key, Kind, Time};
 use crate::print::colour::{Colour, Weight};
 use crate::print::fold::fold;
+use crate::print::report::{FindingLevel, FoundCause};
 
 /// Columns of a page where no terminal says how many there are.
 const PIPED: usize = 80;
@@ -38,11 +43,12 @@ const MOST_EVIDENCE: usize = 8;
 /// One page: a block for each cause, most pressing first, each with all that it concerns.
 pub fn page(
     findings: &[Finding],
-    in_cluster: bool,
+    (in_cluster, reproduced): (bool, Option<&Reproduced<'_>>),
     width: Option<usize>,
     colour: Colour,
 ) -> String {
     let width = width.unwrap_or(PIPED).min(WIDEST);
+    let place = (in_cluster, reproduced);
     let mut blocks = Vec::new();
     let mut done: Vec<CauseId> = Vec::new();
     for finding in findings {
@@ -54,7 +60,7 @@ pub fn page(
         blocks.push(if findings.len() > MANY {
             short_block(&alike, in_cluster, width, colour)
         } else {
-            block(&alike, in_cluster, width, colour)
+            block(&alike, place, width, colour)
         });
     }
     blocks.join("\n")
@@ -114,7 +120,12 @@ fn short_block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colou
 }
 
 /// What was found of one cause.
-fn block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colour) -> String {
+fn block(
+    alike: &[&Finding],
+    (in_cluster, reproduced): (bool, Option<&Reproduced<'_>>),
+    width: usize,
+    colour: Colour,
+) -> String {
     let Some(first) = alike.first() else { return String::new() };
     let entry = catalogue::entry(first.cause);
     let mut text = String::new();
@@ -124,6 +135,10 @@ fn block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colour) -> 
     text.push_str("\n  Seen\n");
     for evidence in first.evidence.iter().take(MOST_EVIDENCE) {
         paragraph(&mut text, "    ", &shown(evidence), width);
+        for line in reproduced.iter().flat_map(|it| it.lines(evidence)) {
+            // A line to copy is not folded.
+            let _written = writeln!(text, "         {line}");
+        }
     }
     if !first.explains.is_empty() {
         let ids: Vec<String> = first.explains.iter().map(ToString::to_string).collect();
@@ -199,7 +214,21 @@ fn shown(evidence: &Evidence) -> String {
 }
 
 /// The report for programs.
-pub fn document(case: &Case, findings: &[Finding], exit_code: u8) -> Value {
+pub fn document(
+    case: &Case,
+    findings: &[Finding],
+    reproduced: Option<&Reproduced<'_>>,
+    exit_code: u8,
+) -> Value {
+    let evidence = |evidence: &Evidence| {
+        let shown = Evidence { came: without_keys(&brief(&evidence.came)), ..evidence.clone() };
+        let mut told = json!(shown);
+        let lines = reproduced.map(|it| it.lines(evidence)).unwrap_or_default();
+        if !lines.is_empty() {
+            told["commands"] = json!(lines);
+        }
+        told
+    };
     let findings = findings.iter().map(|finding| {
         let entry = catalogue::entry(finding.cause);
         json!({
@@ -209,10 +238,7 @@ pub fn document(case: &Case, findings: &[Finding], exit_code: u8) -> Value {
             "grade": finding.grade.word(),
             "subject": finding.subject,
             "message": without_keys(&sentence(finding)),
-            "evidence": finding.evidence.iter().map(|evidence| Evidence {
-                came: without_keys(&brief(&evidence.came)),
-                ..evidence.clone()
-            }).collect::<Vec<_>>(),
+            "evidence": finding.evidence.iter().map(evidence).collect::<Vec<_>>(),
             "explains": finding.explains,
             "fix": steps(finding, case.in_cluster),
             "risk": entry.risk,
@@ -242,6 +268,45 @@ pub fn document(case: &Case, findings: &[Finding], exit_code: u8) -> Value {
         "views": views.collect::<Vec<_>>(),
         "unseen": unseen.collect::<Vec<_>>(),
     })
+}
+
+/// The same for the system in which a pipeline runs; `places` has where the manifest of each object begins.
+pub fn found_causes(
+    case: &Case,
+    findings: &[Finding],
+    places: &BTreeMap<Key, InputPlace>,
+) -> Vec<FoundCause> {
+    let found = findings.iter().map(|finding| {
+        let level = match (finding.is_error(), finding.is_warning()) {
+            (true, _) => FindingLevel::Error,
+            (false, true) => FindingLevel::Warning,
+            (false, false) => FindingLevel::Note,
+        };
+        let step = |step: FixStep| {
+            let lines = step.run.iter().chain(&step.write).map(|lines| lines.trim_end());
+            lines.fold(step.does.clone(), |text, lines| format!("{text}\n{lines}"))
+        };
+        FoundCause {
+            level,
+            id: finding.cause.to_string(),
+            title: catalogue::entry(finding.cause).title.clone(),
+            subject: finding.subject.clone(),
+            message: without_keys(&sentence(finding)),
+            hints: steps(finding, case.in_cluster).into_iter().map(step).collect(),
+            place: place(case, &finding.subject, places),
+        }
+    });
+    found.collect()
+}
+
+/// Where the manifest begins that a subject is about: of the object itself, else of a Certificate that it concerns.
+fn place(case: &Case, subject: &str, places: &BTreeMap<Key, InputPlace>) -> Option<InputPlace> {
+    let own = places.iter().find(|(key, _)| key.to_string() == subject);
+    let concerned = || {
+        let certificates = rules::concerned(case, subject).into_iter();
+        certificates.map(|name| Key::new(Kind::Certificate, name)).find_map(|key| places.get(&key))
+    };
+    own.map(|(_, place)| place).or_else(concerned).cloned()
 }
 
 /// A text without what opens a page for whoever has its address: the link that ends a pause (Boulder's `jwt`).

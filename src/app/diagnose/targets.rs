@@ -13,7 +13,7 @@ use crate::app::input::target::Targets;
 use crate::app::input::{lookup, target};
 use crate::model::certificate::CertificateStatus;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Kind, Time};
+use crate::model::{Certificate, Kind, Record, Time};
 use crate::store::Store;
 use crate::store::resources::typed;
 
@@ -54,6 +54,18 @@ pub async fn targets(
         }
     }
     Ok(targets)
+}
+
+/// What manifests are about: their Certificates and their issuers.
+pub fn of_manifests(records: &[Record]) -> Vec<DiagnosisTarget> {
+    let of = |record: &Record| match record.key.kind {
+        Kind::Certificate => Some(DiagnosisTarget::Certificate(record.key.name.clone())),
+        Kind::Issuer | Kind::ClusterIssuer => Some(DiagnosisTarget::Issuer(record.key.clone())),
+        Kind::CertificateRequest | Kind::Order | Kind::Challenge | Kind::Event | Kind::Secret => {
+            None
+        }
+    };
+    records.iter().filter_map(of).collect()
 }
 
 async fn of_word(

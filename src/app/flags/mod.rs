@@ -3,6 +3,7 @@
 pub mod connection;
 pub mod dns01;
 pub mod drive;
+pub mod findings;
 pub mod global;
 pub mod lease;
 pub mod log;

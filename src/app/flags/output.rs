@@ -68,7 +68,7 @@ impl From<&StreamArgs> for OutputArgs {
     }
 }
 
-fn of_report(text: &str) -> Result<Format, FormatError> {
+pub(super) fn of_report(text: &str) -> Result<Format, FormatError> {
     match text.parse()? {
         Format::CustomColumns(_) | Format::Name => {
             Err(none(text, "report", "json, yaml, jsonl, jsonpath= or jsonpath-as-json="))

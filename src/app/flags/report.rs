@@ -19,6 +19,19 @@ pub enum ReportForm {
     Markdown,
 }
 
+impl ReportForm {
+    /// The form of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "github" => Some(Self::Github),
+            "junit" => Some(Self::Junit),
+            "sarif" => Some(Self::Sarif),
+            "markdown" => Some(Self::Markdown),
+            _ => None,
+        }
+    }
+}
+
 /// Where a report is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportPlace {
@@ -62,15 +75,11 @@ impl FromStr for ReportChoice {
             Some((form, file)) => (form, ReportPlace::File(file.into())),
             None => (text, ReportPlace::Unsaid),
         };
-        let form = match form {
-            "github" => ReportForm::Github,
-            "junit" => ReportForm::Junit,
-            "sarif" => ReportForm::Sarif,
-            "markdown" => ReportForm::Markdown,
-            "none" if place == ReportPlace::Unsaid => return Ok(Self::Nothing),
-            _ => return Err(ReportChoiceError::Unknown(text.to_owned())),
-        };
-        Ok(Self::Wanted(form, place))
+        match ReportForm::parse(form) {
+            Some(form) => Ok(Self::Wanted(form, place)),
+            None if form == "none" && place == ReportPlace::Unsaid => Ok(Self::Nothing),
+            None => Err(ReportChoiceError::Unknown(text.to_owned())),
+        }
     }
 }
 

@@ -16,11 +16,13 @@ use super::results::{self, WriteWait, Written};
 use super::tracked::{End, Worked};
 use super::work::interruption;
 use crate::app::context::Context;
+use crate::app::diagnose::known::Known;
 use crate::app::failure::Failure;
 use crate::app::flags::output::{OutputArgs, TimelineChoice};
 use crate::app::{history, invocation};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::event::reason;
+use crate::model::order_report::ResultOutcome;
 use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
 use crate::print::columns::Namespaces;
 use crate::print::event_log::EventLog;
@@ -175,9 +177,7 @@ pub async fn settle(
     let mut told = BTreeSet::new();
     failures.retain(|failure| told.insert(failure.message.clone()));
     // Last, where a person looks first.
-    for failure in &failures {
-        printer.error(&failure.message, &failure.hints);
-    }
+    say_failures(results, &printer, (&failures, &stories), context.now()).await;
     let lowest =
         failures.into_iter().map(|failure| failure.kind).min_by_key(|kind| kind.exit_code());
     let kind = lowest.or(worked.untidy);
@@ -187,6 +187,35 @@ pub async fn settle(
         None => Ok(()),
         // Each failure has been told already.
         Some(kind) => Err(Failure::silent(kind)),
+    }
+}
+
+/// Tells each failure; then, in a line for each object that failed, what `diagnose` would say by what is known, or that it says
+/// more.
+async fn say_failures(
+    results: &Results<'_>,
+    printer: &Printer,
+    (failures, stories): (&[Failure], &Stories),
+    now: Timestamp,
+) {
+    for failure in failures {
+        printer.error(&failure.message, &failure.hints);
+    }
+    if !results.purpose.is_kept() {
+        return;
+    }
+    let mut said: BTreeSet<String> = BTreeSet::new();
+    let has_failed = |story: &Story| {
+        let outcome = story.error.as_ref().map(|(outcome, _)| *outcome);
+        matches!(outcome, Some(ResultOutcome::Failed | ResultOutcome::Waiting))
+    };
+    let failed = stories.of.iter().filter(|(_, story)| has_failed(story)).map(|(key, _)| key);
+    for key in failed.take(TIMELINES) {
+        let Some(known) = Known::of(results.store, key, now).await else { continue };
+        // One cause may keep several from being issued.
+        if known.told().is_none_or(|told| said.insert(told)) {
+            printer.note(&known.line());
+        }
     }
 }
 

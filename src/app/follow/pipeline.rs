@@ -20,7 +20,7 @@ use crate::app::flags::report::{ReportChoice, ReportForm, ReportPlace};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::order_report::{InputFault, OrderReport};
 use crate::print::Printer;
-use crate::print::report::{PipelinePage, github, junit, markdown, sarif};
+use crate::print::report::{FoundCause, PipelinePage, github, junit, markdown, sarif};
 use crate::print::talk::Tone;
 use crate::store::folder::explain;
 
@@ -33,6 +33,7 @@ pub struct PipelineReports {
     around: CiEnvironment,
     made: Mutex<Option<OrderReport>>,
     warnings: Mutex<Vec<InputFault>>,
+    causes: Mutex<Option<Vec<FoundCause>>>,
 }
 
 /// What is known of the system in which a pipeline runs.
@@ -162,6 +163,11 @@ impl PipelineReports {
         *self.made.lock() = Some(report.clone());
     }
 
+    /// Keeps what `diagnose` has found.
+    pub fn keep_causes(&self, causes: Vec<FoundCause>) {
+        *self.causes.lock() = Some(causes);
+    }
+
     /// Keeps warnings about manifests.
     pub fn warn(&self, warnings: impl Iterator<Item = InputFault>) {
         self.warnings.lock().extend(warnings);
@@ -181,7 +187,7 @@ impl PipelineReports {
             return Ok(());
         }
         let page = self.page(ended, Timestamp::now());
-        let has_told = ended.is_err() || !is_empty(&page.report);
+        let has_told = ended.is_err() || !is_empty(&page.report) || page.causes.is_some();
         let mut failed = None;
         for (form, place) in &self.wanted {
             let text = rendered(&page, *form, tone);
@@ -241,14 +247,25 @@ impl PipelineReports {
         let places = [&faults, &warnings].into_iter().flatten().filter_map(|it| it.place.as_ref());
         let of_certificates = report.certificates.iter().filter_map(|it| it.source.as_ref());
         let of_issuers = report.issuers.iter().filter_map(|it| it.source.as_ref());
+        let causes = self.causes.lock().take();
+        let of_causes = causes.iter().flatten().filter_map(|it| it.place.as_ref());
+        let places = places.chain(of_causes);
         let files: BTreeSet<_> =
             places.chain(of_certificates).chain(of_issuers).map(|it| it.file.clone()).collect();
         // What was read from a pipe stands nowhere.
         let files = files.into_iter().filter(|file| Path::new(file).is_file());
         let paths: BTreeMap<_, _> =
             files.map(|file| (file.clone(), self.around.path(Path::new(&file)))).collect();
-        let meanings = FailureKind::ALL.map(|kind| (kind.word(), kind.meaning())).to_vec();
-        PipelinePage { report, about, faults, warnings, paths, meanings, now }
+        let meanings = match &causes {
+            None => {
+                FailureKind::ALL.map(|k| (k.word().to_owned(), k.meaning().to_owned())).to_vec()
+            }
+            Some(causes) => {
+                let all = causes.iter().map(|cause| (cause.id.clone(), cause.title.clone()));
+                all.collect::<BTreeMap<_, _>>().into_iter().collect()
+            }
+        };
+        PipelinePage { report, about, faults, warnings, causes, paths, meanings, now }
     }
 }
 

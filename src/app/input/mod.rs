@@ -112,73 +112,104 @@ impl InputArgs {
                 let wish = Wish { domains, proof, challenge_type: self.challenge_type.as_deref() };
                 vec![self.quick.made(wish, context).await?]
             }
-            (paths, _) => self.sources(&printer, paths, context.interrupted()).await?,
+            (paths, _) => sources(&printer, paths, self.recursive, context.interrupted()).await?,
         };
-        let mut set = match manifest::read(&sources, namespaces) {
-            Ok(set) => set,
-            Err(complaints) => return Err(refused(&printer, &complaints)),
-        };
+        let mut set = parsed(&sources, namespaces, &printer, context)?;
         if let Some(kind) = &self.challenge_type {
             challenge_types::ask(kind, set.documents.iter_mut().map(|d| &mut d.record))?;
         }
-        for warning in &set.warnings {
-            printer.warning(&warning.to_string());
-        }
-        context.reports().warn(set.warnings.iter().map(fault));
-        if !set.skipped.is_empty() {
-            let skipped: Vec<String> = set
-                .skipped
-                .iter()
-                .map(|s| format!("{} {} ({})", s.kind, s.name, s.location))
-                .collect();
-            printer.note(&format!("left alone: {}", skipped.join(", ")));
-        }
-        for skipped in &set.skipped {
-            if let Some(annotation) = skipped.asks_for_certificate {
-                let (kind, name) = (&skipped.kind, &skipped.name);
-                printer.note(&format!(
-                    "{}: {kind} {name}: not acted on: metadata.annotations.{annotation}; a Certificate of its own does it",
-                    skipped.location
-                ));
-            }
-        }
         if set.documents.is_empty() {
-            return Err(Failure::usage(
-                "nothing to issue: there is no Certificate, Issuer, ClusterIssuer or Secret in what was given",
-            )
-            .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
+            return Err(Failure::usage(format!("nothing to issue: {NOTHING_GIVEN}"))
+                .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
         }
         let manager = if self.force_conflicts { Manager::PersonByForce } else { Manager::Person };
         Ok(Input::new(set.documents, manager, self.domain.is_empty()))
     }
+}
 
-    async fn sources(
-        &self,
-        printer: &Printer,
-        paths: &[String],
-        interrupted: &Interrupted,
-    ) -> Result<Vec<manifest::Source>, Failure> {
-        let depth = if self.recursive { Depth::Recursive } else { Depth::Flat };
-        let paths = paths.to_vec();
-        // Standard input and pipes may never end.
-        let read = move || files::read(&paths, depth, &mut std::io::stdin());
-        let errors = match aside(interrupted, Duration::ZERO, read).await {
-            Ok(Ok(sources)) => return Ok(sources),
-            Ok(Err(errors)) => errors,
-            Err(Left::Signal(kind)) => return Err(Failure::interrupted(kind)),
-            Err(Left::Panic) => {
-                return Err(Failure::new(FailureKind::Unexpected, "reading manifests panicked"));
-            }
-        };
-        let mut faults = Vec::new();
-        for error in errors {
-            let hints: Vec<String> = error.hint().into_iter().collect();
-            let message = error.to_string();
-            printer.error(&message, &hints);
-            faults.push(InputFault { message, hints, object: String::new(), place: None });
-        }
-        Err(Failure::of_faults(FailureKind::Usage, faults))
+/// Reads manifests as `order -f` does, for commands that only look at them; the command says when there is nothing in them.
+///
+/// # Errors
+/// Fails when a manifest is wrong (every mistake is told), when there is nothing we read, and when a signal came.
+pub async fn manifests(
+    paths: &[String],
+    recursive: bool,
+    context: &Context,
+    output: &OutputArgs,
+) -> Result<Input, Failure> {
+    let printer = context.printer(output);
+    let namespaces =
+        Namespaces { given: context.global.namespace.as_deref(), default: context.namespace() };
+    let sources = sources(&printer, paths, recursive, context.interrupted()).await?;
+    let set = parsed(&sources, namespaces, &printer, context)?;
+    if set.documents.is_empty() {
+        return Err(Failure::usage(NOTHING_GIVEN).hint("examples/ holds manifests to begin with"));
     }
+    Ok(Input::new(set.documents, Manager::Person, true))
+}
+
+/// What is told where manifests have nothing of ours.
+const NOTHING_GIVEN: &str =
+    "there is no Certificate, Issuer, ClusterIssuer or Secret in what was given";
+
+/// Reads the documents of sources; warnings and what was left alone are said on stderr.
+fn parsed(
+    sources: &[manifest::Source],
+    namespaces: Namespaces<'_>,
+    printer: &Printer,
+    context: &Context,
+) -> Result<manifest::Set, Failure> {
+    let set = match manifest::read(sources, namespaces) {
+        Ok(set) => set,
+        Err(complaints) => return Err(refused(printer, &complaints)),
+    };
+    for warning in &set.warnings {
+        printer.warning(&warning.to_string());
+    }
+    context.reports().warn(set.warnings.iter().map(fault));
+    if !set.skipped.is_empty() {
+        let skipped: Vec<String> =
+            set.skipped.iter().map(|s| format!("{} {} ({})", s.kind, s.name, s.location)).collect();
+        printer.note(&format!("left alone: {}", skipped.join(", ")));
+    }
+    for skipped in &set.skipped {
+        if let Some(annotation) = skipped.asks_for_certificate {
+            let (kind, name) = (&skipped.kind, &skipped.name);
+            printer.note(&format!(
+                "{}: {kind} {name}: not acted on: metadata.annotations.{annotation}; a Certificate of its own does it",
+                skipped.location
+            ));
+        }
+    }
+    Ok(set)
+}
+
+async fn sources(
+    printer: &Printer,
+    paths: &[String],
+    recursive: bool,
+    interrupted: &Interrupted,
+) -> Result<Vec<manifest::Source>, Failure> {
+    let depth = if recursive { Depth::Recursive } else { Depth::Flat };
+    let paths = paths.to_vec();
+    // Standard input and pipes may never end.
+    let read = move || files::read(&paths, depth, &mut std::io::stdin());
+    let errors = match aside(interrupted, Duration::ZERO, read).await {
+        Ok(Ok(sources)) => return Ok(sources),
+        Ok(Err(errors)) => errors,
+        Err(Left::Signal(kind)) => return Err(Failure::interrupted(kind)),
+        Err(Left::Panic) => {
+            return Err(Failure::new(FailureKind::Unexpected, "reading manifests panicked"));
+        }
+    };
+    let mut faults = Vec::new();
+    for error in errors {
+        let hints: Vec<String> = error.hint().into_iter().collect();
+        let message = error.to_string();
+        printer.error(&message, &hints);
+        faults.push(InputFault { message, hints, object: String::new(), place: None });
+    }
+    Err(Failure::of_faults(FailureKind::Usage, faults))
 }
 
 fn refused(printer: &Printer, complaints: &[Complaint]) -> Failure {

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::check_report::Sight;
 use crate::app::context::Context;
+use crate::app::diagnose::known;
 use crate::app::engine::dns01::Reach;
 use crate::app::failure::Failure;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
@@ -165,6 +166,7 @@ async fn failure(
     in_cluster: bool,
     context: &mut Context,
 ) -> Option<Failure> {
+    let told = known::of_answer(&looked, in_cluster, context.now());
     let InspectedAnswer { challenge, verdict, held, .. } = looked;
     let name = &challenge.metadata.name;
     if held.is_valid() {
@@ -180,6 +182,7 @@ async fn failure(
     let what = format!("the CA would not see the answer of challenge {name}: {reason}");
     let failure = Failure::new(FailureKind::Solver, what);
     let failure = provider_check::explain(&challenge, dns01, printer, failure).await;
+    let failure = told.into_iter().fold(failure, Failure::hint);
     Some(unseen(failure, challenge, cause, in_cluster, context).await)
 }
 

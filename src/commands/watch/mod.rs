@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::stream::{BoxStream, select_all};
 
 use self::family::Family;
 use self::watched::WatchedObjects;
+use crate::app::changes::{Changes, may_be_left_out, of_kinds, others};
 use crate::app::context::{Context, store_when_there};
 use crate::app::failure::Failure;
 use crate::app::flags::output::StreamArgs;
@@ -22,8 +22,7 @@ use crate::app::input::target;
 use crate::model::{Key, Kind};
 use crate::print::screen::Screen;
 use crate::print::{Printer, terminal};
-use crate::store::error::StoreError;
-use crate::store::{Change, Scope, Store};
+use crate::store::{Scope, Store};
 
 /// How often a terminal is drawn anew at most; without changes it is once a second, because of the ages.
 const TICK: Duration = Duration::from_millis(100);
@@ -61,8 +60,8 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
         words => Some(lookup::object(&store, words, context.namespace()).await?),
     };
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
-    let root_kind = root.as_ref().map(|key| key.kind);
-    let mut changes = changes(&store, root.as_ref(), namespace.as_deref());
+    let mut changes = watched(&store, root.as_ref(), namespace.as_deref());
+    let watched_root = root.clone();
     let mut scene =
         WatchedObjects::new(Arc::clone(&store), root.map(Family::of), args.all_namespaces);
     let mut screen = is_screen.then(Screen::default);
@@ -75,7 +74,7 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
             change = changes.next() => {
                 let Some((kind, change)) = change else { break };
                 let change = match change {
-                    Err(error) if may_be_left_out(kind, root_kind, &error) => {
+                    Err(error) if may_be_left_out(kind, watched_root.as_ref(), &error) => {
                         printer.note(&format!("{} are not watched: {error}", kind.plural()));
                         changes = others(changes, kind);
                         continue;
@@ -107,30 +106,15 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
     Ok(())
 }
 
-type WatchStream = BoxStream<'static, (Kind, Result<Change, StoreError>)>;
-
-fn changes(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) -> WatchStream {
+/// The changes of the six kinds, and of events about them.
+fn watched(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) -> Changes {
     let events = match (root, namespace) {
         (Some(key), _) => target::events_scope(&key.name.namespace),
         (None, Some(namespace)) => target::events_scope(namespace),
         (None, None) => Scope::all(),
     };
     let objects = Kind::SIX.map(|kind| (kind, target::scope(kind, namespace)));
-    let all = objects.into_iter().chain([(Kind::Event, events)]);
-    let streams =
-        all.map(|(kind, scope)| store.watch(kind, scope).map(move |change| (kind, change)).boxed());
-    select_all(streams).boxed()
-}
-
-/// Tells whether a watch goes on without a kind: one with a namespace's Role sees no ClusterIssuers.
-fn may_be_left_out(kind: Kind, root: Option<Kind>, error: &StoreError) -> bool {
-    let is_beside = matches!(kind, Kind::ClusterIssuer | Kind::Event) && root != Some(kind);
-    is_beside && error.lacks_permission()
-}
-
-/// The changes of all other kinds.
-fn others(changes: WatchStream, kind: Kind) -> WatchStream {
-    changes.filter(move |(other, _)| std::future::ready(*other != kind)).boxed()
+    of_kinds(store, objects.into_iter().chain([(Kind::Event, events)]))
 }
 
 /// Says that the object is not there, and where one of its name is: it may come, or be misspelt.

@@ -85,7 +85,7 @@ pub fn judge(case: &Case) -> Vec<Finding> {
 }
 
 /// The Certificates that a subject is about: an object of their chain, their issuer, or one of their names.
-fn concerned(case: &Case, subject: &str) -> BTreeSet<ObjectName> {
+pub fn concerned(case: &Case, subject: &str) -> BTreeSet<ObjectName> {
     let is_about = |of: &&CertificateCase| {
         let own = format!("Certificate {}", of.certificate.name());
         let is_issuer =

@@ -140,4 +140,17 @@ mod tests {
         let read = data(sample::HOSTILE).replace("%0A", "\n").replace("%25", "%");
         assert_eq!(read, escape(sample::HOSTILE));
     }
+
+    #[test]
+    fn a_cause_that_was_found_stands_at_its_manifest_and_is_one_line() {
+        let subjects = [(sample::HOSTILE, FindingLevel::Error), ("b", FindingLevel::Note)];
+        let text = commands(&sample::diagnosed(sample::HOSTILE, &subjects), true);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(lines[0].starts_with("::error file=ci/deploy/web.yaml,line=3,"), "{text}");
+        assert!(
+            lines[1].starts_with("::notice ") && lines[1].contains("title=b%3A HTTP-05"),
+            "{text}"
+        );
+    }
 }

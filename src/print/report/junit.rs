@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{PipelinePage, word};
+use super::{FindingLevel, FoundCause, PipelinePage, word};
 use crate::model::order_report::{
     CertificateResult, ErrorReport, InputFault, InputPlace, IssuerResult, NameResult,
 };
@@ -10,6 +10,8 @@ use crate::print::escape::escape;
 
 /// The suite, and the class of cases that are of no object.
 const SUITE: &str = "kubectl-acme";
+/// The case of a look that has found nothing.
+const DIAGNOSE: &str = "diagnose";
 /// The class of faults of manifests.
 const MANIFEST: &str = "manifest";
 
@@ -35,6 +37,13 @@ pub fn document(page: &PipelinePage) -> String {
     let mut cases: Vec<TestCase> = faults.collect();
     cases.extend(report.certificates.iter().map(of_certificate));
     cases.extend(report.issuers.iter().map(of_issuer));
+    if let Some(causes) = &page.causes {
+        cases = if causes.is_empty() {
+            vec![of_nothing()]
+        } else {
+            causes.iter().map(of_cause).collect()
+        };
+    }
     if let (true, Some(error)) = (cases.is_empty(), &report.error) {
         cases.push(of_command(error));
     }
@@ -76,6 +85,27 @@ fn push(xml: &mut String, case: &TestCase, page: &PipelinePage) {
     let text = escaped(&failure.text);
     let element = format!("{open}>\n      <failure{head}>{text}</failure>\n    </testcase>\n");
     xml.push_str(&element);
+}
+
+/// Nothing is wrong with what was looked at.
+fn of_nothing() -> TestCase {
+    let (class, name) = (SUITE.to_owned(), DIAGNOSE.to_owned());
+    TestCase { class, name, seconds: None, place: None, failure: None }
+}
+
+/// A cause that was found; only what somebody has to act on is a failure.
+fn of_cause(cause: &FoundCause) -> TestCase {
+    let FoundCause { level, id, title, subject, message, hints, place } = cause;
+    let text = with_hints(message.clone(), hints);
+    let failure = TestFailure { kind: id.clone(), message: message.clone(), text };
+    TestCase {
+        class: subject.clone(),
+        // The same from one look to the next.
+        name: format!("{id} {title}"),
+        seconds: None,
+        place: place.clone(),
+        failure: (*level == FindingLevel::Error).then_some(failure),
+    }
 }
 
 fn of_fault(kind: &str, fault: &InputFault) -> TestCase {
@@ -252,5 +282,16 @@ mod tests {
         let shown = escape(sample::HOSTILE).replace('\u{ffff}', "\u{fffd}");
         assert_eq!(attributes.iter().filter(|(_, value)| *value == shown).count(), 5, "{xml}");
         assert!(!xml.contains("##["), "{xml}");
+    }
+
+    #[test]
+    fn a_cause_that_was_found_is_a_case_and_only_errors_fail() {
+        let subjects = [(sample::HOSTILE, FindingLevel::Error), ("b", FindingLevel::Warning)];
+        let text = document(&sample::diagnosed(sample::HOSTILE, &subjects));
+        assert!(text.contains("tests=\"2\" failures=\"1\""), "{text}");
+        assert!(text.contains("classname=\"b\" name=\"HTTP-05 Nothing listens\""), "{text}");
+        assert!(!text.contains("<b>"), "{text}");
+        let text = document(&sample::diagnosed("", &[]));
+        assert!(text.contains("tests=\"1\" failures=\"0\""), "{text}");
     }
 }

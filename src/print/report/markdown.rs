@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{PipelinePage, word};
+use super::{FindingLevel, FoundCause, PipelinePage, word};
 use crate::model::certificate_report::days_left;
 use crate::model::order_report::{
     CertificateResult, ErrorReport, InputFault, InputPlace, IssuerResult, NameResult, RecordToMake,
@@ -23,6 +23,9 @@ const LONGEST: usize = 1000;
 
 /// Renders the page.
 pub fn document(page: &PipelinePage) -> String {
+    if let Some(causes) = &page.causes {
+        return of_causes(page, causes);
+    }
     let report = &page.report;
     let mut text = format!("## kubectl-acme: {}\n", outline(page));
     if report.rehearsal {
@@ -73,6 +76,46 @@ fn outline(page: &PipelinePage) -> String {
         (_, _) if good == all => format!("all {all} certificates are there"),
         (_, _) => format!("{good} of {all} certificates are there"),
     }
+}
+
+/// The page of what `diagnose` has found: a table, and a section for each cause with what helps.
+fn of_causes(page: &PipelinePage, causes: &[FoundCause]) -> String {
+    let outline = match causes.len() {
+        0 => "nothing is wrong".to_owned(),
+        1 => "1 cause".to_owned(),
+        count => format!("{count} causes"),
+    };
+    let mut text = format!("## kubectl-acme: {outline}\n");
+    if causes.is_empty() {
+        return text;
+    }
+    text += "\n| Cause | Severity | Subject | What is wrong |\n| --- | --- | --- | --- |\n";
+    for cause in causes.iter().take(ROWS) {
+        let severity = match cause.level {
+            FindingLevel::Error => "error",
+            FindingLevel::Warning => "warning",
+            FindingLevel::Note => "note",
+        };
+        let cells = [&cause.id, severity, &cell(&cause.subject), &cell(&cause.message)];
+        let _written = writeln!(text, "| {} |", cells.join(" | "));
+    }
+    if causes.len() > ROWS {
+        let _written = writeln!(text, "\n{} more are not shown.", causes.len() - ROWS);
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for cause in causes {
+        // What helps is told once for each cause.
+        if told.contains(&cause.id.as_str()) || told.len() == SECTIONS {
+            continue;
+        }
+        told.push(&cause.id);
+        let place = cause.place.as_ref().map(|place| format!("\n{}\n", code(&at(page, place))));
+        let (id, title) = (&cause.id, &cause.title);
+        let _written = write!(text, "\n### {id}: {}\n{}", code(title), place.unwrap_or_default());
+        text += &block(&cause.message);
+        text += &hints(&cause.hints);
+    }
+    text
 }
 
 fn table(page: &PipelinePage) -> String {
@@ -351,5 +394,17 @@ mod tests {
             text.contains("\n4800 more are not shown.\n") && text.contains("\n4950 more failed.\n")
         );
         assert!(text.len() < 1 << 20, "{}", text.len());
+    }
+
+    #[test]
+    fn causes_that_were_found_are_a_table_and_a_section_each() {
+        let subjects = [("a.example", FindingLevel::Error), ("b.example", FindingLevel::Warning)];
+        let text = document(&sample::diagnosed(sample::HOSTILE, &subjects));
+        assert!(text.starts_with("## kubectl-acme: 2 causes\n"), "{text}");
+        let rows = text.lines().filter(|line| line.starts_with("| HTTP-05 |"));
+        assert_eq!(rows.count(), 2, "{text}");
+        assert_eq!(text.matches("\n### ").count(), 1, "what helps is told once: {text}");
+        assert!(!text.contains("<b>&") && !text.contains("\n# end"), "{text}");
+        assert_eq!(document(&sample::diagnosed("", &[])), "## kubectl-acme: nothing is wrong\n");
     }
 }

@@ -29,19 +29,43 @@ pub struct PipelinePage {
     pub faults: Vec<InputFault>,
     /// What may stay in manifests, but hardly does what was meant.
     pub warnings: Vec<InputFault>,
+    /// What `diagnose` has found; nothing where it did not look.
+    pub causes: Option<Vec<FoundCause>>,
     /// The paths of manifests in the repository, by their names in the report; what is no file has none.
     pub paths: BTreeMap<String, String>,
     /// What each type of error means.
-    pub meanings: Vec<(&'static str, &'static str)>,
+    pub meanings: Vec<(String, String)>,
     /// When it was made.
     pub now: Timestamp,
 }
 
+/// A cause that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundCause {
+    /// How much it matters.
+    pub level: FindingLevel,
+    /// Its id in the catalogue.
+    pub id: String,
+    /// What it is, in the catalogue's line.
+    pub title: String,
+    /// Whom it concerns: an object, or a name.
+    pub subject: String,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// What helps, one step each.
+    pub hints: Vec<String>,
+    /// Where the manifest of its object begins.
+    pub place: Option<InputPlace>,
+}
+
 /// How much something matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum FindingLevel {
+pub enum FindingLevel {
+    /// Somebody has to act.
     Error,
+    /// It may keep something from going on.
     Warning,
+    /// It is good to know.
     Note,
 }
 
@@ -79,6 +103,9 @@ impl PipelinePage {
 
     /// All that somebody should look at: faults and failures, then warnings. What stopped the whole command is told once.
     fn findings(&self) -> Vec<Finding<'_>> {
+        if let Some(causes) = &self.causes {
+            return causes.iter().map(of_cause).collect();
+        }
         let kind = self.fault_kind();
         let faults = self.faults.iter().map(|it| of_fault(FindingLevel::Error, kind, it));
         let mut found: Vec<Finding<'_>> = faults.collect();
@@ -140,6 +167,12 @@ impl<'a> EndedObject<'a> {
     }
 }
 
+fn of_cause(cause: &FoundCause) -> Finding<'_> {
+    let FoundCause { level, id, subject, message, hints, place, .. } = cause;
+    let (object, place) = (subject.clone(), place.as_ref());
+    Finding { level: *level, kind: id, object, message, hints, place }
+}
+
 fn of_fault<'a>(level: FindingLevel, kind: &'a str, fault: &'a InputFault) -> Finding<'a> {
     let InputFault { message, hints, object, place } = fault;
     let (object, place) = (object.clone(), place.as_ref());
@@ -185,7 +218,7 @@ fn word(outcome: ResultOutcome) -> &'static str {
 mod sample {
     use serde_json::json;
 
-    use super::PipelinePage;
+    use super::{FindingLevel, FoundCause, PipelinePage};
     use crate::model::order_report::{
         CertificateResult, ErrorReport, InputFault, InputPlace, NameResult, NamedIssuer,
         OrderReport, ReportedProblem, ResultOutcome,
@@ -256,8 +289,11 @@ mod sample {
             about: None,
             faults: Vec::new(),
             warnings: Vec::new(),
+            causes: None,
             paths: paths.into(),
-            meanings: vec![("usage", "Wrong usage."), ("validation", "Validation failed.")],
+            meanings: [("usage", "Wrong usage."), ("validation", "Validation failed.")]
+                .map(|(id, meaning)| (id.to_owned(), meaning.to_owned()))
+                .to_vec(),
             now: "2026-11-24T12:00:00Z".parse().unwrap(),
         }
     }
@@ -271,6 +307,23 @@ mod sample {
             certificate("bad", ResultOutcome::Failed, Some(failed)),
         ];
         page(report)
+    }
+
+    /// What `diagnose` has found: this cause of these objects.
+    pub(super) fn diagnosed(message: &str, subjects: &[(&str, FindingLevel)]) -> PipelinePage {
+        let mut page = page(OrderReport::new(10, false));
+        let found = |(subject, level): &(&str, FindingLevel)| FoundCause {
+            level: *level,
+            id: "HTTP-05".to_owned(),
+            title: "Nothing listens".to_owned(),
+            subject: (*subject).to_owned(),
+            message: message.to_owned(),
+            hints: vec!["Let port 80 lead there.".to_owned()],
+            place: Some(place("deploy/web.yaml", 3)),
+        };
+        page.causes = Some(subjects.iter().map(found).collect());
+        page.meanings = vec![("HTTP-05".to_owned(), "Nothing listens".to_owned())];
+        page
     }
 
     /// Manifests that cannot be.

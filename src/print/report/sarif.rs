@@ -226,4 +226,11 @@ mod tests {
             assert_eq!(uri(path), expected);
         }
     }
+
+    #[test]
+    fn a_cause_that_was_found_is_a_rule_of_the_run() {
+        let run = run(&sample::diagnosed(sample::HOSTILE, &[("a.example", FindingLevel::Warning)]));
+        assert_eq!(run["results"][0]["level"], "warning", "{run}");
+        assert_eq!(run["results"][0]["ruleId"], "HTTP-05", "{run}");
+    }
 }

@@ -11,6 +11,7 @@ use super::causes;
 use super::lab;
 use super::man::pages;
 use crate::cluster::side_by_side;
+use crate::support::reports;
 
 /// What kubectl runs for `kubectl acme <TAB>`.
 const KUBECTL_COMPLETE: &str = "#!/bin/sh\n\
@@ -52,6 +53,12 @@ fn man_pages_tell_of_every_command() {
     let pages = pages();
     assert!(pages.contains_key("kubectl-acme.1") && pages.contains_key("kubectl-acme-order.1"));
     check("man", &pages);
+}
+
+#[test]
+fn the_schema_of_a_diagnosis_tells_what_the_page_of_reports_does() {
+    let text = serde_json::to_string_pretty(&reports::schema()).unwrap() + "\n";
+    check("docs/schemas", &[("diagnosis.json".to_owned(), text)].into());
 }
 
 #[test]

@@ -30,7 +30,7 @@ use crate::store::manager::Manager;
 pub mod ingress;
 mod made;
 pub mod names;
-mod objects;
+pub mod objects;
 pub mod options;
 pub mod pod;
 pub mod route;

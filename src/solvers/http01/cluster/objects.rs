@@ -12,6 +12,11 @@ use crate::model::Challenge;
 use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::error::StoreError;
 
+/// All that a solver makes.
+pub const SOLVER_RESOURCES: [Resource; 4] = [SERVICES, PODS, INGRESSES, ROUTES];
+/// The label, and its value, of all of it: cert-manager's own.
+pub const SOLVED: [&str; 2] = ["acme.cert-manager.io/http01-solver", "true"];
+
 /// Solver Pods.
 pub(super) const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
 /// The Services before them.

@@ -5,6 +5,7 @@ mod control;
 mod looking;
 mod path;
 mod peer;
+mod tree;
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};

@@ -4,6 +4,7 @@
 mod authority;
 mod found;
 mod refusals;
+mod verbs;
 mod web;
 
 use std::io::{Read as _, Write as _};
@@ -86,6 +87,7 @@ impl Lab {
             serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
         assert_eq!(report["kind"], "Diagnosis", "{report:#}");
         assert_eq!(report["exitCode"].as_i64(), said.code.map(i64::from), "{said:?}");
+        assert_eq!(reports::misfit(&reports::schema(), &report, "Diagnosis"), None);
         let rows = reports::rows("Diagnosis");
         for (path, _) in reports::fields(&report) {
             let way = |row: &String| path == *row || path.starts_with(&format!("{row}."));

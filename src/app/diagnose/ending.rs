@@ -1,0 +1,133 @@
+//! How `diagnose` ends: who drives, what counts as a failure, and how it is told.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::commands::Reproduced;
+use super::{bundle, report};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::follow::results;
+use crate::app::hints::reproduce::Instruments;
+use crate::app::lead;
+use crate::diagnosis::case::{Case, DriverCase};
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::finding::Finding;
+use crate::model::Key;
+use crate::model::order_report::InputPlace;
+use crate::print::Printer;
+
+/// What counts as a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// Causes that keep a certificate from being issued
+    Error,
+    /// Those, and what may become one
+    Warning,
+}
+
+/// What one look has shown.
+#[derive(Debug, Default)]
+pub struct SeenCase {
+    /// What was observed.
+    pub case: Box<Case>,
+    /// Why objects were left out, where they were.
+    pub absent: Option<String>,
+    /// With what it was looked.
+    pub(crate) means: Instruments,
+    /// Where manifests begin, of those that were given.
+    pub places: BTreeMap<Key, InputPlace>,
+}
+
+/// What is told beside the findings.
+#[derive(Clone, Copy, Debug)]
+pub struct ToldParts<'a> {
+    /// Where what was observed is written.
+    pub bundle: Option<&'a Path>,
+    /// Whether the lines are shown that show the same.
+    pub has_commands: bool,
+    /// Whether it is about manifests that nobody has applied.
+    pub is_foreseen: bool,
+}
+
+/// Writes what was found, in every form that is asked for.
+///
+/// # Errors
+/// Fails when something cannot be written, or a signal came.
+pub async fn tell(
+    seen: &SeenCase,
+    (findings, kind): (&[Finding], Option<FailureKind>),
+    parts: ToldParts<'_>,
+    (printer, context): (&mut Printer, &Context),
+) -> Result<(), Failure> {
+    let case = &seen.case;
+    if let Some(path) = parts.bundle {
+        results::write_text(path, &bundle::text(case)?, context.interrupted()).await?;
+    }
+    let exit_code = kind.map_or(0, FailureKind::exit_code);
+    let reproduced = Reproduced::new(case, &seen.means);
+    let reproduced = parts.has_commands.then_some(&reproduced);
+    let reports = context.reports();
+    reports.keep_causes(report::found_causes(case, findings, &seen.places));
+    // Nothing is a line of its own for people, and a report takes the place of the page.
+    let is_bare = findings.is_empty() && printer.format().is_for_people();
+    if !is_bare && !reports.take_stdout() {
+        let width = printer.width();
+        let document = report::document(case, findings, reproduced, exit_code);
+        printer.report(&document, |colour| {
+            report::page(findings, (case.in_cluster, reproduced), width, colour)
+                + &report::views(case, findings, width, colour)
+        })?;
+    }
+    if let Some(why) = &seen.absent {
+        printer.note(&format!("objects were not looked at: {why}"));
+    }
+    conclude(printer, case, findings, parts.is_foreseen);
+    Ok(())
+}
+
+/// Who drives; whoever may not see that is told nothing of it.
+pub async fn driver(context: &Context) -> DriverCase {
+    match lead::is_driven(context).await {
+        Ok(false) => DriverCase::Nobody,
+        Ok(true) => match lead::foreseen(context).await {
+            Ok(claim) if claim.is_cert_manager() => DriverCase::CertManager,
+            Ok(_) => DriverCase::KubectlAcme,
+            Err(_) => DriverCase::Unknown,
+        },
+        Err(_) => DriverCase::Unknown,
+    }
+}
+
+/// With what the command ends; nothing where all is well.
+pub fn verdict(findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
+    if findings.iter().any(Finding::is_error) {
+        return Some(FailureKind::CausesFound);
+    }
+    let counts = fail_on == FailOn::Warning && findings.iter().any(Finding::is_warning);
+    counts.then_some(FailureKind::WarningsFound)
+}
+
+/// Says how much was found; and that nobody works on what is due, unless it is not there yet.
+fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: bool) {
+    let errors = findings.iter().filter(|finding| finding.is_error()).count();
+    let warnings = findings.iter().filter(|finding| finding.is_warning()).count();
+    let is_nothing =
+        case.certificates.is_empty() && case.issuers.is_empty() && case.names.is_empty();
+    let line = match (is_nothing, errors, warnings) {
+        (true, _, _) => "every Certificate is ready".to_owned(),
+        (_, 0, 0) => "nothing is wrong, as far as can be seen from here".to_owned(),
+        (_, errors, warnings) => {
+            let count = |count: usize, word: &str| match count {
+                1 => format!("1 {word}"),
+                _ => format!("{count} {word}s"),
+            };
+            format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
+        }
+    };
+    printer.note(&line);
+    let is_due = case.certificates.iter().any(|of| of.due.is_some());
+    if case.driver == DriverCase::Nobody && is_due && !is_foreseen {
+        printer.note(lead::NOBODY_DRIVES);
+    }
+}

@@ -1,0 +1,237 @@
+//! What hangs below an object, with how far each is: Certificate, CertificateRequest, Order, Challenge, and what a solver has
+//! made in a cluster, where that may be read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::chain;
+use super::failure::Failure;
+use super::input::lookup;
+use crate::diagnosis::awaited::narrow;
+use crate::diagnosis::node_state::NodeState;
+use crate::model::{
+    CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order, Record, Time,
+};
+use crate::print::tree::TreeRow;
+use crate::solvers::http01::cluster::names::is_for;
+use crate::solvers::http01::cluster::objects::{SOLVED, SOLVER_RESOURCES};
+use crate::store::cluster::ClusterStore;
+use crate::store::error::StoreError;
+use crate::store::manager::Manager;
+use crate::store::resources::typed;
+use crate::store::{Scope, Store};
+
+/// An object, and what hangs below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeNode {
+    kind: String,
+    name: ObjectName,
+    /// The name that a Challenge is about.
+    domain: Option<String>,
+    state: NodeState,
+    created: Option<Time>,
+    below: Vec<Self>,
+}
+
+/// Reads trees of objects. What solvers have made is listed once for each namespace.
+#[derive(Debug)]
+pub struct TreeReader<'a> {
+    store: &'a Arc<dyn Store>,
+    /// Where solvers make objects.
+    cluster: Option<&'a ClusterStore>,
+    solved: BTreeMap<String, Vec<Value>>,
+}
+
+impl<'a> TreeReader<'a> {
+    /// What reads trees of that store.
+    pub fn new(store: &'a Arc<dyn Store>, cluster: Option<&'a ClusterStore>) -> Self {
+        Self { store, cluster, solved: BTreeMap::new() }
+    }
+
+    /// The tree below an object that has to be there.
+    ///
+    /// # Errors
+    /// Fails when it is not, or the store fails.
+    pub async fn tree(&mut self, root: &Key) -> Result<TreeNode, Failure> {
+        let record = lookup::read(self.store, root).await?;
+        Ok(self.node(record).await?)
+    }
+
+    async fn node(&mut self, record: Record) -> Result<TreeNode, StoreError> {
+        let below = self.below(&record).await?;
+        let (kind, name) = (record.key.kind.as_str().to_owned(), record.key.name.clone());
+        let created = record.metadata().creation_timestamp;
+        let mut node = TreeNode {
+            kind,
+            name,
+            domain: None,
+            state: NodeState::default(),
+            created,
+            below: Vec::new(),
+        };
+        match record.key.kind {
+            Kind::Certificate => {
+                if let Some(mut chain) = chain::read(self.store, &record.key.name).await? {
+                    narrow(&mut chain, &record.key);
+                    node.state = NodeState::of_certificate(&chain);
+                }
+            }
+            Kind::CertificateRequest => {
+                let request: CertificateRequest = typed(record)?;
+                let order = below.first().cloned().map(typed::<Order>).transpose()?;
+                node.state = NodeState::of_request(&request, order.as_ref());
+            }
+            Kind::Order => {
+                let order: Order = typed(record)?;
+                let challenges = below.iter().cloned().map(typed::<Challenge>);
+                let challenges = challenges.collect::<Result<Vec<_>, _>>()?;
+                let all: Vec<&Challenge> = challenges.iter().collect();
+                node.state = NodeState::of_order(&order, &all);
+            }
+            Kind::Challenge => {
+                let challenge: Challenge = typed(record)?;
+                node.domain = Some(challenge.spec.shown_domain());
+                node.state = NodeState::of_challenge(&challenge);
+                node.below = self.solver_objects(&challenge).await;
+            }
+            Kind::Issuer | Kind::ClusterIssuer => {
+                node.state = NodeState::of_issuer(&typed::<Issuer>(record)?);
+            }
+            Kind::Event | Kind::Secret => {}
+        }
+        for record in below {
+            node.below.push(Box::pin(self.node(record)).await?);
+        }
+        Ok(node)
+    }
+
+    /// The objects of the next kind that belong to one, oldest first.
+    async fn below(&self, record: &Record) -> Result<Vec<Record>, StoreError> {
+        let next = match record.key.kind {
+            Kind::Certificate => Kind::CertificateRequest,
+            Kind::CertificateRequest => Kind::Order,
+            Kind::Order => Kind::Challenge,
+            Kind::Challenge | Kind::Issuer | Kind::ClusterIssuer | Kind::Event | Kind::Secret => {
+                return Ok(Vec::new());
+            }
+        };
+        let scope = Scope::owned_by(&record.key.name.namespace, record.uid()).brief();
+        let mut below = self.store.list(next, &scope).await?;
+        below.sort_by_key(|it| (it.metadata().creation_timestamp, it.key.name.name.clone()));
+        Ok(below)
+    }
+
+    /// What a solver has made for a Challenge; nothing where that may not be read.
+    async fn solver_objects(&mut self, challenge: &Challenge) -> Vec<TreeNode> {
+        let Some(cluster) = self.cluster else { return Vec::new() };
+        let namespace = &challenge.metadata.namespace;
+        if !self.solved.contains_key(namespace) {
+            let mut all = Vec::new();
+            for resource in SOLVER_RESOURCES {
+                let foreign = cluster.foreign(resource, namespace, Manager::Person);
+                let listed = foreign
+                    .list(&[SOLVED.map(str::to_owned)].map(|[name, value]| (name, value)))
+                    .await;
+                let named = |mut object: Value| {
+                    object["kind"] = resource.kind.into();
+                    object
+                };
+                all.extend(listed.unwrap_or_default().into_iter().map(named));
+            }
+            self.solved.insert(namespace.clone(), all);
+        }
+        let all = self.solved.get(namespace).into_iter().flatten();
+        all.filter(|object| is_for(object, challenge)).map(solver_node).collect()
+    }
+}
+
+/// An object that a solver has made.
+fn solver_node(object: &Value) -> TreeNode {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let kind = text("/kind").to_owned();
+    let (state, waits_for) = match kind.as_str() {
+        "Pod" => {
+            let waiting = text("/status/containerStatuses/0/state/waiting/reason");
+            let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+            let unscheduled = conditions
+                .into_iter()
+                .flatten()
+                .find(|it| it["type"] == "PodScheduled" && it["status"] == "False");
+            let why = unscheduled.and_then(|it| it["message"].as_str()).unwrap_or(waiting);
+            (text("/status/phase").to_lowercase(), why.to_owned())
+        }
+        "Ingress" => {
+            let has_address = object.pointer("/status/loadBalancer/ingress/0").is_some();
+            (String::new(), if has_address { "" } else { "an address" }.to_owned())
+        }
+        _ => (String::new(), String::new()),
+    };
+    TreeNode {
+        kind,
+        name: ObjectName::new(text("/metadata/namespace"), text("/metadata/name")),
+        domain: None,
+        state: NodeState { state, waits_for, in_short: None },
+        created: text("/metadata/creationTimestamp").parse().ok().map(Time::new),
+        below: Vec::new(),
+    }
+}
+
+/// The rows of trees, each branch below its stem.
+pub fn rows(trees: &[TreeNode]) -> Vec<TreeRow> {
+    fn add(node: &TreeNode, (own, below): (&str, &str), rows: &mut Vec<TreeRow>) {
+        let domain = node.domain.as_ref().map(|domain| format!(" ({domain})"));
+        rows.push(TreeRow {
+            namespace: node.name.namespace.clone(),
+            name: format!("{own}{}/{}{}", node.kind, node.name.name, domain.unwrap_or_default()),
+            state: node.state.state.clone(),
+            waits_for: node.state.waits_for.clone(),
+            in_short: node.state.shortly().to_owned(),
+            created: node.created,
+        });
+        for (index, child) in node.below.iter().enumerate() {
+            let is_last = index + 1 == node.below.len();
+            let (branch, stem) = if is_last { ("└─", "  ") } else { ("├─", "│ ") };
+            add(child, (&format!("{below}{branch}"), &format!("{below}{stem}")), rows);
+        }
+    }
+    let mut rows = Vec::new();
+    for tree in trees {
+        add(tree, ("", ""), &mut rows);
+    }
+    rows
+}
+
+/// The trees for programs: every object in the order of the rows, each with its owner.
+pub fn report(trees: &[TreeNode]) -> Value {
+    fn add(node: &TreeNode, owner: Option<&TreeNode>, objects: &mut Vec<Value>) {
+        let mut object = json!({
+            "kind": node.kind,
+            "namespace": node.name.namespace,
+            "name": node.name.name,
+            "state": node.state.state,
+        });
+        if !node.state.waits_for.is_empty() {
+            object["waitsFor"] = json!(node.state.waits_for);
+        }
+        if let Some(domain) = &node.domain {
+            object["domain"] = json!(domain);
+        }
+        if let Some(created) = node.created {
+            object["created"] = json!(created);
+        }
+        if let Some(owner) = owner {
+            object["owner"] = json!({"kind": owner.kind, "name": owner.name.name});
+        }
+        objects.push(object);
+        for child in &node.below {
+            add(child, Some(node), objects);
+        }
+    }
+    let mut objects = Vec::new();
+    for tree in trees {
+        add(tree, None, &mut objects);
+    }
+    json!({"apiVersion": "kubectl-acme/v1alpha1", "kind": "ObjectTree", "objects": objects})
+}

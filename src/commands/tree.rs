@@ -1,0 +1,166 @@
+//! `tree`: what hangs below a Certificate, how far each object is, and what it waits for; read-only.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio::time::{Instant, sleep_until};
+
+use crate::app::changes::{self, may_be_left_out, others};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::ReportArgs;
+use crate::app::input::selector::LabelSelector;
+use crate::app::input::{applying, completers, lookup, target};
+use crate::app::tree::{TreeNode, TreeReader, report, rows};
+use crate::model::{Key, Kind, Time};
+use crate::print::format::Format;
+use crate::print::screen::Screen;
+use crate::print::table::Headers;
+use crate::print::{Printer, terminal, tree};
+use crate::store::Store;
+use crate::store::local::Access;
+
+/// Changes that come within this time are shown together.
+const TOGETHER: Duration = Duration::from_millis(100);
+/// How often ages on a terminal are drawn anew.
+const AGES: Duration = Duration::from_secs(1);
+
+/// Flags of `tree`.
+#[derive(Debug, clap::Args)]
+pub struct TreeArgs {
+    /// The object, KIND/NAME or KIND NAME; a name alone is a Certificate's; every Certificate of the namespace when there is none
+    #[arg(num_args = 0..=2, value_name = "KIND/NAME", add = completers::object())]
+    pub object: Vec<String>,
+    /// Show the Certificates of all namespaces
+    #[arg(long, short = 'A', conflicts_with = "object")]
+    pub all_namespaces: bool,
+    /// Only Certificates with these labels, such as app=web
+    #[arg(long, short = 'l', value_name = "LABELS", conflicts_with = "object")]
+    pub selector: Option<LabelSelector>,
+    /// Show it again whenever something changes, until Ctrl-C
+    #[arg(long, short = 'w')]
+    pub watch: bool,
+    /// How results are written
+    #[command(flatten)]
+    pub output: ReportArgs,
+}
+
+/// Runs `tree`.
+///
+/// # Errors
+/// Fails when the object is not there, the store cannot be read, or by being interrupted.
+pub async fn run(args: TreeArgs, context: &mut Context) -> Result<(), Failure> {
+    let store = context.store(Access::ReadOnly).await?;
+    let store = if args.watch { context.at_hand(store) } else { store };
+    let root = match args.object.as_slice() {
+        [] => None,
+        words => Some(lookup::object(&store, words, context.namespace()).await?),
+    };
+    let mut printer = context.printer(&(&args.output).into());
+    if !args.watch {
+        let trees = trees(&args, root.as_ref(), &store, context).await?;
+        if trees.is_empty() && printer.format().is_for_people() {
+            printer.nothing_found((!args.all_namespaces).then(|| context.namespace()));
+            return Ok(());
+        }
+        return show(&args, &trees, &mut printer, context);
+    }
+    follow(&args, root.as_ref(), &store, (&mut printer, context)).await
+}
+
+/// Shows the trees whenever they have changed.
+async fn follow(
+    args: &TreeArgs,
+    root: Option<&Key>,
+    store: &Arc<dyn Store>,
+    (printer, context): (&mut Printer, &Context),
+) -> Result<(), Failure> {
+    let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
+    let mut changes = changes::of_the_six(store, namespace.as_deref());
+    let is_screen = printer.format().is_for_people()
+        && std::io::stdout().is_terminal()
+        && terminal::is_capable();
+    let mut screen = is_screen.then(Screen::default);
+    let mut shown: Option<Vec<TreeNode>> = None;
+    let mut next = Instant::now();
+    while !printer.is_closed() {
+        tokio::select! {
+            biased;
+            kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
+            () = sleep_until(next) => {
+                let trees = trees(args, root, store, context).await?;
+                if let Some(screen) = &mut screen {
+                    let (now, format) = (context.now(), &printer.format().clone());
+                    screen.show(printer, |frame| {
+                        let shape = (args.all_namespaces, *format == Format::Wide);
+                        let look = (headers(args), frame.colour, Some(frame.columns()));
+                        frame.block(&tree::table(&rows(&trees), shape, look, now));
+                        frame.footer(format!("{}  Ctrl-C ends", Time::new(now)));
+                    })?;
+                } else if shown.as_ref() != Some(&trees) {
+                    if shown.is_some() && printer.format().is_for_people() {
+                        printer.text("\n")?;
+                    }
+                    show(args, &trees, printer, context)?;
+                    shown = Some(trees);
+                }
+                next = Instant::now() + AGES;
+            }
+            change = changes.next() => {
+                let Some((kind, change)) = change else { break };
+                match change {
+                    Err(error) if may_be_left_out(kind, root, &error) => {
+                        changes = others(changes, kind);
+                    }
+                    Err(error) if error.may_pass() => {}
+                    change => drop(change?),
+                }
+                next = next.min(Instant::now() + TOGETHER);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The trees that are asked for, by namespace and name.
+async fn trees(
+    args: &TreeArgs,
+    root: Option<&Key>,
+    store: &Arc<dyn Store>,
+    context: &Context,
+) -> Result<Vec<TreeNode>, Failure> {
+    let mut reader = TreeReader::new(store, applying::behind(store, context));
+    if let Some(root) = root {
+        return Ok(vec![reader.tree(root).await?]);
+    }
+    let namespace = (!args.all_namespaces).then(|| context.namespace());
+    let kind = Kind::Certificate;
+    let mut trees = Vec::new();
+    for record in store.list(kind, &target::scope(kind, namespace).brief()).await? {
+        if args.selector.as_ref().is_none_or(|labels| labels.fits(&record)) {
+            trees.push(reader.tree(&record.key).await?);
+        }
+    }
+    Ok(trees)
+}
+
+fn headers(args: &TreeArgs) -> Headers {
+    if args.output.no_headers { Headers::Hidden } else { Headers::Shown }
+}
+
+fn show(
+    args: &TreeArgs,
+    trees: &[TreeNode],
+    printer: &mut Printer,
+    context: &Context,
+) -> Result<(), Failure> {
+    let (width, now) = (printer.width(), context.now());
+    let shape = (args.all_namespaces, *printer.format() == Format::Wide);
+    printer.report(&report(trees), |colour| {
+        let look = (headers(args), colour, width);
+        tree::table(&rows(trees), shape, look, now)
+    })?;
+    Ok(())
+}
