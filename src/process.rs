@@ -84,7 +84,7 @@ async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Challenge(args) => challenge::run(args, context).await,
         Command::Certificate(args) => certificate::run(args, context).await,
         Command::Describe(args) => describe::run(args, context).await,
-        Command::Diagnose(args) => diagnose::run(*args, context).await,
+        Command::Diagnose(args) => Box::pin(diagnose::run(*args, context)).await,
         Command::Timeline(args) => timeline::run(args, context).await,
         Command::Tree(args) => tree::run(args, context).await,
         Command::Wait(args) => wait::run(args, context).await,

@@ -229,13 +229,14 @@ fn signed_until(reply: &Reply, zone: &Name) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+
     use super::*;
 
     #[test]
     fn the_tag_of_a_key_is_that_of_the_example_in_rfc_4034() {
         // §5.4, the key of dskey.example.com., whose tag is 60485.
         let key = "AQOeiiR0GOMYkDshWoSKz9XzfwJr1AYtsmx3TGkJaNXVbfi/2pHm822aJ5iI9BMzNXxeYCmZDRD99WYwYqUSdjMmmAphXdvxegXd/M5+X7OrzKBaMbCVdFLUUh6DhweJBjEVv5f2wwjM9XzcnOf+EPbtG9DMBmADjFDc2w/rljwvFw==";
-        use base64::Engine as _;
         let key = base64::engine::general_purpose::STANDARD.decode(key).unwrap();
         let data = [&[1, 0, 3, 5][..], &key].concat();
         assert_eq!(key_tag(&data), Some(60_485));

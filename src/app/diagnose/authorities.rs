@@ -53,12 +53,11 @@ impl Investigator {
             return (Vec::new(), Vec::new());
         };
         let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
-        let addresses = match literal {
-            Ok(address) => vec![address],
-            Err(_) => {
-                let asked = timeout(PROBE_TIMEOUT, self.fetcher.resolver.addresses(host)).await;
-                asked.ok().and_then(Result::ok).unwrap_or_default()
-            }
+        let addresses = if let Ok(address) = literal {
+            vec![address]
+        } else {
+            let asked = timeout(PROBE_TIMEOUT, self.fetcher.resolver.addresses(host)).await;
+            asked.ok().and_then(Result::ok).unwrap_or_default()
         };
         let six = addresses.iter().find(|address| address.is_ipv6());
         let four = addresses.iter().find(|address| address.is_ipv4());

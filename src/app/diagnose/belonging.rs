@@ -99,7 +99,7 @@ pub(super) async fn targets_of(
     };
     let mut links = KnownLinks::default();
     search.follow(kind, &object, cluster, &mut links).await?;
-    search.conclude(resource.kind, name, &object, &links).await
+    search.conclude(resource.kind, name, &object, &links)
 }
 
 /// What is known to lead from an object to Certificates.
@@ -146,7 +146,9 @@ impl Search<'_> {
                     if own && is_gateway {
                         let all = cluster.foreign(GATEWAYS, self.namespace, Manager::Person);
                         let found = unless_forbidden(all.get(name).await)?.flatten();
-                        found.iter().for_each(|one| take(RelatedKind::Gateway, one, links));
+                        if let Some(one) = &found {
+                            take(RelatedKind::Gateway, one, links);
+                        }
                     }
                 }
             }
@@ -174,7 +176,7 @@ impl Search<'_> {
     }
 
     /// The Certificates to which the links lead, or what was looked for in vain.
-    async fn conclude(
+    fn conclude(
         &self,
         kind: &str,
         name: &str,
@@ -286,7 +288,7 @@ fn take(kind: RelatedKind, object: &Value, links: &mut KnownLinks) {
     links.owners.insert(metadata(object).uid);
     let names: Vec<&Value> = if kind == RelatedKind::Gateway {
         let listeners = object["spec"]["listeners"].as_array().into_iter().flatten();
-        let refs = listeners.flat_map(|one| one["tls"]["certificateRefs"].as_array());
+        let refs = listeners.filter_map(|one| one["tls"]["certificateRefs"].as_array());
         refs.flatten().map(|secret| &secret["name"]).collect()
     } else {
         let tls = object["spec"]["tls"].as_array().into_iter().flatten();

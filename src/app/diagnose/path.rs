@@ -233,30 +233,27 @@ impl PathReader<'_> {
             self.path.note("ingressclasses", "");
         }
         self.path.balancers = balancers.unwrap_or_default();
-        let found = match everywhere {
-            Ok(found) => {
-                self.path.note("ingresses", "");
-                found
-            }
-            Err(_) => {
-                let each = namespaces.iter().map(|namespace| async move {
-                    (namespace, list::<IngressCase>(cluster, INGRESSES, namespace, "", "").await)
-                });
-                let mut all = Vec::new();
-                for (namespace, found) in join_all(each).await {
-                    match found {
-                        Ok(found) => {
-                            self.path.note("ingresses", namespace);
-                            all.extend(found);
-                        }
-                        Err(unlisted) if is_wanted => {
-                            self.miss(namespace, vec![("ingresses", unlisted)]);
-                        }
-                        Err(_) => {}
+        let found = if let Ok(found) = everywhere {
+            self.path.note("ingresses", "");
+            found
+        } else {
+            let each = namespaces.iter().map(|namespace| async move {
+                (namespace, list::<IngressCase>(cluster, INGRESSES, namespace, "", "").await)
+            });
+            let mut all = Vec::new();
+            for (namespace, found) in join_all(each).await {
+                match found {
+                    Ok(found) => {
+                        self.path.note("ingresses", namespace);
+                        all.extend(found);
                     }
+                    Err(unlisted) if is_wanted => {
+                        self.miss(namespace, vec![("ingresses", unlisted)]);
+                    }
+                    Err(_) => {}
                 }
-                all
             }
+            all
         };
         for ingress in &found {
             if !ingress.addresses().is_empty() {

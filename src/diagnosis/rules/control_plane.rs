@@ -578,6 +578,7 @@ pub(super) mod tests {
                     is_answer,
                     sighting: None,
                     disagreement: None,
+                    web: None,
                 }];
             })
         };

@@ -80,7 +80,7 @@ fn parent_is_named_twice(case: &Case, found: &mut Vec<Finding>) {
             || "the API server refuses its parents".to_owned(),
             |twin| shown(twin, &open.wanted.namespace),
         );
-        let gateway = twin.or(parents.first()).map(|parent| parent.name.clone());
+        let gateway = twin.or_else(|| parents.first()).map(|parent| parent.name.clone());
         let finding = open.finding(CauseId::Gw04, Grade::Certain, listed, detail);
         found.push(finding.shown_by(refused).with("GATEWAY", gateway.unwrap_or_default()));
     }
@@ -283,6 +283,7 @@ fn told(condition: &Condition) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

@@ -115,6 +115,7 @@ pub(super) fn named(kind: &str, metadata: &Metadata) -> String {
 
 /// A case with one name that waits for a solver, and the objects of that.
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 pub(super) mod testing {
     use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use crate::diagnosis::finding::{Finding, Grade, seen, stored};
 use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
 use crate::diagnosis::name_case::LookUp;
 use crate::diagnosis::path_case::age;
-use crate::diagnosis::path_objects::IngressCase;
+use crate::diagnosis::path_objects::{IngressCase, IngressClassCase};
 use crate::model::observation::Seen;
 
 /// How long a controller may take to note the address of an Ingress.
@@ -138,7 +138,7 @@ fn nobody_takes_ingress(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let class = ingress.class();
-        let is_default = || open.path.classes.iter().any(|class| class.is_default());
+        let is_default = || open.path.classes.iter().any(IngressClassCase::is_default);
         let knows_classes = open.path.has_listed("ingressclasses", "");
         let others = open.path.addressed.get(class.unwrap_or_default()).copied().unwrap_or(0);
         let (grade, why) = match class {
@@ -237,7 +237,7 @@ fn some_nodes_lead_nowhere(case: &Case, found: &mut Vec<Finding>) {
         };
         let local = open.path.balancers.iter().find(|service| {
             service.spec.external_traffic_policy == "Local"
-                && service.status.addresses().iter().any(|address| is_of(&address))
+                && service.status.addresses().iter().any(&is_of)
         });
         let Some(service) = local else { continue };
         let is_silent = |seen: &Seen| matches!(seen, Seen::Nothing { .. });
@@ -255,6 +255,7 @@ fn some_nodes_lead_nowhere(case: &Case, found: &mut Vec<Finding>) {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 
@@ -377,6 +378,7 @@ mod tests {
             is_answer: false,
             sighting: None,
             disagreement: None,
+            web: None,
         }
     }
 

@@ -104,7 +104,7 @@ fn objects_are_gone(case: &Case, found: &mut Vec<Finding>) {
             let has = |name: &&str| {
                 metadata.labels.contains_key(*name) || metadata.annotations.contains_key(*name)
             };
-            metadata.namespace == *of && TRACKED.iter().any(|name| has(&name))
+            metadata.namespace == *of && TRACKED.iter().any(has)
         });
         let more = tracked.map(|metadata| {
             open.stored(named("Ingress", metadata), "is tracked by Argo CD, as its metadata says")
@@ -304,9 +304,10 @@ fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
     for (kind, of, domain) in left.into_iter().take(MOST_LEFT) {
         let name = named(kind, of);
         let owner = of.controller();
-        let owner = owner.map_or("it has no owner".to_owned(), |owner| {
-            format!("its owner {} {} is not there", owner.kind, owner.name)
-        });
+        let owner = owner.map_or_else(
+            || "it has no owner".to_owned(),
+            |owner| format!("its owner {} {} is not there", owner.kind, owner.name),
+        );
         let came = format!("{owner}, and it is {} min old", age(of, case.at).as_mins());
         let (cause, word) = match kind {
             "HTTPRoute" => (CauseId::Gw05, "ROUTE"),
@@ -326,6 +327,7 @@ fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

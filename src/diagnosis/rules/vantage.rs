@@ -179,6 +179,7 @@ mod tests {
                 is_answer,
                 sighting: None,
                 disagreement: None,
+                web: None,
             };
             let known = reply(authority(1), "www.example.com.", "A", &["192.0.2.80"]);
             name.outer = vec![outer];

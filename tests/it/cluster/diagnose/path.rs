@@ -44,7 +44,7 @@ impl Stuck {
     /// Nothing but an Issuer and a Certificate, and somebody who drives.
     fn before(name: &str, http01: &Value) -> Self {
         // Nobody else drives.
-        drop(Arena::enter());
+        let _arena = Arena::enter();
         let bench = Bench::new(Cluster::shared(), name);
         let objects = [
             bench.issuer("Issuer", "pebble", http01),
