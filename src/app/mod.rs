@@ -2,6 +2,7 @@
 
 pub mod awaited;
 pub mod blocking;
+pub mod cause_page;
 pub mod chain;
 pub mod changes;
 pub(crate) mod check_report;

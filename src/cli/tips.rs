@@ -69,7 +69,6 @@ mod tests {
     #[test]
     fn no_tip_leads_to_a_command_that_is_not_for_people() {
         check("kubectl-acme prob", &[]);
-        check("kubectl-acme revoke", &[]);
         check("kubectl-acme timelin", &["a similar subcommand exists: 'timeline'"]);
     }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::app::cause_page::page;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
@@ -11,7 +12,6 @@ use crate::diagnosis::catalogue::id::{CauseFamily, CauseId};
 use crate::diagnosis::catalogue::{self, CauseEntry, LabNote};
 use crate::print::colour::Colour;
 use crate::print::document;
-use crate::print::fold::fold;
 use crate::print::format::Format;
 use crate::print::table::{Fit, Headers, NONE, Narrow, Table};
 
@@ -19,9 +19,6 @@ use crate::print::table::{Fit, Headers, NONE, Narrow, Table};
 const PIPED: usize = 80;
 /// Columns beyond which lines are hard to read.
 const WIDEST: usize = 100;
-
-/// Most other causes that a page names with their titles; of more, ids alone.
-const TITLED: usize = 12;
 
 /// Flags of `explain`.
 #[derive(Debug, clap::Args)]
@@ -169,72 +166,6 @@ fn table(
             table.render_within(fit, headers, Colour::Off)
         }
         None => table.render(headers, Colour::Off),
-    }
-}
-
-/// All that is known of a cause, folded to a width; lines to copy stay as they are.
-fn page(entry: &CauseEntry, width: usize) -> String {
-    let mut page = Page { text: String::new(), width };
-    page.lines("", &format!("{} ({})", entry.id, entry.severity.word()));
-    page.lines("", &entry.title);
-    page.head("How it looks");
-    entry.looks.iter().for_each(|looks| page.lines("  - ", looks));
-    page.head("Why");
-    page.lines("  ", &entry.why);
-    page.head("What helps");
-    for (step, number) in entry.fix.iter().zip(1..) {
-        page.lines(&format!("  {number}. "), &step.does);
-        let copied = [&step.run, &step.write].into_iter().flatten();
-        for line in copied.flat_map(|text| text.lines()) {
-            page.text.extend(["       ", line, "\n"]);
-        }
-    }
-    page.lines("  Risk: ", &entry.risk);
-    page.head("What shows it");
-    page.lines("  ", &entry.shows);
-    page.causes("It explains", entry.explains.iter().map(|id| catalogue::entry(*id)));
-    page.causes("It may come of", catalogue::explained_by(entry.id));
-    page.head("In tests");
-    let (LabNote::Reproduce(lab) | LabNote::Unseen(lab)) = &entry.lab;
-    page.lines("  ", lab);
-    page.head("Sources");
-    page.lines("  ", &entry.source.join(", "));
-    page.text
-}
-
-/// A page that is being written.
-struct Page {
-    text: String,
-    width: usize,
-}
-
-impl Page {
-    fn head(&mut self, title: &str) {
-        self.text.extend(["\n", title, ":\n"]);
-    }
-
-    /// A text behind a mark; further lines begin below the text.
-    fn lines(&mut self, mark: &str, text: &str) {
-        let mut mark = mark.to_owned();
-        for line in fold(text, self.width.saturating_sub(mark.len())) {
-            self.text.extend([mark.as_str(), line.as_str(), "\n"]);
-            mark = " ".repeat(mark.len());
-        }
-    }
-
-    /// Other causes, if there are any.
-    fn causes<'a>(&mut self, title: &str, entries: impl Iterator<Item = &'a CauseEntry>) {
-        let entries: Vec<&CauseEntry> = entries.collect();
-        if !entries.is_empty() {
-            self.head(title);
-        }
-        if entries.len() > TITLED {
-            let ids: Vec<String> = entries.iter().map(|entry| entry.id.to_string()).collect();
-            return self.lines("  ", &ids.join(" "));
-        }
-        for entry in entries {
-            self.lines(&format!("  {:<8}", entry.id), &entry.title);
-        }
     }
 }
 

@@ -342,83 +342,6 @@ pub fn is_caa(text: &str) -> bool {
     text.split_whitespace().any(|word| word.ends_with(":caa:"))
 }
 
-/// What cert-manager lacks, by its own words for it (1.21.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ControllerLack {
-    /// Support for Gateway API, which is off.
-    GatewayApi,
-    /// Credentials: those of the machine are not for Issuers.
-    AmbientCredentials,
-    /// A client for the issuer, which is made when that was set up.
-    Client,
-}
-
-/// Reads what cert-manager says that it lacks.
-pub fn controller_lack(text: &str) -> Option<ControllerLack> {
-    let says = |words: &str| text.contains(words);
-    if says("gateway api is not enabled") {
-        Some(ControllerLack::GatewayApi)
-    } else if says("perhaps you meant to enable ambient credentials") {
-        Some(ControllerLack::AmbientCredentials)
-    } else if says("ACME client for issuer not initialised") {
-        Some(ControllerLack::Client)
-    } else {
-        None
-    }
-}
-
-/// Tells whether the account key could not be kept because a Secret of its name is there.
-pub fn says_secret_is_there(message: &str) -> bool {
-    message.contains("secrets \"") && message.contains("\" already exists")
-}
-
-/// What an API server says of an API group that somebody else serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GroupFault {
-    /// What serves it does not answer.
-    Unavailable,
-    /// It does not have the resource, or there is no such group.
-    Unknown,
-}
-
-/// Reads what an API server says of an API group.
-pub fn group_fault(text: &str) -> Option<GroupFault> {
-    if text.contains("the server is currently unable to handle the request") {
-        Some(GroupFault::Unavailable)
-    } else if text.contains("the server could not find the requested resource") {
-        Some(GroupFault::Unknown)
-    } else {
-        None
-    }
-}
-
-/// A right that an API server says is missing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingRight<'a> {
-    /// Who lacks it.
-    pub user: &'a str,
-    /// Verb of a Role.
-    pub verb: &'a str,
-    /// Plural.
-    pub resource: &'a str,
-    /// API group; empty for the core one.
-    pub group: &'a str,
-    /// Where; nothing for all of the cluster.
-    pub namespace: Option<&'a str>,
-}
-
-/// Reads a refusal: `… is forbidden: User "U" cannot V resource "R" in API group "G" in the namespace "N"`.
-pub fn missing_right(text: &str) -> Option<MissingRight<'_>> {
-    let (_, rest) = text.split_once("is forbidden: User \"")?;
-    let (user, rest) = rest.split_once("\" cannot ")?;
-    let (verb, rest) = rest.split_once(" resource \"")?;
-    let (resource, rest) = rest.split_once("\" in API group \"")?;
-    let (group, rest) = rest.split_once('"')?;
-    let namespace =
-        rest.strip_prefix(" in the namespace \"").and_then(|rest| rest.split('"').next());
-    Some(MissingRight { user, verb, resource, group, namespace })
-}
-
 /// Tells whether somebody has stopped waiting, in Go's words.
 pub fn has_run_out_of_time(reason: &str) -> bool {
     reason.contains("context deadline exceeded")
@@ -509,48 +432,6 @@ mod tests {
             let reason = format!("acme: authorization error for www.example.com: {problem}");
             check(ChallengeType::Http01, &reason, Some(expected));
         }
-    }
-
-    #[test]
-    fn a_right_that_is_missing_is_read_with_its_place() {
-        let user = "system:serviceaccount:cert-manager:cert-manager";
-        let said = format!(
-            "dns.acme.example.com is forbidden: User \"{user}\" cannot create resource \"dns\" in API group \"acme.example.com\" at \
-             the cluster scope"
-        );
-        let right = missing_right(&said).unwrap();
-        assert_eq!((right.user, right.verb, right.resource), (user, "create", "dns"));
-        assert_eq!((right.group, right.namespace), ("acme.example.com", None));
-        let said = format!(
-            "secrets \"a\" is forbidden: User \"{user}\" cannot get resource \"secrets\" in API group \"\" in the namespace \"web\""
-        );
-        assert_eq!(missing_right(&said).unwrap().namespace, Some("web"));
-        assert_eq!(missing_right("is forbidden: exceeded quota"), None);
-    }
-
-    #[test]
-    fn what_the_controller_lacks_is_read_in_its_words() {
-        for (said, expected) in [
-            (
-                "couldn't Present challenge a/b: gateway api is not enabled",
-                Some(ControllerLack::GatewayApi),
-            ),
-            (
-                "unable to construct route53 provider: empty credentials; perhaps you meant to enable ambient credentials?",
-                Some(ControllerLack::AmbientCredentials),
-            ),
-            ("ACME client for issuer not initialised/available", Some(ControllerLack::Client)),
-            ("wrong status code '404', expected '200'", None),
-        ] {
-            assert_eq!(controller_lack(said), expected, "{said}");
-        }
-        assert!(says_secret_is_there(
-            "Failed to register ACME account: secrets \"a\" already exists"
-        ));
-        assert_eq!(
-            group_fault("the server could not find the requested resource"),
-            Some(GroupFault::Unknown)
-        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod case;
 pub mod catalogue;
 pub mod chain;
 pub mod control_case;
+pub mod controller_words;
 pub mod dns_case;
 pub mod facts;
 pub mod failed;

@@ -33,10 +33,9 @@ const NO_MAIL: [&str; 7] =
 fn issuer_was_refused(case: &Case, found: &mut Vec<Finding>) {
     for (of, issuer) in present(case) {
         let Some((message, problem)) = refusal(issuer) else { continue };
-        // An account that is not found has a type of its own; a page that is not there says nothing of orders.
-        let Some((cause, grade)) =
-            problem::cause_of(&problem).filter(|(c, _)| *c != CauseId::Ord06)
-        else {
+        // A status alone says nothing of an account: what the directory answers says more of it.
+        let is_bare = problem.short_kind().is_empty() && problem.status != 429;
+        let Some((cause, grade)) = problem::cause_of(&problem).filter(|_| !is_bare) else {
             continue;
         };
         let shown = stored(format!("{}: condition Ready", of.key), case.at, message);

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::rule::FaultRule;
 use crate::diagnosis::authority_case::{AuthorityAnswer, AuthorityCase, ReachOutcome};
-use crate::diagnosis::case::{Case, DirectoryAnswer, DirectoryCase, IssuerCase};
+use crate::diagnosis::case::{Case, DirectoryAnswer, DirectoryCase, DriverCase, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::{facts, foreign};
@@ -239,8 +239,11 @@ fn order_has_no_challenges(case: &Case, found: &mut Vec<Finding>) {
         let age =
             order.metadata.creation_timestamp.map(|at| case.at.duration_since(at.timestamp()));
         let is_young = age.is_none_or(|age| age < FIRST_STEP);
+        // Of an Order that cert-manager has not touched ACC-10 tells.
+        let is_untouched = order.status.url.is_empty() && order.status.state.is_none();
         if is_begun
             || is_young
+            || (is_untouched && case.driver == DriverCase::CertManager)
             || !order.status.reason.is_empty()
             || of.current_challenges().next().is_some()
         {

@@ -8,8 +8,9 @@ use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::control_case::ControllerCase;
+use crate::diagnosis::controller_words::{self, ControllerLack};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
-use crate::diagnosis::foreign::{self, ControllerLack};
+use crate::diagnosis::foreign;
 use crate::model::common::is_true;
 use crate::model::release::Release;
 use crate::model::{ChallengeType, Key};
@@ -171,7 +172,7 @@ fn right_is_missing(case: &Case, found: &mut Vec<Finding>) {
         );
     };
     for (_, shown) in told(case) {
-        let Some(right) = foreign::missing_right(&shown.came) else { continue };
+        let Some(right) = controller_words::missing_right(&shown.came) else { continue };
         // What webhooks may and may not is told of them.
         if groups.contains(&right.group) || (right.resource == "secrets" && !groups.is_empty()) {
             continue;
@@ -247,7 +248,7 @@ fn gateway_api_is_off(case: &Case, found: &mut Vec<Finding>) {
     };
     for (issuer, shown) in told(case) {
         if let Some(issuer) = issuer
-            && foreign::controller_lack(&shown.came) == Some(ControllerLack::GatewayApi)
+            && controller_words::controller_lack(&shown.came) == Some(ControllerLack::GatewayApi)
         {
             push(&issuer, Grade::Certain, shown);
         }

@@ -5,8 +5,8 @@ use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::control_case::{DnsWebhookCase, WebhookApi};
+use crate::diagnosis::controller_words::{self, ControllerLack, GroupFault};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
-use crate::diagnosis::foreign::{self, ControllerLack, GroupFault};
 use crate::model::{Key, Kind};
 
 pub(super) const RULES: &[FaultRule] =
@@ -27,7 +27,9 @@ fn of_webhook(cause: CauseId, grade: Grade, of: &DnsWebhookCase, shown: Evidence
 /// PRV-04, by the controller's word; it would not say so where a flag allows it.
 fn ambient_credentials_are_refused(case: &Case, found: &mut Vec<Finding>) {
     for (issuer, shown) in told(case) {
-        if foreign::controller_lack(&shown.came) != Some(ControllerLack::AmbientCredentials) {
+        if controller_words::controller_lack(&shown.came)
+            != Some(ControllerLack::AmbientCredentials)
+        {
             continue;
         }
         let Some(issuer) = issuer else { continue };
@@ -120,7 +122,10 @@ fn webhook_is_refused(case: &Case, found: &mut Vec<Finding>) {
         let Some(of) = case.control.dns_webhooks.iter().find(|of| of.issuer == issuer) else {
             continue;
         };
-        let cause = match (foreign::missing_right(&shown.came), foreign::group_fault(&shown.came)) {
+        let cause = match (
+            controller_words::missing_right(&shown.came),
+            controller_words::group_fault(&shown.came),
+        ) {
             (Some(right), _) if right.group == of.group => CauseId::Prv09,
             (Some(right), _) if right.resource == "secrets" => CauseId::Prv11,
             (None, Some(GroupFault::Unavailable)) => CauseId::Prv08,

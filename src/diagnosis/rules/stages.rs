@@ -8,9 +8,9 @@ use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase, SecretState, SecretUse};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::controller_words::{self, ControllerLack};
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored};
-use crate::diagnosis::foreign::{self, ControllerLack};
 use crate::diagnosis::rules::control_plane::told;
 use crate::model::common::{condition, is_true};
 use crate::model::{State, Time};
@@ -58,7 +58,7 @@ fn key_secret_is_a_leftover(case: &Case, found: &mut Vec<Finding>) {
             continue;
         };
         let ready = condition(&issuer.status.conditions, "Ready");
-        let says = ready.filter(|ready| foreign::says_secret_is_there(&ready.message));
+        let says = ready.filter(|ready| controller_words::says_secret_is_there(&ready.message));
         let is_empty = matches!(&secret.state, SecretState::NoEntry(entries) if entries.is_empty());
         let shown = match says {
             Some(ready) => stored(format!("{}: condition Ready", of.key), case.at, &ready.message),
@@ -81,9 +81,9 @@ fn key_secret_is_a_leftover(case: &Case, found: &mut Vec<Finding>) {
 /// ACC-10: the controller says so, or an Order waits for it since long.
 fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
     for (issuer, shown) in told(case) {
-        let Some(issuer) = issuer
-            .filter(|_| foreign::controller_lack(&shown.came) == Some(ControllerLack::Client))
-        else {
+        let Some(issuer) = issuer.filter(|_| {
+            controller_words::controller_lack(&shown.came) == Some(ControllerLack::Client)
+        }) else {
             continue;
         };
         let subject = issuer.to_string();

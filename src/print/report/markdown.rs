@@ -404,7 +404,11 @@ mod tests {
         let rows = text.lines().filter(|line| line.starts_with("| HTTP-05 |"));
         assert_eq!(rows.count(), 2, "{text}");
         assert_eq!(text.matches("\n### ").count(), 1, "what helps is told once: {text}");
-        assert!(!text.contains("<b>&") && !text.contains("\n# end"), "{text}");
+        // Within its fence nothing is a heading.
+        let (before, fenced) = text.split_once("````text\n").unwrap();
+        let (_, after) = fenced.split_once("\n````\n").unwrap();
+        assert!(!before.contains("\n# end") && !after.contains("\n# end"), "{text}");
+        assert!(!before.contains("<b>&") && !after.contains("<b>&"), "{text}");
         assert_eq!(document(&sample::diagnosed("", &[])), "## kubectl-acme: nothing is wrong\n");
     }
 }

@@ -256,5 +256,8 @@ async fn what_is_not_there_is_told_as_everywhere() {
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stderr.contains("\"absent\" not found"), "{said:?}");
     let kind = lab.terminal.run(&["diagnose", "secret/web"]);
-    assert_eq!(kind.code, Some(2), "{kind:?}");
+    assert_eq!(kind.code, Some(1), "{kind:?}");
+    assert!(kind.stderr.contains("Secret \"web\" not found"), "{kind:?}");
+    let event = lab.terminal.run(&["diagnose", "event/web"]);
+    assert_eq!(event.code, Some(2), "{event:?}");
 }

@@ -109,7 +109,7 @@ impl Lab {
         assert_eq!(people.code, Some(code), "{people:?}");
         assert!(people.stdout.starts_with(cause), "{people:?}");
         // Lines to copy are not folded.
-        let words = people.stdout.lines().filter(|line| !line.starts_with("         "));
+        let words = people.stdout.lines().filter(|line| !line.starts_with("       "));
         assert!(words.clone().all(|line| line.chars().count() <= 80), "{people:?}");
         first.clone()
     }
