@@ -365,6 +365,7 @@ async fn a_check_shows_what_every_server_says() {
     ns2.example.com. | {2}:53 | NXDOMAIN
     error: the CA would not see the answer of challenge web-1-1-1: DNS record for "www.example.com" not yet propagated: 1 of 2 nameservers answer: ns2.example.com. ({2}) says NXDOMAIN
     hint: mend its dns01 solver: cannot publish the record: no dns provider config specified for challenge
+    hint: D01-02: 1 of 2 name servers have the record _acme-challenge.www.example.com that www.example.com needs
     hint: it has not been presented yet: order -f … or run puts it up
     "#);
     assert_eq!(code, Some(9));

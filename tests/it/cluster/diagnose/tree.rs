@@ -20,7 +20,7 @@ fn made(namespace: &Namespace<'_>, object: &Value) -> Value {
     namespace.kubectl().apply(&object.to_string());
     let (kind, name) =
         (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
-    namespace.kubectl().object(&format!("{kind}/{name}"))
+    namespace.kubectl().object(&format!("{}s/{name}", kind.to_lowercase()))
 }
 
 fn uid(object: &Value) -> &str {
