@@ -1,5 +1,6 @@
 //! What verbs share: what is given, whose turn it is, the controllers at work, and what becomes of it. It acts, and does not judge.
 
+pub mod approval;
 pub mod awaited;
 pub mod blocking;
 pub mod cause_page;

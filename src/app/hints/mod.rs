@@ -168,9 +168,10 @@ impl Words {
                 "nothing more is asked of the CA in this run; see why the order before brought nothing, then {} asks once more",
                 called.again()
             ),
-            NextStep::Approve(ObjectName { namespace, name }) => format!(
-                "a policy or a person has to approve it: kubectl cert-manager approve {name} --namespace {namespace}"
-            ),
+            NextStep::Approve(ObjectName { namespace, name }) => {
+                let approve = called.like_in(namespace, &format!("certificate approve {name}"));
+                format!("a policy or a person has to approve it: {approve}")
+            }
             NextStep::AskApprover => {
                 "ask whoever approves CertificateRequests there: a policy or a person".to_owned()
             }

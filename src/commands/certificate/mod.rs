@@ -5,6 +5,7 @@ pub mod show;
 use clap::Subcommand;
 
 use self::show::ShowArgs;
+use crate::app::approval::{self, DecideArgs, Decision};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::follow::again::{self, AgainArgs, Named, Rerun};
@@ -34,6 +35,12 @@ enum CertificateCommand {
     /// Issue certificates anew, due or not, and wait
     #[command(mut_arg("names", |names| names.add(completers::names(Kind::Certificate))))]
     Renew(Box<AgainArgs>),
+    /// Approve CertificateRequests, so that they go to the CA
+    #[command(mut_arg("names", |names| names.add(completers::names(Kind::CertificateRequest))))]
+    Approve(DecideArgs),
+    /// Deny CertificateRequests, so that they never go to the CA
+    #[command(mut_arg("names", |names| names.add(completers::names(Kind::CertificateRequest))))]
+    Deny(DecideArgs),
 }
 
 /// Flags of `certificate get`.
@@ -51,8 +58,8 @@ impl CertificateArgs {
     /// Tells whether there must be a store: files and servers can be looked at without one.
     pub fn needs_store(&self) -> bool {
         match &self.command {
-            CertificateCommand::Get(_) | CertificateCommand::Renew(_) => true,
             CertificateCommand::Show(show) => show.needs_store(),
+            _ => true,
         }
     }
 }
@@ -68,6 +75,10 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
             listing::show(&wanted, &get.list, context).await
         }
         CertificateCommand::Show(show) => show::run(*show, context).await,
+        CertificateCommand::Approve(args) => {
+            approval::decide(&args, Decision::Approved, context).await
+        }
+        CertificateCommand::Deny(args) => approval::decide(&args, Decision::Denied, context).await,
         CertificateCommand::Renew(renew) => {
             let store = context.store(Access::ReadWrite).await?;
             let mut named = Named::new();

@@ -1,5 +1,6 @@
 //! What needs a Kubernetes API server.
 
+mod approval;
 mod bed;
 mod challenge_types;
 mod conformance;

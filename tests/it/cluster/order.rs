@@ -201,9 +201,8 @@ fn a_request_that_nobody_approves_is_named_when_time_is_up() {
         format!(
             "error: Certificate {name}/web is not done after 25s: it waits for the approval of CertificateRequest web-1\n"
         ),
-        format!(
-            "hint: a policy or a person has to approve it: kubectl cert-manager approve web-1 --namespace {name}\n"
-        ),
+        "hint: a policy or a person has to approve it: kubectl-acme certificate approve web-1\n"
+            .to_owned(),
     ] {
         assert!(said.contains(&words), "{words}: {said}");
     }

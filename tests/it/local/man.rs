@@ -49,7 +49,7 @@ fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
 
 fn whole(command: &clap::Command, name: &str, parent: Option<&str>) -> String {
     let path = command.get_bin_name().unwrap_or_default().trim_start_matches(PROGRAM).trim();
-    let known = page(path).expect("cli/pages.rs knows every command");
+    let known = page(path).expect("cli/pages knows every command");
     // Without a date: a page changes only with the command it tells of.
     let man = Man::new(command.clone().name(name.to_owned()));
     let man = man.source(PROGRAM).manual(PROGRAM).date(" ");

@@ -1,6 +1,7 @@
 //! What needs nothing but loopback; a few want a tool of the machine, too.
 
 mod adversary;
+mod approval;
 mod behaviours;
 mod causes;
 mod certificate_show;

@@ -136,6 +136,11 @@ pub async fn all_that_is_missing(context: &Context, failure: Failure) -> Failure
     }
 }
 
+/// Says what is not permitted, with the commands that give it.
+pub fn are_missing(lacking: &[Permission]) -> Failure {
+    missing(lacking, &[], &Task::default())
+}
+
 /// Resources with the same verbs in one place: what one rule of a Role would say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {

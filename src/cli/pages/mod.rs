@@ -1,86 +1,15 @@
 //! What help and the pages of the manual say of each command beyond its flags: examples, and the codes with which it
 //! can end.
 
+mod objects;
+mod page;
+
+pub use self::page::CommandPage;
+use self::page::{FINDS, PRINTS, READS, SERVES, WORKS, WRITES};
 use crate::diagnosis::failure_kind::FailureKind;
 
-/// What is known of a command beyond its flags.
-#[derive(Clone, Copy, Debug)]
-pub struct CommandPage {
-    /// The words that lead to it, such as `order create`; none for the program itself.
-    pub path: &'static str,
-    /// What it is good for, and the line for that, without the program.
-    pub examples: &'static [(&'static str, &'static str)],
-    /// How it can fail.
-    pub ends: &'static [FailureKind],
-}
-
-/// Of commands that only print.
-const PRINTS: &[FailureKind] = &[FailureKind::Unexpected, FailureKind::Usage];
-/// Of commands that serve until they are ended.
-const SERVES: &[FailureKind] = &[
-    FailureKind::Unexpected,
-    FailureKind::Usage,
-    FailureKind::Interrupted,
-    FailureKind::Terminated,
-];
-/// Of commands that work until certificates are there.
-const WORKS: &[FailureKind] = &[
-    FailureKind::Unexpected,
-    FailureKind::Usage,
-    FailureKind::Validation,
-    FailureKind::RateLimited,
-    FailureKind::CaUnreachable,
-    FailureKind::Account,
-    FailureKind::Cluster,
-    FailureKind::Solver,
-    FailureKind::OwnedByAnother,
-    FailureKind::Person,
-    FailureKind::Timeout,
-    FailureKind::Interrupted,
-    FailureKind::Terminated,
-];
-/// Of `diagnose`.
-const FINDS: &[FailureKind] = &[
-    FailureKind::Unexpected,
-    FailureKind::Usage,
-    FailureKind::Cluster,
-    FailureKind::CausesFound,
-    FailureKind::WarningsFound,
-    FailureKind::Interrupted,
-    FailureKind::Terminated,
-];
-/// Of commands that read what is in a store.
-const READS: &[FailureKind] = &[
-    FailureKind::Unexpected,
-    FailureKind::Usage,
-    FailureKind::Cluster,
-    FailureKind::Interrupted,
-    FailureKind::Terminated,
-];
-/// Of commands that look at an answer.
-const LOOKS: &[FailureKind] = &[
-    FailureKind::Unexpected,
-    FailureKind::Usage,
-    FailureKind::Cluster,
-    FailureKind::Solver,
-    FailureKind::Interrupted,
-    FailureKind::Terminated,
-];
-/// Of commands that write what is in a store.
-const WRITES: &[FailureKind] = &[
-    FailureKind::Unexpected,
-    FailureKind::Usage,
-    FailureKind::Cluster,
-    FailureKind::Solver,
-    FailureKind::OwnedByAnother,
-    FailureKind::Person,
-    FailureKind::Timeout,
-    FailureKind::Interrupted,
-    FailureKind::Terminated,
-];
-
-/// Every command that help shows.
-pub const PAGES: &[CommandPage] = &[
+/// Of the commands about what a store holds at large, and those without one.
+const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "",
         examples: &[
@@ -92,145 +21,6 @@ pub const PAGES: &[CommandPage] = &[
             ("Why an order takes so long", "challenge get --local -o wide"),
         ],
         ends: &FailureKind::ALL,
-    },
-    CommandPage {
-        path: "order",
-        examples: &[
-            (
-                "Issue in the cluster what is due, and wait",
-                "order -f issuer.yaml -f certificate.yaml",
-            ),
-            ("The same on this machine", "order -f issuer.yaml -f certificate.yaml --local"),
-            (
-                "Try it out: no DNS, no root, nothing spent",
-                "order -f manifests/ --local --rehearse=loopback",
-            ),
-            ("Without manifests", "order --domain www.example.com --local"),
-            ("What becomes of orders", "order get --local -w"),
-        ],
-        ends: WORKS,
-    },
-    CommandPage {
-        path: "order create",
-        examples: &[
-            ("Every manifest of a folder", "order create -f manifests/ -R --local"),
-            (
-                "Rehearse what is due, and issue it only when that has worked",
-                "order create -f manifests/ --local --rehearse-first",
-            ),
-            (
-                "Several names from a test CA, answered by files of a web server",
-                "order create --domain a.example,b.example --local \\\n    --server letsencrypt-staging --http01-webroot /var/www/html",
-            ),
-            (
-                "The manifests for a name",
-                "order create --domain a.example --dry-run=client -o yaml",
-            ),
-        ],
-        ends: WORKS,
-    },
-    CommandPage {
-        path: "order get",
-        examples: &[
-            ("Orders of a namespace, and every change", "order get -n web -w"),
-            ("One order as YAML", "order get web-1-2960432719 --local -o yaml"),
-        ],
-        ends: READS,
-    },
-    CommandPage {
-        path: "order retry",
-        examples: &[("A fresh order for one that failed", "order retry web-1-2960432719 --local")],
-        ends: WORKS,
-    },
-    CommandPage {
-        path: "order resume",
-        examples: &[("Go on after an interruption", "order resume web-1-2960432719 --local")],
-        ends: WORKS,
-    },
-    CommandPage {
-        path: "order delete",
-        examples: &[("An order with its challenges", "order delete web-1-2960432719 --local")],
-        ends: WRITES,
-    },
-    CommandPage {
-        path: "challenge",
-        examples: &[
-            ("All challenges with their reasons", "challenge get -A -o wide"),
-            (
-                "Look at one answer as the CA would",
-                "challenge check web-1-2960432719-4128531 --local",
-            ),
-        ],
-        ends: WORKS,
-    },
-    CommandPage {
-        path: "challenge get",
-        examples: &[
-            ("All challenges, and every change", "challenge get -n web -w"),
-            ("One as JSON", "challenge get web-1-2960432719-4128531 --local -o json"),
-        ],
-        ends: READS,
-    },
-    CommandPage {
-        path: "challenge check",
-        examples: &[
-            (
-                "Look at one answer, with the command line that looks the same way",
-                "challenge check web-1-2960432719-4128531 \\\n    --local --show-commands",
-            ),
-            ("Ask another resolver", "challenge check web-1-2960432719-4128531 --dns 9.9.9.9:53"),
-        ],
-        ends: LOOKS,
-    },
-    CommandPage {
-        path: "challenge present",
-        examples: &[(
-            "Put up one answer on another port, behind a proxy",
-            "challenge present web-1-2960432719-4128531 \\\n    --local --http01-listen 127.0.0.1:8080",
-        )],
-        ends: WRITES,
-    },
-    CommandPage {
-        path: "challenge cleanup",
-        examples: &[("Take one answer down", "challenge cleanup web-1-2960432719-4128531 --local")],
-        ends: WRITES,
-    },
-    CommandPage {
-        path: "certificate",
-        examples: &[("Renew now", "certificate renew www-example-com --local")],
-        ends: WORKS,
-    },
-    CommandPage {
-        path: "certificate get",
-        examples: &[("When certificates expire", "certificate get -A")],
-        ends: READS,
-    },
-    CommandPage {
-        path: "certificate show",
-        examples: &[
-            (
-                "What was issued, and whether it is what the Certificate asks for",
-                "certificate show web -n shop",
-            ),
-            (
-                "The certificate in a Secret, and one in a file",
-                "certificate show secret/web-tls ./tls.crt",
-            ),
-            ("A folder that --out has written", "certificate show out/web-tls/"),
-            (
-                "What a server shows, and whether clients trust it",
-                "certificate show www.example.com:443",
-            ),
-        ],
-        ends: READS,
-    },
-    CommandPage {
-        path: "certificate renew",
-        examples: &[
-            ("Renew now, due or not", "certificate renew www-example-com --local"),
-            ("Several of a namespace", "certificate renew web mail -n shop --timeout 5m"),
-        ],
-        ends: WORKS,
     },
     CommandPage {
         path: "describe",
@@ -362,15 +152,12 @@ pub const PAGES: &[CommandPage] = &[
 
 /// The page of a command; nothing is known of those that help does not show.
 pub fn page(path: &str) -> Option<&'static CommandPage> {
-    PAGES.iter().find(|page| page.path == path)
+    all().find(|page| page.path == path)
 }
 
-impl CommandPage {
-    /// The examples as they are typed, each below what it is good for.
-    pub fn typed(&self, program: &str) -> String {
-        let shown = |(does, line): &(&str, &str)| format!("  # {does}\n  {program} {line}");
-        self.examples.iter().map(shown).collect::<Vec<_>>().join("\n\n")
-    }
+/// Every command that help shows.
+fn all() -> impl Iterator<Item = &'static CommandPage> {
+    PAGES.iter().chain(objects::PAGES)
 }
 
 /// Where environment forms are explained.
@@ -416,14 +203,14 @@ mod tests {
         for path in &shown {
             assert!(page(path).is_some_and(|page| !page.examples.is_empty()), "{path}");
         }
-        for page in PAGES {
+        for page in all() {
             assert!(shown.iter().any(|path| path == page.path), "{}", page.path);
         }
     }
 
     #[test]
     fn every_example_is_a_command_line_of_its_command() {
-        for page in PAGES {
+        for page in all() {
             for (_, line) in page.examples {
                 let typed = line.replace("\\\n", " ");
                 let words = typed.split('>').next().unwrap_or_default().split_whitespace();

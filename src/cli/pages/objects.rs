@@ -1,0 +1,162 @@
+//! What is said of `order`, `challenge` and `certificate` and the commands below them.
+
+use super::page::{CommandPage, LOOKS, READS, WORKS, WRITES};
+
+/// Those commands, each before what is below it.
+pub(super) const PAGES: &[CommandPage] = &[
+    CommandPage {
+        path: "order",
+        examples: &[
+            (
+                "Issue in the cluster what is due, and wait",
+                "order -f issuer.yaml -f certificate.yaml",
+            ),
+            ("The same on this machine", "order -f issuer.yaml -f certificate.yaml --local"),
+            (
+                "Try it out: no DNS, no root, nothing spent",
+                "order -f manifests/ --local --rehearse=loopback",
+            ),
+            ("Without manifests", "order --domain www.example.com --local"),
+            ("What becomes of orders", "order get --local -w"),
+        ],
+        ends: WORKS,
+    },
+    CommandPage {
+        path: "order create",
+        examples: &[
+            ("Every manifest of a folder", "order create -f manifests/ -R --local"),
+            (
+                "Rehearse what is due, and issue it only when that has worked",
+                "order create -f manifests/ --local --rehearse-first",
+            ),
+            (
+                "Several names from a test CA, answered by files of a web server",
+                "order create --domain a.example,b.example --local \\\n    --server letsencrypt-staging --http01-webroot /var/www/html",
+            ),
+            (
+                "The manifests for a name",
+                "order create --domain a.example --dry-run=client -o yaml",
+            ),
+        ],
+        ends: WORKS,
+    },
+    CommandPage {
+        path: "order get",
+        examples: &[
+            ("Orders of a namespace, and every change", "order get -n web -w"),
+            ("One order as YAML", "order get web-1-2960432719 --local -o yaml"),
+        ],
+        ends: READS,
+    },
+    CommandPage {
+        path: "order retry",
+        examples: &[("A fresh order for one that failed", "order retry web-1-2960432719 --local")],
+        ends: WORKS,
+    },
+    CommandPage {
+        path: "order resume",
+        examples: &[("Go on after an interruption", "order resume web-1-2960432719 --local")],
+        ends: WORKS,
+    },
+    CommandPage {
+        path: "order delete",
+        examples: &[("An order with its challenges", "order delete web-1-2960432719 --local")],
+        ends: WRITES,
+    },
+    CommandPage {
+        path: "challenge",
+        examples: &[
+            ("All challenges with their reasons", "challenge get -A -o wide"),
+            (
+                "Look at one answer as the CA would",
+                "challenge check web-1-2960432719-4128531 --local",
+            ),
+        ],
+        ends: WORKS,
+    },
+    CommandPage {
+        path: "challenge get",
+        examples: &[
+            ("All challenges, and every change", "challenge get -n web -w"),
+            ("One as JSON", "challenge get web-1-2960432719-4128531 --local -o json"),
+        ],
+        ends: READS,
+    },
+    CommandPage {
+        path: "challenge check",
+        examples: &[
+            (
+                "Look at one answer, with the command line that looks the same way",
+                "challenge check web-1-2960432719-4128531 \\\n    --local --show-commands",
+            ),
+            ("Ask another resolver", "challenge check web-1-2960432719-4128531 --dns 9.9.9.9:53"),
+        ],
+        ends: LOOKS,
+    },
+    CommandPage {
+        path: "challenge present",
+        examples: &[(
+            "Put up one answer on another port, behind a proxy",
+            "challenge present web-1-2960432719-4128531 \\\n    --local --http01-listen 127.0.0.1:8080",
+        )],
+        ends: WRITES,
+    },
+    CommandPage {
+        path: "challenge cleanup",
+        examples: &[("Take one answer down", "challenge cleanup web-1-2960432719-4128531 --local")],
+        ends: WRITES,
+    },
+    CommandPage {
+        path: "certificate",
+        examples: &[("Renew now", "certificate renew www-example-com --local")],
+        ends: WORKS,
+    },
+    CommandPage {
+        path: "certificate get",
+        examples: &[("When certificates expire", "certificate get -A")],
+        ends: READS,
+    },
+    CommandPage {
+        path: "certificate show",
+        examples: &[
+            (
+                "What was issued, and whether it is what the Certificate asks for",
+                "certificate show web -n shop",
+            ),
+            (
+                "The certificate in a Secret, and one in a file",
+                "certificate show secret/web-tls ./tls.crt",
+            ),
+            ("A folder that --out has written", "certificate show out/web-tls/"),
+            (
+                "What a server shows, and whether clients trust it",
+                "certificate show www.example.com:443",
+            ),
+        ],
+        ends: READS,
+    },
+    CommandPage {
+        path: "certificate renew",
+        examples: &[
+            ("Renew now, due or not", "certificate renew www-example-com --local"),
+            ("Several of a namespace", "certificate renew web mail -n shop --timeout 5m"),
+        ],
+        ends: WORKS,
+    },
+    CommandPage {
+        path: "certificate approve",
+        examples: &[
+            ("Let a request go to the CA", "certificate approve web -n shop"),
+            (
+                "One request by its name, with a reason",
+                "certificate approve web-1 -n shop --reason PolicyChecked",
+            ),
+        ],
+        ends: WRITES,
+    },
+    CommandPage {
+        path: "certificate deny",
+        examples: &[("Keep a request from the CA for good", "certificate deny web-1 -n shop")],
+        ends: WRITES,
+    },
+];
