@@ -23,6 +23,7 @@ pub mod lead;
 pub mod listing;
 pub mod preflight;
 pub mod rehearsal;
+pub mod running;
 pub mod tree;
 pub mod venue;
 pub mod wait_names;

@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_secs(1);
 const SILENCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Tells of reasons until the store has no more changes; its faults are told by whoever follows the Certificates.
-pub(super) async fn tell(
+pub async fn tell(
     store: &Arc<dyn Store>,
     obstacles: watch::Receiver<Obstacles>,
     mut progress: Progress,

@@ -15,7 +15,7 @@ use crate::print::progress::Progress;
 
 /// Tells of obstacles until the controllers end. After each look at all of them it rests three times as long as that took: they
 /// change with every object that fails.
-pub(super) async fn tell(mut obstacles: watch::Receiver<Obstacles>, mut progress: Progress) {
+pub async fn tell(mut obstacles: watch::Receiver<Obstacles>, mut progress: Progress) {
     let mut told = BTreeMap::new();
     loop {
         let began = Instant::now();

@@ -35,7 +35,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(30);
 const LAST: Duration = Duration::from_secs(2);
 
 /// Tells what becomes of Certificates, and writes what was issued.
-pub(super) async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<(), Failure> {
+pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<(), Failure> {
     let mut changes = files.store.watch(Kind::Certificate, Scope::all());
     let mut told = ReportedMessages::default();
     let mut renewals = Renewals::default();
@@ -98,7 +98,7 @@ pub(super) async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Re
 
 /// Keeps the files up to date. Those of several Certificates are written side by side: what holds up the folder of one is nothing
 /// to the others.
-pub(super) struct Files<'a> {
+pub struct Files<'a> {
     store: &'a Arc<dyn Store>,
     /// Absent where nothing is written.
     out: Option<(&'a Path, &'a WriteWait)>,
@@ -111,7 +111,7 @@ pub(super) struct Files<'a> {
 
 impl<'a> Files<'a> {
     /// Writes below a folder, where one is given.
-    pub(super) fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, &'a WriteWait)>) -> Self {
+    pub fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, &'a WriteWait)>) -> Self {
         let (missed, busy) = (BTreeMap::new(), BTreeMap::new());
         Self { store, out, missed, busy, under_way: FuturesUnordered::new() }
     }
@@ -202,7 +202,7 @@ impl<'a> Files<'a> {
     }
 
     /// Lets files that are being written be written to their end, for a moment.
-    pub(super) async fn finish(&mut self, progress: &mut Progress) {
+    pub async fn finish(&mut self, progress: &mut Progress) {
         let finish = async {
             while let Some(ended) = self.under_way.next().await {
                 self.busy.remove(&ended.wish.certificate);

@@ -2,21 +2,11 @@
 //!
 //! `-n` is refused: this command works everywhere, and cert-manager's own flag of that name limits it to a namespace.
 
-mod files_to_write;
-mod follow;
-mod next_renewal;
-mod obstacles;
-mod provider_talk;
-mod reasons;
-mod reported;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use self::follow::{Files, follow};
-use self::provider_talk::talk;
 use crate::app::context::Context;
 use crate::app::engine::{Engine, Equipment};
 use crate::app::failure::Failure;
@@ -30,6 +20,9 @@ use crate::app::lead::sweep::sweep_before_work;
 use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permissions;
 use crate::app::preflight::permissions::task::Task;
+use crate::app::running::follow::{Files, follow};
+use crate::app::running::provider_talk::talk;
+use crate::app::running::{obstacles, reasons};
 use crate::controllers::order_budget::OrderBudget;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::order_budget::Allowance;

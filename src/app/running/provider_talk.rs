@@ -22,7 +22,7 @@ use crate::store::{Change, Scope, Store};
 const KINDS: [Kind; 3] = [Kind::Certificate, Kind::Issuer, Kind::ClusterIssuer];
 
 /// Asks without end. What cannot be told stands in nobody's way: the challenges themselves show it.
-pub(super) async fn talk(store: Arc<dyn Store>, dns01: Dns01, printer: Printer) {
+pub async fn talk(store: Arc<dyn Store>, dns01: Dns01, printer: Printer) {
     let mut asked = BTreeSet::new();
     let mut changes = select_all(KINDS.map(|kind| store.watch(kind, Scope::all())));
     while let Some(change) = changes.next().await {
