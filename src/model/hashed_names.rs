@@ -47,6 +47,13 @@ pub fn request_name(certificate_name: &str, revision: i64) -> String {
     format!("{prefix}-{digest}-{revision}")
 }
 
+/// Tells whether a name is one that an object with that owner may have: its owner's name, or as much of it as there is room
+/// for, and a number.
+pub fn is_named_after(name: &str, owner: &str) -> bool {
+    let rest = name.strip_prefix(shorten(owner, PREFIX_LIMIT)).and_then(|r| r.strip_prefix('-'));
+    rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Computes the label value that solver objects carry for a name or a token: Adler-32, decimal (RFC 1950 §8.2).
 pub fn adler32(text: &str) -> String {
     const MODULUS: u32 = 65_521;
@@ -108,6 +115,22 @@ mod tests {
 
     fn challenge(spec: Value) -> ChallengeSpec {
         ChallengeSpec::deserialize(spec).unwrap()
+    }
+
+    #[test]
+    fn a_name_leads_back_to_its_owner() {
+        let long = "a".repeat(60);
+        let cut = format!("{}-12", "a".repeat(52));
+        for (name, owner, is) in [
+            ("web-1-123", "web-1", true),
+            ("web-1-123-456", "web-1", false),
+            ("web-1-", "web-1", false),
+            ("web-10-123", "web-1", false),
+            ("web-1", "web-1", false),
+            (&cut, &long, true),
+        ] {
+            assert_eq!(is_named_after(name, owner), is, "{name}");
+        }
     }
 
     #[test]

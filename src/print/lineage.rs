@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::hashed_names::is_named_after;
 use crate::model::{Event, Kind};
 
 /// An object by kind and name; a name is unique within a namespace, and a lineage stays in one.
@@ -10,7 +11,8 @@ pub type Named = (Kind, String);
 /// Picks the events of the objects given and of all below them, in the order they come.
 ///
 /// Children are found by the events that tell of their making, so that the events of a Challenge long deleted are
-/// found as well. Give the living children too: the events that tell of them may be gone.
+/// found as well; Orders also by their names, for no event tells of one whose CertificateRequest had waited for its issuer.
+/// Give the living children too: the events that tell of them may be gone.
 pub fn below<'a>(roots: &[Named], namespace: &str, events: &'a [Event]) -> Vec<&'a Event> {
     let mut family: BTreeSet<Named> = roots.iter().cloned().collect();
     let here: Vec<(&Event, Named)> = events
@@ -21,7 +23,8 @@ pub fn below<'a>(roots: &[Named], namespace: &str, events: &'a [Event]) -> Vec<&
     loop {
         let known = family.len();
         for (event, subject) in &here {
-            if family.contains(subject) {
+            if family.contains(subject) || is_order_of(subject, &family) {
+                family.insert(subject.clone());
                 family.extend(child(event));
             }
         }
@@ -33,6 +36,14 @@ pub fn below<'a>(roots: &[Named], namespace: &str, events: &'a [Event]) -> Vec<&
         .filter(|(_, subject)| family.contains(subject))
         .map(|(event, _)| event)
         .collect()
+}
+
+/// Tells whether something is the Order of a CertificateRequest of the family, by its name.
+fn is_order_of((kind, name): &Named, family: &BTreeSet<Named>) -> bool {
+    *kind == Kind::Order
+        && family
+            .iter()
+            .any(|(kind, owner)| *kind == Kind::CertificateRequest && is_named_after(name, owner))
 }
 
 /// What an event is about; nothing when the kind is none of ours.
@@ -100,6 +111,18 @@ mod tests {
     fn a_certificate_has_the_events_of_all_below_it() {
         let root = (Kind::Certificate, "web".to_owned());
         check(&[root], &["web-1-123-456", "web-1-123", "web-1", "web"]);
+    }
+
+    #[test]
+    fn an_order_is_found_by_its_name_where_no_event_tells_of_it() {
+        let events = [
+            event(Kind::Certificate, "web", "Created new CertificateRequest resource \"web-1\""),
+            event(Kind::Order, "web-1-123", "Order completed successfully"),
+            event(Kind::Order, "web-10-123", "Order completed successfully"),
+        ];
+        let found = below(&[(Kind::Certificate, "web".to_owned())], "web", &events);
+        let names: Vec<&str> = found.iter().map(|e| e.involved_object.name.as_str()).collect();
+        assert_eq!(names, ["web", "web-1-123"]);
     }
 
     #[test]
