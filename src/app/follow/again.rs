@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::chosen::ChosenArgs;
 use super::due::Inspection;
 use super::events;
 use super::finish::{self, Results};
@@ -37,8 +38,11 @@ use crate::store::resources::{Resources, typed};
 #[derive(Clone, Debug, clap::Args)]
 pub struct AgainArgs {
     /// Names of objects in the store, of what they belong to, or domains
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required_unless_present_any = ["all", "all_namespaces", "selector"])]
     pub names: Vec<String>,
+    /// Certificates chosen otherwise
+    #[command(flatten)]
+    pub chosen: ChosenArgs,
     /// How the work is done
     #[command(flatten)]
     pub work: WorkArgs,

@@ -10,6 +10,7 @@ use self::delete::DeleteOrderArgs;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::follow::again::{AgainArgs, Named, Rerun, certificate_and_order};
+use crate::app::follow::chosen::ChosenFor;
 use crate::app::follow::work::WorkArgs;
 use crate::app::input::{completers, target};
 use crate::app::listing::{self, ListArgs};
@@ -112,8 +113,18 @@ pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> 
 async fn go_on(args: AgainArgs, wanted: Rerun, context: &Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     let mut named = Named::new();
+    let mut orders = Vec::new();
     for word in &args.names {
-        let order = ObjectName::new(context.namespace(), target::name_of(Kind::Order, word)?);
+        orders.push(ObjectName::new(context.namespace(), target::name_of(Kind::Order, word)?));
+    }
+    if args.chosen.is_given() {
+        orders = args.chosen.certificates(ChosenFor::Unready, &store, context).await?;
+        if orders.is_empty() {
+            context.talk().line("nothing to do: every Certificate is ready");
+            return Ok(());
+        }
+    }
+    for order in orders {
         match certificate_and_order(&store, order).await {
             Ok((certificate, order)) => named.entry(certificate).or_default().extend(order),
             Err(failure) => return Err(all_that_is_missing(context, failure).await),
