@@ -15,8 +15,8 @@ use crate::app::flags::global::GlobalArgs;
 use crate::app::invocation;
 use crate::cli::{Command, completion};
 use crate::commands::{
-    ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order, probe, run,
-    schedule, solve, timeline, tree, version, wait, watch,
+    account, ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order,
+    probe, run, schedule, solve, timeline, tree, version, wait, watch,
 };
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
@@ -83,6 +83,7 @@ async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Order(args) => order::run(*args, context).await,
         Command::Challenge(args) => challenge::run(args, context).await,
         Command::Certificate(args) => certificate::run(args, context).await,
+        Command::Account(args) => account::run(args, context).await,
         Command::Describe(args) => describe::run(args, context).await,
         Command::Diagnose(args) => Box::pin(diagnose::run(*args, context)).await,
         Command::Timeline(args) => timeline::run(args, context).await,
@@ -118,7 +119,8 @@ fn needs_store(command: &Command) -> bool {
         Command::Order(args) => args.needs_store(),
         Command::Certificate(args) => args.needs_store(),
         Command::Diagnose(args) => args.needs_store(),
-        Command::Challenge(_)
+        Command::Account(_)
+        | Command::Challenge(_)
         | Command::Describe(_)
         | Command::Timeline(_)
         | Command::Tree(_)

@@ -36,12 +36,12 @@ struct KeyParts {
 impl AccountKey {
     /// Makes a key: RSA, ECDSA P-256 or ECDSA P-384. cert-manager can use RSA accounts only.
     pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, KeyError> {
-        Self::new(PrivateKey::generate(algorithm)?)
+        Self::from_key(PrivateKey::generate(algorithm)?)
     }
 
     /// Reads a key: PKCS#1, SEC1 or PKCS#8.
     pub fn from_pem(text: &[u8]) -> Result<Self, KeyError> {
-        Self::new(PrivateKey::from_pem(text)?)
+        Self::from_key(PrivateKey::from_pem(text)?)
     }
 
     /// What key to make for an account whose CA takes these signature algorithms, in the words of RFC 7518: the quickest of
@@ -50,7 +50,11 @@ impl AccountKey {
         SIGNERS.iter().find(|(name, _)| taken.iter().any(|t| t == name)).map(|(_, made)| *made)
     }
 
-    fn new(key: PrivateKey) -> Result<Self, KeyError> {
+    /// Uses a key for an account.
+    ///
+    /// # Errors
+    /// Fails when ACME has no signature for it.
+    pub fn from_key(key: PrivateKey) -> Result<Self, KeyError> {
         let signer = Signer::new(&key)?;
         let thumbprint = signer.jwk().thumbprint();
         Ok(Self(Arc::new(KeyParts { key, signer, thumbprint })))

@@ -374,8 +374,8 @@ mod tests {
     use super::*;
     use crate::acme::keys::{KeyEncoding, PrivateKey};
     use crate::acme::{
-        AccountReply, AuthorizationReply, ChallengeReply, Directory, NewOrder, OrderReply,
-        Registration, csr,
+        AccountKey, AccountReply, AuthorizationReply, ChallengeReply, Directory, NewOrder,
+        OrderReply, Registration, csr,
     };
     use crate::model::KeyAlgorithm;
     use crate::model::certificate::CertificateSpec;
@@ -642,6 +642,9 @@ mod tests {
             unreachable!()
         }
         async fn update_contact(&self, _: &[String]) -> Result<AccountReply, AcmeError> {
+            unreachable!()
+        }
+        async fn change_key(&self, _: &AccountKey) -> Result<(), AcmeError> {
             unreachable!()
         }
         async fn create_order(&self, _: &NewOrder, _: Permit) -> Result<OrderReply, AcmeError> {

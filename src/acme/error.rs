@@ -40,7 +40,8 @@ pub fn retry(error: &AcmeError) -> Retry {
             fault: Fault::NoSuchHost | Fault::Unusable | Fault::Untrusted,
             ..
         }
-        | AcmeError::NotAcme { .. } => Retry::Never,
+        | AcmeError::NotAcme { .. }
+        | AcmeError::NotOffered { .. } => Retry::Never,
         AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
         | AcmeError::Protocol { .. } => Retry::Backoff,
         AcmeError::Refused { problem, retry_after, .. } => match (problem.status, retry_after) {
@@ -69,7 +70,9 @@ pub fn is_nowhere(error: &AcmeError) -> bool {
         AcmeError::Transport { fault, .. } => {
             matches!(fault, Fault::NoSuchHost | Fault::Unusable | Fault::Untrusted)
         }
-        AcmeError::NotAcme { .. } | AcmeError::Protocol { .. } => false,
+        AcmeError::NotAcme { .. } | AcmeError::NotOffered { .. } | AcmeError::Protocol { .. } => {
+            false
+        }
     }
 }
 
@@ -83,6 +86,7 @@ pub fn sort(error: &AcmeError) -> Sort {
         | AcmeError::NotAcme { .. } => Sort::Connection,
         AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
         | AcmeError::Protocol { .. } => Sort::Unavailable,
+        AcmeError::NotOffered { .. } => Sort::Other,
         AcmeError::Refused { problem, .. } => match sort_problem(problem) {
             Sort::RateLimited if error.retry() == Retry::Never => Sort::Paused,
             sort => sort,
@@ -176,6 +180,14 @@ pub enum AcmeError {
         /// What is there.
         why: String,
     },
+    /// The directory names no URL for what was wanted, which RFC 8555 §7.1.1 lets a CA leave out.
+    #[error("the CA at {server} offers no {what}: its directory does not name it")]
+    NotOffered {
+        /// URL of the directory.
+        server: String,
+        /// Name in the directory, such as `keyChange`.
+        what: &'static str,
+    },
     /// An answer that no CA should give, although the next one may be good: not JSON, missing headers, foreign URLs, too large.
     #[error("the answer of {url} is no ACME: {why}")]
     Protocol {
@@ -216,7 +228,10 @@ impl AcmeError {
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused { problem, .. } => Some(problem),
-            Self::Transport { .. } | Self::NotAcme { .. } | Self::Protocol { .. } => None,
+            Self::Transport { .. }
+            | Self::NotAcme { .. }
+            | Self::NotOffered { .. }
+            | Self::Protocol { .. } => None,
         }
     }
 }

@@ -50,6 +50,14 @@ struct Header<'a> {
     url: &'a str,
 }
 
+/// What a new key says of the account that it takes over.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Takeover<'a> {
+    account: &'a str,
+    old_key: &'a Jwk,
+}
+
 /// A flattened JWS.
 #[derive(Debug, Serialize)]
 pub(super) struct Jws {
@@ -113,6 +121,19 @@ impl Signer {
         };
         let header = Header { alg: self.algorithm(), jwk, kid, nonce: Some(nonce), url };
         flattened(&header, payload.unwrap_or_default(), |input| self.sign(input))
+    }
+
+    /// The word of a new key that it takes over an account, inside what the old key signs (RFC 8555 §7.3.5).
+    pub(super) fn takes_over(
+        &self,
+        account: &str,
+        old_key: &Jwk,
+        url: &str,
+    ) -> Result<Jws, Unspecified> {
+        let header =
+            Header { alg: self.algorithm(), jwk: Some(self.jwk()), kid: None, nonce: None, url };
+        let payload = json(&Takeover { account, old_key });
+        flattened(&header, &payload, |input| self.sign(input))
     }
 
     fn algorithm(&self) -> &'static str {

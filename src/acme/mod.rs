@@ -9,6 +9,8 @@ pub(crate) use self::error::AcmeError;
 use crate::model::order_budget::Permit;
 
 pub mod account;
+mod account_key_file;
+mod account_requests;
 pub mod authority;
 pub mod chain;
 pub mod clients;
@@ -41,6 +43,8 @@ mod fake;
 mod openssl;
 
 pub use self::account::AccountKey;
+pub use self::account_requests::RevocationReason;
+pub use self::account_requests::RevokedBy;
 pub use self::authority::Requests;
 pub use self::clients::Clients;
 pub use self::csr::RequestError;
@@ -70,6 +74,8 @@ pub trait Acme: fmt::Debug + Send + Sync {
     async fn register(&self, registration: &Registration) -> Result<AccountReply, AcmeError>;
     /// Replaces the account's contacts (RFC 8555 §7.3.2).
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError>;
+    /// Gives the account another key (RFC 8555 §7.3.5); from then on the CA takes that one alone.
+    async fn change_key(&self, new: &AccountKey) -> Result<(), AcmeError>;
     /// newOrder, which the order budget has to permit; asked a second time when the answer does not say where the order is, and
     /// without `replaces` where another order does that already.
     async fn create_order(&self, order: &NewOrder, permit: Permit)

@@ -73,6 +73,8 @@ pub struct AccountReply {
     pub contact: Option<Vec<String>>,
     /// Whether the account was made by this request (201) or was there (200).
     pub created: bool,
+    /// Where the CA lists the account's orders, where it does (§7.1.2.1).
+    pub orders: Option<String>,
 }
 
 /// A newOrder request (RFC 8555 §7.4).

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::authority::{Authority, protocol};
 use super::error::AcmeError;
 use super::headers;
-use super::jws::{self, Identity, Jws, json};
+use super::jws::{self, Identity, Jws, Signer, json};
 use super::post::{Payload, post, unsigned};
 use super::shared::Shared;
 use super::telling::NamedUrl;
@@ -73,12 +73,22 @@ impl Session {
         }
     }
 
+    /// Who is spoken with.
+    pub(super) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// What signs in the name of the account.
+    pub(super) fn signer(&self) -> &Signer {
+        self.key.signer()
+    }
+
     fn known_account(&self) -> Option<String> {
         self.account.lock().clone()
     }
 
     /// The account's URL; one that was never written down is found by its key (RFC 8555 §7.3.1).
-    async fn account(&self) -> Result<String, AcmeError> {
+    pub(super) async fn account(&self) -> Result<String, AcmeError> {
         if let Some(account) = self.known_account() {
             return Ok(account);
         }
@@ -128,7 +138,7 @@ impl Session {
     }
 
     /// Sends a request as the account.
-    async fn send(
+    pub(super) async fn send(
         &self,
         what: &'static str,
         url: &str,
@@ -138,7 +148,7 @@ impl Session {
         self.post(Identity::Account(&account), NamedUrl { what, url }, payload, JSON_LIMIT).await
     }
 
-    async fn post(
+    pub(super) async fn post(
         &self,
         identity: Identity<'_>,
         asked: NamedUrl<'_>,
@@ -186,6 +196,10 @@ impl Acme for Session {
         let reply = self.send("account", &url, Payload::Send(&payload)).await?;
         let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why))?;
         Ok(AccountReply { url, ..account })
+    }
+
+    async fn change_key(&self, new: &AccountKey) -> Result<(), AcmeError> {
+        self.send_key_change(new).await
     }
 
     async fn create_order(&self, order: &NewOrder, _: Permit) -> Result<OrderReply, AcmeError> {
@@ -289,7 +303,7 @@ fn identifier(identifier: &Identifier) -> instant_acme::Identifier {
 }
 
 /// The refusal that an account is which the CA has closed (RFC 8555 §7.3.6), in the words of one that says so itself.
-fn closed(url: &str, status: &str) -> AcmeError {
+pub fn closed(url: &str, status: &str) -> AcmeError {
     let problem = Problem {
         kind: "urn:ietf:params:acme:error:unauthorized".to_owned(),
         status: 401,

@@ -166,6 +166,7 @@ pub(super) fn directory(origin: Origin<'_>, body: &[u8]) -> Result<Directory, St
 struct WireAccount {
     status: String,
     contact: Option<Vec<String>>,
+    orders: Option<String>,
 }
 
 /// Reads an account (RFC 8555 §7.1.2); some CAs answer with nothing but headers.
@@ -175,6 +176,7 @@ pub(super) fn account(body: &[u8]) -> Result<AccountReply, String> {
     Ok(AccountReply {
         status: if wire.status.is_empty() { "valid".to_owned() } else { wire.status },
         contact: wire.contact,
+        orders: wire.orders.filter(|url| !url.is_empty()),
         ..AccountReply::default()
     })
 }

@@ -1,5 +1,6 @@
 //! What verbs share: what is given, whose turn it is, the controllers at work, and what becomes of it. It acts, and does not judge.
 
+pub mod account;
 pub mod approval;
 pub mod awaited;
 pub mod blocking;
@@ -7,6 +8,7 @@ pub mod cause_page;
 pub mod chain;
 pub mod changes;
 pub(crate) mod check_report;
+pub mod confirm;
 pub mod context;
 pub mod definitions;
 pub mod diagnose;
@@ -23,6 +25,7 @@ pub mod lead;
 pub mod listing;
 pub mod preflight;
 pub mod rehearsal;
+pub mod revocation;
 pub mod running;
 pub mod tree;
 pub mod venue;

@@ -34,8 +34,8 @@ use crate::app::input::quick::FOR_NAMES;
 use crate::app::invocation::{self, PLACES, PLUGIN, variable};
 use crate::commands::tree as tree_command;
 use crate::commands::{
-    ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order, probe, run,
-    schedule, solve, timeline, version, wait, watch,
+    account, ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order,
+    probe, run, schedule, solve, timeline, version, wait, watch,
 };
 use crate::print::format::Format;
 
@@ -74,6 +74,9 @@ pub enum Command {
     /// Look after issued certificates
     #[command(aliases = ["cert", "certs", "certificates"])]
     Certificate(certificate::CertificateArgs),
+    /// Look after the accounts at CAs, each named by its Issuer
+    #[command(alias = "accounts")]
+    Account(account::AccountArgs),
     /// Show one object in full, with its events
     Describe(describe::DescribeArgs),
     /// Find out why a certificate does not arrive, and what helps

@@ -1,6 +1,7 @@
 //! One file or folder per verb: its flags and what it does. What several verbs share is in `app`, how far something has
 //! come and what helps in `diagnosis`; no verb imports another one.
 
+pub mod account;
 pub mod ca;
 pub mod certificate;
 pub mod challenge;

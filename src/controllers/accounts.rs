@@ -22,6 +22,8 @@ use crate::store::resources::Resources;
 
 /// Key in the account Secret when the Issuer names none.
 const DEFAULT_KEY: &str = "tls.key";
+/// What stands behind the name of the account key for the one that is to take its place.
+pub(super) const NEXT: &str = "next";
 
 /// A CA that forgets an account twice in this time will not remember it.
 const REGISTERED_AGAIN: SignedDuration = SignedDuration::from_secs(60);
@@ -120,6 +122,16 @@ impl Accounts {
         })
     }
 
+    /// The Issuers of a kind, as they are written for them.
+    pub(super) fn issuers_of(&self, kind: Kind) -> &Resources<Issuer> {
+        if kind == Kind::ClusterIssuer { &self.cluster_issuers } else { &self.issuers }
+    }
+
+    /// The Secrets.
+    pub(super) fn secrets(&self) -> &Resources<Secret> {
+        &self.secrets
+    }
+
     /// The namespace in which the Secrets of ClusterIssuers are.
     pub fn cluster_namespace(&self) -> &str {
         &self.cluster_namespace
@@ -153,7 +165,25 @@ impl Accounts {
         if uri.is_empty() && !is_true(&issuer.status.conditions, "Ready") {
             return Err(ReconcileError::Missing(format!("{} has no account yet", shown(issuer))));
         }
+        if is_being_changed(acme, &secret) {
+            let what = format!("{} gets another account key just now", shown(issuer));
+            return Err(ReconcileError::Missing(what));
+        }
         self.open(issuer, &secret)
+    }
+
+    /// A session of an issuer with a key of the caller's, for this once.
+    ///
+    /// # Errors
+    /// Fails when the server cannot be a CA.
+    pub fn open_with(
+        &self,
+        issuer: &Issuer,
+        key: AccountKey,
+        account: Option<String>,
+    ) -> Result<Arc<dyn Acme>, ReconcileError> {
+        let acme = acme_of(issuer)?;
+        Ok((self.connect)(&acme.server, &tls_of(acme), key, account)?)
     }
 
     /// The session of an issuer with the key in that Secret, whether the CA knows it or not.
@@ -164,10 +194,7 @@ impl Accounts {
         let acme = acme_of(issuer)?;
         let made_from = Origin {
             server: acme.server.clone(),
-            tls: TlsOptions {
-                ca_bundle: acme.ca_bundle.0.clone(),
-                skip_verify: acme.skip_tls_verify,
-            },
+            tls: tls_of(acme),
             secret: (secret.metadata.uid.clone(), secret.metadata.resource_version.clone()),
         };
         let account = issuer.status.acme.clone().unwrap_or_default();
@@ -205,7 +232,7 @@ impl Accounts {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let revision = &issuer.metadata.resource_version;
-        let issuers = if issuer.is_cluster() { &self.cluster_issuers } else { &self.issuers };
+        let issuers = self.issuers_of(issuer.issuer_kind());
         let key = Key::new(issuer.issuer_kind(), issuer.name());
         self.sessions.forget(&key);
         let before = self.gone.get(issuer).map(|gone| (gone.at, gone.revision == *revision));
@@ -235,6 +262,16 @@ pub fn key_in_secret(acme: &AcmeIssuer) -> String {
     if key.is_empty() { DEFAULT_KEY.to_owned() } else { key.clone() }
 }
 
+/// The key of the Secret for something beside the account key.
+pub(super) fn beside(acme: &AcmeIssuer, word: &str) -> String {
+    format!("{}.{word}", key_in_secret(acme))
+}
+
+/// Tells whether an account key is to be replaced by another that stands beside it.
+pub fn is_being_changed(acme: &AcmeIssuer, secret: &Secret) -> bool {
+    secret.value(&beside(acme, NEXT)).is_some()
+}
+
 /// Reads the account key from its Secret.
 ///
 /// # Errors
@@ -253,12 +290,22 @@ fn account_url(account: &AcmeIssuerStatus, key: &AccountKey) -> Option<String> {
     known.then(|| account.uri.clone())
 }
 
-fn acme_of(issuer: &Issuer) -> Result<&AcmeIssuer, ReconcileError> {
+/// How the CA of an issuer is known.
+pub fn tls_of(acme: &AcmeIssuer) -> TlsOptions {
+    TlsOptions { ca_bundle: acme.ca_bundle.0.clone(), skip_verify: acme.skip_tls_verify }
+}
+
+/// The part of an issuer that is about ACME.
+///
+/// # Errors
+/// Fails when it has none.
+pub(super) fn acme_of(issuer: &Issuer) -> Result<&AcmeIssuer, ReconcileError> {
     let acme = issuer.spec.acme.as_ref();
     acme.ok_or_else(|| ReconcileError::Missing(format!("{} is not of type acme", shown(issuer))))
 }
 
-fn shown(issuer: &Issuer) -> String {
+/// Names an issuer to people.
+pub(super) fn shown(issuer: &Issuer) -> String {
     format!("{} {}", issuer.issuer_kind(), issuer.name())
 }
 

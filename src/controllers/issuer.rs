@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tracing::warn;
 use zeroize::Zeroizing;
 
+use super::account_rollover::RolloverEnd;
 use super::accounts::{self, Accounts};
 use super::per_issuer::PerIssuer;
 use super::recorder::Recorder;
@@ -181,6 +183,15 @@ impl IssuerController {
         Ok(session.register(&registration).await)
     }
 
+    /// Goes on with another key for the account, which somebody began.
+    async fn finish_rollover(&self, issuer: &Issuer) -> Result<Wake, ReconcileError> {
+        if let RolloverEnd::Refused(error) = self.accounts.finish_rollover(issuer).await? {
+            let (kind, name) = (issuer.issuer_kind(), issuer.name());
+            warn!("{kind} {name} keeps its account key: {error}");
+        }
+        Ok(Wake::Now)
+    }
+
     /// Keeps an outcome; returns the error that the driver must hear of.
     async fn keep(
         &self,
@@ -253,6 +264,10 @@ impl Controller for IssuerController {
             return Ok(Wake::OnChange);
         };
         let gathered = self.gather(issuer, acme).await?;
+        let key_secret = gathered.key_secret.as_ref();
+        if key_secret.is_some_and(|secret| accounts::is_being_changed(acme, secret)) {
+            return Ok(self.finish_rollover(issuer).await?);
+        }
         let outcome = match issuer::next_action(issuer, &gathered.observed, now) {
             Action::Wait(wake) => return Ok(wake),
             Action::Conclude(outcome) => outcome,

@@ -4,6 +4,7 @@
 //! (`is_left_over`): the garbage collector may take minutes, and nobody waits for the result. cert-manager goes on
 //! then.
 
+pub mod account_rollover;
 pub mod account_secrets;
 pub mod accounts;
 mod awaited_secrets;

@@ -14,8 +14,8 @@ use super::recorder::Recorder;
 use super::{Controller, ReconcileError, Stopped};
 use crate::acme::error::{AcmeError, Fault};
 use crate::acme::{
-    AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply, Directory, NewOrder,
-    OrderReply, Registration,
+    AccountKey, AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply,
+    Directory, NewOrder, OrderReply, Registration,
 };
 use crate::model::order_budget::Permit;
 use crate::model::{Event, Key, Kind, ObjectName, Problem, Record};
@@ -45,6 +45,7 @@ pub(super) fn account(contact: &str) -> AccountReply {
         status: "valid".into(),
         contact: Some(vec![contact.into()]),
         created: true,
+        orders: None,
     }
 }
 
@@ -73,7 +74,7 @@ impl Desk {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let ca = Arc::new(FakeCa::default());
         let asked = Arc::clone(&ca);
-        let connect = move |_: &str, _: &_, _: crate::acme::AccountKey, url| {
+        let connect = move |_: &str, _: &_, _: AccountKey, url| {
             let ca = Arc::clone(&asked);
             Ok(Arc::new(FakeSession { ca, url: Mutex::new(url) }) as Arc<dyn Acme>)
         };
@@ -159,6 +160,9 @@ impl Acme for FakeSession {
     }
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError> {
         self.answer(format!("update {}", contact.join(",")))
+    }
+    async fn change_key(&self, _: &AccountKey) -> Result<(), AcmeError> {
+        self.answer("change key".to_owned()).map(drop)
     }
     async fn create_order(&self, _: &NewOrder, _: Permit) -> Result<OrderReply, AcmeError> {
         panic!("this test CA knows accounts only")

@@ -39,6 +39,8 @@ fn for_ca(error: &AcmeError, issuer: &Key) -> Option<NextStep> {
                 Fault::Passing => NextStep::CheckConnection(issuer),
             });
         }
+        // Nothing that is asked of it brings what it does not offer.
+        AcmeError::NotOffered { .. } => return None,
         AcmeError::NotAcme { .. } | AcmeError::Protocol { .. } => {
             return Some(NextStep::CheckDirectory(issuer));
         }

@@ -3,6 +3,7 @@
 //! Floor 0: nothing here reads a clock, a file, a socket or a die.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
+pub mod account_report;
 pub mod cause;
 pub mod certificate;
 pub mod certificate_report;

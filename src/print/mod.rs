@@ -2,6 +2,7 @@
 //!
 //! Everything but [`Printer`] is a pure function of objects, events and the moment.
 
+pub mod account;
 pub mod age;
 pub mod certificate;
 pub mod colour;

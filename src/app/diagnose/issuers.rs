@@ -174,7 +174,7 @@ fn described(directory: &Directory) -> DirectoryAnswer {
 fn fault(error: &AcmeError) -> DirectoryAnswer {
     match error {
         AcmeError::Refused { problem, .. } => DirectoryAnswer::Refused((**problem).clone()),
-        AcmeError::NotAcme { .. } | AcmeError::Protocol { .. } => {
+        AcmeError::NotAcme { .. } | AcmeError::NotOffered { .. } | AcmeError::Protocol { .. } => {
             DirectoryAnswer::NotAcme(error.to_string())
         }
         AcmeError::Transport { fault, why, .. } => match fault {

@@ -1,6 +1,7 @@
 //! What help and the pages of the manual say of each command beyond its flags: examples, and the codes with which it
 //! can end.
 
+mod accounts;
 mod objects;
 mod page;
 
@@ -157,7 +158,7 @@ pub fn page(path: &str) -> Option<&'static CommandPage> {
 
 /// Every command that help shows.
 fn all() -> impl Iterator<Item = &'static CommandPage> {
-    PAGES.iter().chain(objects::PAGES)
+    PAGES.iter().chain(objects::PAGES).chain(accounts::PAGES)
 }
 
 /// Where environment forms are explained.

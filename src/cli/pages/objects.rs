@@ -1,6 +1,6 @@
 //! What is said of `order`, `challenge` and `certificate` and the commands below them.
 
-use super::page::{CommandPage, LOOKS, READS, WORKS, WRITES};
+use super::page::{ASKS, CommandPage, LOOKS, READS, WORKS, WRITES};
 
 /// Those commands, each before what is below it.
 pub(super) const PAGES: &[CommandPage] = &[
@@ -50,7 +50,10 @@ pub(super) const PAGES: &[CommandPage] = &[
     },
     CommandPage {
         path: "order retry",
-        examples: &[("A fresh order for one that failed", "order retry web-1-2960432719 --local")],
+        examples: &[
+            ("A fresh order for one that failed", "order retry web-1-2960432719 --local"),
+            ("For everything that is not ready", "order retry -A"),
+        ],
         ends: WORKS,
     },
     CommandPage {
@@ -140,8 +143,23 @@ pub(super) const PAGES: &[CommandPage] = &[
         examples: &[
             ("Renew now, due or not", "certificate renew www-example-com --local"),
             ("Several of a namespace", "certificate renew web mail -n shop --timeout 5m"),
+            ("All with a label, in every namespace", "certificate renew -A -l tier=front"),
         ],
         ends: WORKS,
+    },
+    CommandPage {
+        path: "certificate revoke",
+        examples: &[
+            (
+                "By the account of its Issuer, since its key was seen by others",
+                "certificate revoke web -n shop --reason keyCompromise",
+            ),
+            (
+                "A file whose account is lost, by its own key",
+                "certificate revoke tls.crt --key=tls.key \\\n    --issuer letsencrypt",
+            ),
+        ],
+        ends: ASKS,
     },
     CommandPage {
         path: "certificate approve",

@@ -56,6 +56,19 @@ pub(super) const READS: &[FailureKind] = &[
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
+/// Of commands that ask a CA for one thing.
+pub(super) const ASKS: &[FailureKind] = &[
+    FailureKind::Unexpected,
+    FailureKind::Usage,
+    FailureKind::RateLimited,
+    FailureKind::CaUnreachable,
+    FailureKind::Account,
+    FailureKind::Cluster,
+    FailureKind::OwnedByAnother,
+    FailureKind::Person,
+    FailureKind::Interrupted,
+    FailureKind::Terminated,
+];
 /// Of commands that look at an answer.
 pub(super) const LOOKS: &[FailureKind] = &[
     FailureKind::Unexpected,

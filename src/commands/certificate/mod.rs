@@ -9,10 +9,12 @@ use crate::app::approval::{self, DecideArgs, Decision};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::follow::again::{self, AgainArgs, Named, Rerun};
+use crate::app::follow::chosen::ChosenFor;
 use crate::app::input::target::{self, Targets};
 use crate::app::input::{completers, lookup};
 use crate::app::listing::{self, ListArgs};
 use crate::app::preflight::permissions::all_that_is_missing;
+use crate::app::revocation::{self, RevokeArgs};
 use crate::model::Kind;
 use crate::store::local::Access;
 
@@ -35,6 +37,8 @@ enum CertificateCommand {
     /// Issue certificates anew, due or not, and wait
     #[command(mut_arg("names", |names| names.add(completers::names(Kind::Certificate))))]
     Renew(Box<AgainArgs>),
+    /// Tell the CA that nobody shall trust a certificate any more
+    Revoke(RevokeArgs),
     /// Approve CertificateRequests, so that they go to the CA
     #[command(mut_arg("names", |names| names.add(completers::names(Kind::CertificateRequest))))]
     Approve(DecideArgs),
@@ -75,6 +79,7 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
             listing::show(&wanted, &get.list, context).await
         }
         CertificateCommand::Show(show) => show::run(*show, context).await,
+        CertificateCommand::Revoke(args) => Box::pin(revocation::run(args, context)).await,
         CertificateCommand::Approve(args) => {
             approval::decide(&args, Decision::Approved, context).await
         }
@@ -89,6 +94,10 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
                     Ok(key) => named.insert(key.name, Vec::new()),
                     Err(failure) => return Err(all_that_is_missing(context, failure).await),
                 };
+            }
+            if renew.chosen.is_given() {
+                let chosen = renew.chosen.certificates(ChosenFor::Any, &store, context).await?;
+                named.extend(chosen.into_iter().map(|name| (name, Vec::new())));
             }
             context.global.cluster.terms = renew.work.drive.lease.terms()?;
             Box::pin(again::run(*renew, named, Rerun::Renewed, context)).await

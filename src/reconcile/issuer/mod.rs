@@ -134,7 +134,7 @@ fn registered_email(issuer: &Issuer) -> &str {
 }
 
 /// The contact as it is sent; addresses are lower-cased, as cert-manager does.
-fn contact(email: &str) -> Vec<String> {
+pub fn contact(email: &str) -> Vec<String> {
     if email.is_empty() { Vec::new() } else { vec![format!("mailto:{}", email.to_lowercase())] }
 }
 

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use kubectl_acme::acme::error::{AcmeError, Fault};
 use kubectl_acme::acme::{
-    AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply, Clients, Directory,
-    NewOrder, OrderReply, Registration,
+    AccountKey, AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply, Clients,
+    Directory, NewOrder, OrderReply, Registration,
 };
 use kubectl_acme::app::engine::account_keys;
 use kubectl_acme::app::engine::dns01::Reach;
@@ -132,6 +132,9 @@ impl Acme for Twisted {
     }
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError> {
         self.inner.update_contact(contact).await
+    }
+    async fn change_key(&self, new: &AccountKey) -> Result<(), AcmeError> {
+        self.inner.change_key(new).await
     }
     async fn create_order(
         &self,

@@ -1,5 +1,6 @@
 //! What needs nothing but loopback; a few want a tool of the machine, too.
 
+mod accounts;
 mod adversary;
 mod approval;
 mod behaviours;

@@ -1,5 +1,6 @@
 //! What needs a real CA or real name servers: Pebble, BIND, Knot, and the peers beside us.
 
+mod accounts;
 mod again;
 mod bed;
 mod challenge_types;

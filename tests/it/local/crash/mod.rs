@@ -2,6 +2,7 @@
 //! one account and one order at the CA, and leaves nothing behind.
 
 mod dying_store;
+mod rollover;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

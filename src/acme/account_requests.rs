@@ -1,0 +1,199 @@
+//! What an account asks of its CA beside orders: how it stands, another key, its end, and the revocation of certificates.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::authority::{Endpoint, Found, protocol};
+use super::jws::{Identity, json};
+use super::post::{Payload, unsigned};
+use super::session::Session;
+use super::telling::NamedUrl;
+use super::transport::JSON_LIMIT;
+use super::{AccountKey, AccountReply, AcmeError, wire};
+
+/// Why a certificate is revoked (RFC 5280 §5.3.1): those that CAs take from subscribers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RevocationReason {
+    /// 0: no reason is given.
+    #[default]
+    Unspecified,
+    /// 1: somebody else may have the private key.
+    KeyCompromise,
+    /// 3: what the certificate says of its subject is no longer right.
+    AffiliationChanged,
+    /// 4: another certificate is in its place.
+    Superseded,
+    /// 5: the names are not used any more.
+    CessationOfOperation,
+}
+
+impl RevocationReason {
+    /// Its number (RFC 5280 §5.3.1).
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Unspecified => 0,
+            Self::KeyCompromise => 1,
+            Self::AffiliationChanged => 3,
+            Self::Superseded => 4,
+            Self::CessationOfOperation => 5,
+        }
+    }
+}
+
+/// Who signs a revocation (RFC 8555 §7.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevokedBy {
+    /// The account that the session is for.
+    Account,
+    /// The certificate's own private key, which the session was made with.
+    CertificateKey,
+}
+
+/// The orders of an account (RFC 8555 §7.1.2.1).
+#[derive(Deserialize)]
+struct WireOrders {
+    orders: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct WireRevocation {
+    certificate: String,
+    reason: u8,
+}
+
+impl Session {
+    /// How the CA holds the account: a POST-as-GET of its URL, which is looked up by the key where it is not known (RFC 8555
+    /// §7.3.1, §7.3.2).
+    ///
+    /// # Errors
+    /// Fails with what the CA says, also of an account that it has closed.
+    pub async fn account_state(&self) -> Result<AccountReply, AcmeError> {
+        let url = Box::pin(self.account()).await?;
+        let reply = Box::pin(self.send("account", &url, Payload::Read)).await?;
+        let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why))?;
+        Ok(AccountReply { url, ..account })
+    }
+
+    /// The first page of the list of the account's orders (RFC 8555 §7.1.2.1): those that are not invalid.
+    ///
+    /// # Errors
+    /// Fails with what the CA says; many say nothing of orders.
+    pub async fn orders(&self, url: &str) -> Result<Vec<String>, AcmeError> {
+        let reply = Box::pin(self.send("orders", url, Payload::Read)).await?;
+        let read: WireOrders = serde_json::from_slice(&reply.body)
+            .map_err(|why| protocol(&reply.url, format!("it is no list of orders: {why}")))?;
+        Ok(read.orders)
+    }
+
+    /// Ends the account for ever (RFC 8555 §7.3.6): its certificates stay good, and its key makes no account again.
+    ///
+    /// # Errors
+    /// Fails with what the CA says.
+    pub async fn deactivate(&self) -> Result<AccountReply, AcmeError> {
+        let url = Box::pin(self.account()).await?;
+        let payload = json(&json!({"status": "deactivated"}));
+        let reply = Box::pin(self.send("account", &url, Payload::Send(&payload))).await?;
+        let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why))?;
+        Ok(AccountReply { url, ..account })
+    }
+
+    /// Revokes a certificate, DER (RFC 8555 §7.6).
+    ///
+    /// # Errors
+    /// Fails with what the CA says, and where it revokes nothing by ACME.
+    pub async fn revoke(
+        &self,
+        certificate: &[u8],
+        reason: RevocationReason,
+        by: RevokedBy,
+    ) -> Result<(), AcmeError> {
+        let revoke_cert: Endpoint = |directory| directory.revoke_cert.as_deref().unwrap_or("");
+        let found = self.offered("revokeCert", revoke_cert).await?;
+        let certificate = URL_SAFE_NO_PAD.encode(certificate);
+        let payload = json(&WireRevocation { certificate, reason: reason.code() });
+        let account;
+        let identity = match by {
+            RevokedBy::CertificateKey => Identity::Key,
+            RevokedBy::Account => {
+                account = Box::pin(self.account()).await?;
+                Identity::Account(&account)
+            }
+        };
+        let asked = NamedUrl { what: "revokeCert", url: &found.url };
+        Box::pin(self.post(identity, asked, Payload::Send(&payload), JSON_LIMIT)).await.map(drop)
+    }
+
+    /// keyChange: the old key signs what the new one has signed.
+    pub(super) async fn send_key_change(&self, new: &AccountKey) -> Result<(), AcmeError> {
+        let account = Box::pin(self.account()).await?;
+        let key_change: Endpoint = |directory| directory.key_change.as_deref().unwrap_or("");
+        let found = self.offered("keyChange", key_change).await?;
+        let inner = new.signer().takes_over(&account, &self.signer().jwk(), &found.url);
+        let payload = json(&inner.map_err(|_| unsigned(&found.url))?);
+        self.send("keyChange", &found.url, Payload::Send(&payload)).await.map(drop)
+    }
+
+    /// Where an endpoint is that a CA need not have.
+    async fn offered(&self, what: &'static str, endpoint: Endpoint) -> Result<Found, AcmeError> {
+        let found = self.authority().find(endpoint).await?;
+        if found.url.is_empty() {
+            return Err(AcmeError::NotOffered {
+                server: self.authority().server.to_string(),
+                what,
+            });
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acme::fake::{FakeCa, Said};
+    use crate::acme::{Acme as _, Clients, Registration, TlsOptions};
+    use crate::model::KeyAlgorithm;
+
+    fn key() -> AccountKey {
+        AccountKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_the_directory_does_not_name_is_told_and_not_asked() {
+        let ca = FakeCa::start(|_| None).await;
+        let clients = Clients::new();
+        let session = clients.session(&ca.url, &TlsOptions::default(), key(), None).unwrap();
+        session.register(&Registration::default()).await.unwrap();
+        let before = ca.log().len();
+        let reason = RevocationReason::default();
+        let revoked = session.revoke(b"der", reason, RevokedBy::Account).await.unwrap_err();
+        let changed = session.change_key(&key()).await.unwrap_err();
+        for (error, what) in [(revoked, "revokeCert"), (changed, "keyChange")] {
+            assert_eq!(
+                error.to_string(),
+                format!("the CA at {} offers no {what}: its directory does not name it", ca.url)
+            );
+        }
+        assert_eq!(ca.log().len(), before);
+    }
+
+    #[tokio::test]
+    async fn an_account_is_ended_and_read_as_the_ca_holds_it() {
+        let ca = FakeCa::start(|heard| {
+            let body =
+                r#"{"status":"valid","contact":["mailto:a@b.example"],"orders":"https://x/o"}"#;
+            let ended = r#"{"status":"deactivated"}"#;
+            (heard.what == "POST /acct/1")
+                .then(|| Said::new(200, if heard.payload.is_null() { body } else { ended }))
+        })
+        .await;
+        let clients = Clients::new();
+        let session = clients.session(&ca.url, &TlsOptions::default(), key(), None).unwrap();
+        session.register(&Registration::default()).await.unwrap();
+        let read = session.account_state().await.unwrap();
+        assert_eq!((read.status.as_str(), read.orders.as_deref()), ("valid", Some("https://x/o")));
+        assert_eq!(session.deactivate().await.unwrap().status, "deactivated");
+        assert_eq!(ca.log().last().unwrap().payload, json!({"status": "deactivated"}));
+    }
+}

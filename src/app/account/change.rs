@@ -1,0 +1,145 @@
+//! `account update` and `account deactivate`: what the CA holds of an account is changed, and then what the store says of it.
+//!
+//! The CA is asked first: what it refuses changes nothing here.
+
+use jiff::Timestamp;
+
+use super::{AccountDesk, AskArgs, NamedAccount, ask};
+use crate::acme::Acme as _;
+use crate::acme::session::closed;
+use crate::app::confirm::{ConfirmArgs, confirm};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::OutputArgs;
+use crate::app::input::completers;
+use crate::controllers::recorder::Recorder;
+use crate::model::memory::Holder;
+use crate::model::{Issuer, Kind};
+use crate::reconcile::Refusal;
+use crate::reconcile::issuer::{self, AccountRequest, Outcome};
+use crate::store::error::StoreError;
+use crate::store::local::Access;
+use crate::store::resources::Resources;
+
+/// Flags of `account update`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct UpdateArgs {
+    /// Name of the Issuer, or KIND/NAME
+    #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
+    issuer: String,
+    /// Contact of the account, which becomes that of the Issuer, too
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "no_email")]
+    email: Option<String>,
+    /// No contact any more
+    #[arg(long, conflicts_with = "email")]
+    no_email: bool,
+    /// How the CA is asked
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+/// Flags of `account deactivate`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DeactivateArgs {
+    /// Name of the Issuer, or KIND/NAME
+    #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
+    issuer: String,
+    /// The answer to the question before
+    #[command(flatten)]
+    confirm: ConfirmArgs,
+    /// How the CA is asked
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+/// Gives an account another contact (RFC 8555 §7.3.2).
+///
+/// # Errors
+/// Fails when the CA refuses, or the store does.
+pub async fn update(args: UpdateArgs, context: &Context) -> Result<(), Failure> {
+    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let account = desk.named(&args.issuer, context).await?;
+    let email = args.email.clone().unwrap_or_default();
+    if args.email.is_some() && !email.contains('@') {
+        return Err(Failure::usage(format!("--email {email:?} is no address of e-mail")));
+    }
+    let mut changed = account.issuer.clone();
+    if let Some(acme) = &mut changed.spec.acme {
+        acme.email.clone_from(&email);
+    }
+    let key = desk.key(&account)?;
+    let url = account.url(&key);
+    let session = desk.session(&account, key, url)?;
+    let contact = issuer::contact(&email);
+    let what = "cannot change the contact of the account of";
+    ask(session.update_contact(&contact), &account, what, context).await?;
+    if changed.spec != account.issuer.spec {
+        changed = desk.issuers(&account).replace(&changed).await?;
+    }
+    desk.record(&changed, Outcome::ContactUpdated).await?;
+    let told = if email.is_empty() { "no contact any more" } else { &email };
+    say(context, &format!("contact of the account of {}: {told}\n", account.key()))
+}
+
+/// Ends an account for ever (RFC 8555 §7.3.6), when a person says so.
+///
+/// # Errors
+/// Fails when the answer is no, the CA refuses, or the store does.
+pub async fn deactivate(args: DeactivateArgs, context: &Context) -> Result<(), Failure> {
+    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let account = desk.named(&args.issuer, context).await?;
+    let key = desk.key(&account)?;
+    let url = account.url(&key);
+    let session = desk.session(&account, key, url)?;
+    let named = account.key();
+    let wish = format!("deactivate the account of {named} at {} for ever", account.acme.server);
+    confirm(args.confirm, &wish, context).await?;
+    let what = "cannot deactivate the account of";
+    let ended = ask(session.deactivate(), &account, what, context).await?;
+    // What the next request would be answered, said before anybody sends one.
+    let problem = match closed(&ended.url, "deactivated") {
+        crate::acme::AcmeError::Refused { problem, .. } => problem,
+        _ => Box::default(),
+    };
+    let outcome = Outcome::Refused(AccountRequest::Register, Refusal::Final(problem));
+    desk.record(&account.issuer, outcome).await?;
+    let place = desk.secret_place(&account);
+    context.printer(&OutputArgs::default()).hint(&format!(
+        "its certificates stay good; once Secret {place} is deleted, {named} gets another account"
+    ));
+    say(context, &format!("account {} of {named} is deactivated\n", ended.url))
+}
+
+fn say(context: &Context, text: &str) -> Result<(), Failure> {
+    Ok(context.printer(&OutputArgs::default()).text(text)?)
+}
+
+impl AccountDesk {
+    /// Issuers of the kind of this one.
+    pub(super) fn issuers(&self, account: &NamedAccount) -> Resources<Issuer> {
+        let issuers = Resources::new(self.store.clone(), account.issuer.issuer_kind());
+        issuers.written_by(issuer::writer(&account.issuer))
+    }
+
+    /// Writes down what came of a request, as the Issuer's controller would.
+    ///
+    /// # Errors
+    /// Fails when the store does; somebody else's write meanwhile is looked at again.
+    pub(super) async fn record(&self, issuer: &Issuer, outcome: Outcome) -> Result<(), StoreError> {
+        let issuers = Resources::<Issuer>::new(self.store.clone(), issuer.issuer_kind())
+            .written_by(issuer::writer(issuer));
+        let recorder = Recorder::new(self.store.clone());
+        let mut current = issuer.clone();
+        loop {
+            let now = Timestamp::now();
+            let outcome = issuer::record(&current, outcome.clone(), now);
+            match recorder.keep(&issuers, &current, Some(Holder::Issuer), outcome, now).await {
+                Err(StoreError::Conflict { .. }) => match issuers.get_anew(&issuer.name()).await? {
+                    Some(found) => current = found,
+                    None => return Ok(()),
+                },
+                kept => return kept,
+            }
+        }
+    }
+}

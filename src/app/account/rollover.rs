@@ -1,0 +1,159 @@
+//! `account rollover`: another key for an account (RFC 8555 §7.3.5).
+//!
+//! A kill at any moment leaves both keys in the Secret, and the same command, or the controllers, go on.
+
+use super::{AccountDesk, AskArgs, NamedAccount, failed};
+use crate::acme::AccountKey;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::OutputArgs;
+use crate::app::input::completers;
+use crate::controllers::account_rollover::{self, RolloverEnd};
+use crate::controllers::accounts;
+use crate::controllers::blocking;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::model::{IssuerRef, Key, KeyAlgorithm, Kind, Order, Secret, State};
+use crate::store::Scope;
+use crate::store::local::Access;
+use crate::store::resources::Resources;
+
+/// Flags of `account rollover`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RolloverArgs {
+    /// Name of the Issuer, or KIND/NAME
+    #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
+    issuer: String,
+    /// Kind of the new key [default: that of the old one]
+    #[arg(long, value_name = "ALGORITHM", value_enum)]
+    algorithm: Option<AccountAlgorithm>,
+    /// Do it although orders of the account are under way
+    #[arg(long)]
+    force: bool,
+    /// How the CA is asked
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+/// Kinds of account keys that ACME has signatures for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum AccountAlgorithm {
+    /// ECDSA P-256
+    #[value(name = "ecdsa-p256")]
+    P256,
+    /// ECDSA P-384
+    #[value(name = "ecdsa-p384")]
+    P384,
+    /// RSA 2048, which cert-manager needs
+    #[value(name = "rsa-2048")]
+    Rsa2048,
+    /// RSA 4096
+    #[value(name = "rsa-4096")]
+    Rsa4096,
+}
+
+impl AccountAlgorithm {
+    fn key(self) -> KeyAlgorithm {
+        match self {
+            Self::P256 => KeyAlgorithm::Ecdsa(256),
+            Self::P384 => KeyAlgorithm::Ecdsa(384),
+            Self::Rsa2048 => KeyAlgorithm::Rsa(2048),
+            Self::Rsa4096 => KeyAlgorithm::Rsa(4096),
+        }
+    }
+}
+
+/// Gives an account another key, or goes on where that was begun.
+///
+/// # Errors
+/// Fails when the Issuer has no key, orders are under way, the CA refuses, or the store does; the account keeps a key that is
+/// stored, whatever happens.
+pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
+    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let account = desk.named(&args.issuer, context).await?;
+    let old = desk.key(&account)?;
+    let wanted = args.algorithm.map_or_else(|| old.algorithm(), AccountAlgorithm::key);
+    if desk.store.in_cluster() && !matches!(wanted, KeyAlgorithm::Rsa(_)) {
+        let what = format!("{}: cert-manager can use RSA account keys only", account.key());
+        return Err(Failure::usage(what).hint("--algorithm=rsa-2048 makes one of that kind"));
+    }
+    if !args.force {
+        nothing_under_way(&desk, &account).await?;
+    }
+    let printer = context.printer(&OutputArgs::default());
+    match account.secret.as_ref().filter(|s| accounts::is_being_changed(&account.acme, s)) {
+        Some(_) => printer.note("another key was stored by an earlier command: going on with it"),
+        None => store_next(&desk, &account, wanted).await?,
+    }
+    let what = "cannot change the account key of";
+    let ended = tokio::select! {
+        ended = desk.accounts.finish_rollover(&account.issuer) => ended,
+        kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
+    };
+    let ended = ended.map_err(|error| {
+        failed(error, &account, what).hint("both keys are kept: the same command goes on")
+    })?;
+    match ended {
+        RolloverEnd::Refused(error) => {
+            Err(failed(error.into(), &account, what).hint("the account keeps the key that it has"))
+        }
+        // Somebody else brought it to its end.
+        RolloverEnd::Changed { .. } | RolloverEnd::Idle => {
+            let mut printer = context.printer(&OutputArgs::default());
+            let (key, place) = (account.key(), desk.secret_place(&account));
+            printer.text(&format!("account of {key} has another key, in Secret {place}\n"))?;
+            Ok(())
+        }
+    }
+}
+
+/// Makes a key and stores it before the CA hears of it.
+async fn store_next(
+    desk: &AccountDesk,
+    account: &NamedAccount,
+    algorithm: KeyAlgorithm,
+) -> Result<(), Failure> {
+    let key = account.key();
+    let cannot = |why: String| {
+        Failure::new(
+            FailureKind::Unexpected,
+            format!("cannot make an account key for {key}: {why}"),
+        )
+    };
+    let made = blocking::compute(move || AccountKey::generate(algorithm)).await;
+    let made = made.map_err(|error| cannot(error.to_string()))?;
+    let made = made.map_err(|error| cannot(error.to_string()))?;
+    let Some(secret) = &account.secret else { return Ok(()) };
+    let changed = account_rollover::with_next_key(&account.acme, secret, &made).map_err(cannot)?;
+    let secrets = Resources::<Secret>::new(desk.store.clone(), Kind::Secret);
+    secrets.written_by(crate::reconcile::issuer::writer(&account.issuer)).replace(&changed).await?;
+    Ok(())
+}
+
+/// Refuses while orders of the account are under way: whoever works on them may sign with the old key in between.
+async fn nothing_under_way(desk: &AccountDesk, account: &NamedAccount) -> Result<(), Failure> {
+    let orders = Resources::<Order>::new(desk.store.clone(), Kind::Order);
+    let issuer = account.key();
+    let scope = match issuer.kind {
+        Kind::ClusterIssuer => Scope::all(),
+        _ => Scope::namespace(&issuer.name.namespace),
+    };
+    let is_of = |order: &Order| {
+        let reference: &IssuerRef = &order.spec.issuer_ref;
+        reference.key(&order.metadata.namespace).as_ref() == Some(&issuer)
+    };
+    let is_open = |order: &Order| !order.status.state.is_some_and(State::is_final);
+    let all = orders.list(&scope).await?;
+    let open: Vec<Key> = (all.iter())
+        .filter(|order| is_of(order) && is_open(order))
+        .map(|order| Key::new(Kind::Order, order.name()))
+        .collect();
+    let Some(first) = open.first() else { return Ok(()) };
+    let more = match open.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let what = format!("the account of {issuer} is at work on {first}{more}: nothing was changed");
+    Err(Failure::new(FailureKind::OwnedByAnother, what)
+        .about(first)
+        .hint("wait until they have ended; --force changes the key nevertheless"))
+}

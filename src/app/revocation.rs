@@ -1,0 +1,219 @@
+//! `certificate revoke`: the CA is told that nobody shall trust a certificate any more (RFC 8555 §7.6).
+//!
+//! All words are looked at before the first request: where one leads nowhere, nothing is revoked.
+
+use std::path::PathBuf;
+
+use crate::acme::chain;
+use crate::acme::inspection::Material;
+use crate::acme::{AccountKey, PrivateKey, RevocationReason, RevokedBy};
+use crate::app::account::{AccountDesk, AskArgs, NamedAccount, ask};
+use crate::app::confirm::{ConfirmArgs, confirm};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::OutputArgs;
+use crate::app::input::{completers, lookup, target};
+use crate::app::inspect::{CertificatePlace, files};
+use crate::app::invocation;
+use crate::controllers::secret_builder::{TLS_CRT, TLS_KEY};
+use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::store::local::Access;
+use crate::store::resources::typed;
+
+/// Flags of `certificate revoke`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RevokeArgs {
+    /// Names of Certificates, or files with a certificate
+    #[arg(required = true, value_name = "NAME|FILE", add = completers::certificates_and_files())]
+    what: Vec<String>,
+    /// Why
+    #[arg(long, value_name = "REASON", value_enum, default_value = "unspecified")]
+    reason: ReasonChoice,
+    /// Issuer whose account revokes, or KIND/NAME [default: that of the Certificate]
+    #[arg(long, value_name = "ISSUER", add = completers::names(Kind::Issuer))]
+    issuer: Option<String>,
+    /// Sign with the certificate's own private key in place of the account's
+    ///
+    /// It is read from this file; without one, from beside the certificate.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    key: Option<PathBuf>,
+    /// The answer to the question before
+    #[command(flatten)]
+    confirm: ConfirmArgs,
+    /// How the CA is asked
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+/// Why a certificate is revoked, in the words of RFC 5280 §5.3.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ReasonChoice {
+    /// No reason is given
+    Unspecified,
+    /// Somebody else may have its private key
+    #[value(name = "keyCompromise")]
+    KeyCompromise,
+    /// What it says of its subject is no longer right
+    #[value(name = "affiliationChanged")]
+    AffiliationChanged,
+    /// Another certificate is in its place
+    Superseded,
+    /// Its names are not used any more
+    #[value(name = "cessationOfOperation")]
+    CessationOfOperation,
+}
+
+impl ReasonChoice {
+    fn reason(self) -> RevocationReason {
+        match self {
+            Self::Unspecified => RevocationReason::Unspecified,
+            Self::KeyCompromise => RevocationReason::KeyCompromise,
+            Self::AffiliationChanged => RevocationReason::AffiliationChanged,
+            Self::Superseded => RevocationReason::Superseded,
+            Self::CessationOfOperation => RevocationReason::CessationOfOperation,
+        }
+    }
+}
+
+/// A certificate that is to be revoked.
+struct Doomed {
+    /// How it was named.
+    word: String,
+    /// DER.
+    der: Vec<u8>,
+    serial: String,
+    /// The Certificate that it was issued for, where that was named.
+    certificate: Option<ObjectName>,
+    account: NamedAccount,
+    /// Its private key, where that is to sign.
+    key: Option<AccountKey>,
+}
+
+/// Revokes certificates, when a person says so.
+///
+/// # Errors
+/// Fails when a word leads to no certificate, a key is another one's, the answer is no, or a CA refuses.
+pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
+    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let mut doomed = Vec::new();
+    for word in &args.what {
+        doomed.push(find(word, &args, &desk, context).await?);
+    }
+    let all: Vec<String> =
+        doomed.iter().map(|one| format!("{} (serial {})", one.word, one.serial)).collect();
+    confirm(args.confirm, &format!("revoke {}", all.join(", ")), context).await?;
+    let mut printer = context.printer(&OutputArgs::default());
+    for one in &doomed {
+        let (key, by) = match &one.key {
+            Some(key) => (key.clone(), RevokedBy::CertificateKey),
+            None => (desk.key(&one.account)?, RevokedBy::Account),
+        };
+        let url = one.account.url(&key);
+        let session = desk.session(&one.account, key, url)?;
+        let what = format!("cannot revoke {} by the account of", one.word);
+        let revoking = session.revoke(&one.der, args.reason.reason(), by);
+        ask(revoking, &one.account, &what, context).await?;
+        printer.text(&format!("certificate {} of {} is revoked\n", one.serial, one.word))?;
+    }
+    if let Some(name) = doomed.iter().find_map(|one| one.certificate.as_ref()) {
+        let renewal = invocation::current().renewal(name);
+        printer.hint(&format!("servers go on showing it until there is another: {renewal}"));
+    }
+    Ok(())
+}
+
+async fn find(
+    word: &str,
+    args: &RevokeArgs,
+    desk: &AccountDesk,
+    context: &Context,
+) -> Result<Doomed, Failure> {
+    let (material, stored) = match CertificatePlace::parse(word, files::is_there)? {
+        CertificatePlace::File(name) => (files::read(&name, context.interrupted()).await?, None),
+        CertificatePlace::Certificate(name) => {
+            let (material, found) = stored(&name, desk, context).await?;
+            (material, Some(found))
+        }
+        CertificatePlace::Secret(_) | CertificatePlace::Server { .. } => {
+            let what = format!("\"{word}\" is neither a Certificate nor a file");
+            return Err(Failure::usage(what).hint("name the Certificate that it was issued for"));
+        }
+    };
+    let (certificate, issuer) = stored.unzip();
+    let Some(issuer) = args.issuer.clone().or(issuer) else {
+        let what = format!("nothing says which CA has issued {word}");
+        return Err(Failure::usage(what).hint("--issuer names the Issuer whose account revokes it"));
+    };
+    let account = desk.named(&issuer, context).await?;
+    let Some(der) = material.certificates.first().cloned() else {
+        return Err(Failure::usage(format!("there is no certificate in {word}")));
+    };
+    let leaf = chain::leaf_of_der(&der)
+        .map_err(|why| Failure::usage(format!("cannot read the certificate of {word}: {why}")))?;
+    let key = match &args.key {
+        None => None,
+        Some(path) => Some(own_key(word, path, &material, &leaf.public_key, context).await?),
+    };
+    Ok(Doomed { word: word.to_owned(), der, serial: leaf.serial, certificate, account, key })
+}
+
+/// The private key of a certificate, which has to be its own.
+async fn own_key(
+    word: &str,
+    path: &std::path::Path,
+    material: &Material,
+    public_key: &[u8],
+    context: &Context,
+) -> Result<AccountKey, Failure> {
+    let key: PrivateKey = if path.as_os_str().is_empty() {
+        match &material.key {
+            Some(Ok(key)) => key.clone(),
+            Some(Err(why)) => return Err(Failure::usage(format!("the key beside {word}: {why}"))),
+            None => {
+                let what = format!("there is no private key beside the certificate of {word}");
+                return Err(Failure::usage(what).hint("--key=FILE names one"));
+            }
+        }
+    } else {
+        files::read_key(path, context.interrupted()).await?
+    };
+    if key.public_key() != public_key {
+        let what = format!("the key is not that of the certificate of {word}: nothing was revoked");
+        return Err(Failure::usage(what));
+    }
+    AccountKey::from_key(key).map_err(|why| {
+        Failure::usage(format!("the key of {word} cannot sign a revocation: {why}"))
+            .hint("without --key the account revokes it")
+    })
+}
+
+/// What is in the Secret of a Certificate, and its Issuer.
+async fn stored(
+    name: &str,
+    desk: &AccountDesk,
+    context: &Context,
+) -> Result<(Material, (ObjectName, String)), Failure> {
+    let store = desk.store();
+    let named = target::key(Kind::Certificate, name, context.namespace());
+    let key = lookup::one(store, &named).await?;
+    let certificate: Certificate = typed(lookup::read(store, &key).await?)?;
+    let issuer = certificate.spec.issuer_ref.key(&certificate.metadata.namespace);
+    let Some(issuer) = issuer.filter(|key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer))
+    else {
+        let what = format!("{key} was issued by none of ACME's issuers");
+        return Err(Failure::usage(what).about(&key));
+    };
+    let place = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
+    let secret = store.get(&Key::new(Kind::Secret, place.clone())).await?;
+    let secret: Option<Secret> = secret.map(typed).transpose()?;
+    let none = || Failure::usage(format!("{key} has no certificate in Secret {place}")).about(&key);
+    let secret = secret.ok_or_else(none)?;
+    let mut bytes = secret.value(TLS_CRT).ok_or_else(none)?.to_vec();
+    bytes.push(b'\n');
+    bytes.extend(secret.value(TLS_KEY).unwrap_or_default());
+    let material = Material::find(&zeroize::Zeroizing::new(bytes)).map_err(|why| {
+        Failure::usage(format!("cannot read the certificate in Secret {place}: {why}")).about(&key)
+    })?;
+    let issuer = format!("{}/{}", issuer.kind.singular(), issuer.name.name);
+    Ok((material, (certificate.name(), issuer)))
+}

@@ -1,0 +1,80 @@
+//! What is said of `account` and the commands below it.
+
+use super::page::{ASKS, CommandPage, READS};
+
+/// Those commands, each before what is below it.
+pub(super) const PAGES: &[CommandPage] = &[
+    CommandPage {
+        path: "account",
+        examples: &[
+            ("Every account, as its CA holds it", "account show --local"),
+            ("Another key", "account rollover letsencrypt -n web"),
+        ],
+        ends: ASKS,
+    },
+    CommandPage {
+        path: "account show",
+        examples: &[
+            ("Those of a namespace, and of all ClusterIssuers", "account show -n web"),
+            ("One, for a program", "account show letsencrypt --local -o json"),
+        ],
+        ends: ASKS,
+    },
+    CommandPage {
+        path: "account update",
+        examples: &[(
+            "Another contact",
+            "account update letsencrypt --local --email ops@example.com",
+        )],
+        ends: ASKS,
+    },
+    CommandPage {
+        path: "account rollover",
+        examples: &[
+            ("Another key of the same kind", "account rollover letsencrypt -n web"),
+            (
+                "One of another kind, on this machine",
+                "account rollover letsencrypt --local --algorithm ecdsa-p256",
+            ),
+        ],
+        ends: ASKS,
+    },
+    CommandPage {
+        path: "account deactivate",
+        examples: &[("End an account for ever", "account deactivate clusterissuer/letsencrypt")],
+        ends: ASKS,
+    },
+    CommandPage {
+        path: "account recover",
+        examples: &[
+            (
+                "Find the account of the key in the Issuer's Secret",
+                "account recover letsencrypt -n web",
+            ),
+            (
+                "The same by a key that was exported",
+                "account recover letsencrypt --local --key account.pem",
+            ),
+        ],
+        ends: ASKS,
+    },
+    CommandPage {
+        path: "account export",
+        examples: &[(
+            "Keep a key where this machine cannot lose it",
+            "account export letsencrypt --local --out account.pem",
+        )],
+        ends: READS,
+    },
+    CommandPage {
+        path: "account import",
+        examples: &[
+            (
+                "The account of certbot",
+                "account import letsencrypt --local \\\n    /etc/letsencrypt/accounts/SERVER/directory/ID/private_key.json",
+            ),
+            ("In the place of another key", "account import letsencrypt account.key --replace"),
+        ],
+        ends: ASKS,
+    },
+];

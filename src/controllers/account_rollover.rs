@@ -1,0 +1,186 @@
+//! Another key for an account (roll-over, RFC 8555 §7.3.5), which a kill at any moment leaves able to go on.
+//!
+//! The new key stands beside the old one in the Secret before the CA hears of it, and takes its place once the CA has it. While
+//! both are there nobody knows which of them the CA takes, so that no other request is signed with either. Whoever comes next,
+//! the Issuer's controller or a person's command, goes on by the same function; several at once come to the same end.
+
+use super::ReconcileError;
+use super::accounts::{Accounts, NEXT, account_key, acme_of, beside, key_in_secret, shown};
+use crate::acme::error::{AcmeError, Retry};
+use crate::acme::{AccountKey, Registration};
+use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
+use crate::model::{Blob, Issuer, Secret};
+use crate::reconcile::issuer;
+use crate::store::error::StoreError;
+
+/// The same for one that turned out to have an account of its own.
+const UNUSED: &str = "unused";
+/// How often somebody else may write the Secret or the Issuer meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// What came of a roll-over.
+#[derive(Debug)]
+pub enum RolloverEnd {
+    /// None is under way.
+    Idle,
+    /// The account has the new key.
+    Changed {
+        /// Account URL.
+        account: String,
+    },
+    /// The CA refused; the account keeps its key.
+    Refused(AcmeError),
+}
+
+/// The Secret with a new key beside the old one.
+///
+/// # Errors
+/// Fails with the reason when the crypto library does.
+pub fn with_next_key(
+    acme: &AcmeIssuer,
+    secret: &Secret,
+    next: &AccountKey,
+) -> Result<Secret, String> {
+    let pem = next.to_pem().map_err(|error| error.to_string())?;
+    let mut changed = secret.clone();
+    changed.data.insert(beside(acme, NEXT), Blob(pem.as_bytes().to_vec()));
+    Ok(changed)
+}
+
+impl Accounts {
+    /// Brings a roll-over that is under way to its end.
+    ///
+    /// # Errors
+    /// Fails when the store or the CA cannot be asked, or gives no final answer: both keys stay where they are.
+    pub async fn finish_rollover(&self, issuer: &Issuer) -> Result<RolloverEnd, ReconcileError> {
+        let acme = acme_of(issuer)?;
+        let name = &acme.private_key_secret_ref.name;
+        let Some(secret) = self.secret(issuer, name).await? else { return Ok(RolloverEnd::Idle) };
+        let Some(pem) = secret.value(&beside(acme, NEXT)) else { return Ok(RolloverEnd::Idle) };
+        let unusable = |why: String| {
+            ReconcileError::Missing(format!("account key of {}: {why}", shown(issuer)))
+        };
+        let next = AccountKey::from_pem(pem).map_err(|error| unusable(error.to_string()))?;
+        let old = account_key(acme, &secret).map_err(unusable)?;
+        let known = issuer.status.acme.as_ref().map(|account| account.uri.clone());
+        let known = known.filter(|url| !url.is_empty());
+        let session = self.open_with(issuer, old, known.clone())?;
+        let refusal = match session.change_key(&next).await {
+            Ok(()) => None,
+            Err(error) if error.retry() == Retry::Never => Some(error),
+            Err(error) => return Err(error.into()),
+        };
+        let known = known.or_else(|| session.account_url());
+        let account = match refusal {
+            None => known.unwrap_or_default(),
+            // The CA may have the new key already, by an answer that nobody read.
+            Some(refusal) => match self.account_of(issuer, &next).await? {
+                Some(account) if known.as_ref().is_none_or(|known| *known == account) => account,
+                owner => {
+                    let word = owner.map(|_| UNUSED);
+                    self.keep_old_key(issuer, &next, word).await?;
+                    return Ok(RolloverEnd::Refused(refusal));
+                }
+            },
+        };
+        self.promote(issuer, &next).await?;
+        self.record_key(issuer, &account, &next).await?;
+        Ok(RolloverEnd::Changed { account })
+    }
+
+    /// The account that a key has at the CA, if it has one.
+    async fn account_of(
+        &self,
+        issuer: &Issuer,
+        key: &AccountKey,
+    ) -> Result<Option<String>, ReconcileError> {
+        let session = self.open_with(issuer, key.clone(), None)?;
+        let existing = Registration { only_return_existing: true, ..Registration::default() };
+        match session.register(&existing).await {
+            Ok(reply) => Ok(Some(reply.url)),
+            Err(error) if error.retry() == Retry::Never => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts the new key in the place of the old one, where nobody has done so.
+    async fn promote(&self, issuer: &Issuer, next: &AccountKey) -> Result<(), ReconcileError> {
+        let acme = acme_of(issuer)?;
+        let (place, beside) = (key_in_secret(acme), beside(acme, NEXT));
+        self.change_secret(issuer, next, |secret| {
+            let pem = secret.data.remove(&beside);
+            secret.data.extend(pem.map(|pem| (place.clone(), pem)));
+        })
+        .await
+    }
+
+    /// Takes the new key away; one that has an account of its own is kept by another name.
+    async fn keep_old_key(
+        &self,
+        issuer: &Issuer,
+        next: &AccountKey,
+        word: Option<&str>,
+    ) -> Result<(), ReconcileError> {
+        let acme = acme_of(issuer)?;
+        self.change_secret(issuer, next, |secret| {
+            let pem = secret.data.remove(&beside(acme, NEXT));
+            secret.data.extend(pem.and_then(|pem| Some((beside(acme, word?), pem))));
+        })
+        .await
+    }
+
+    /// Changes the Secret of the account key for as long as that key waits in it.
+    async fn change_secret(
+        &self,
+        issuer: &Issuer,
+        next: &AccountKey,
+        change: impl Fn(&mut Secret),
+    ) -> Result<(), ReconcileError> {
+        let acme = acme_of(issuer)?;
+        let secrets = self.secrets().clone().written_by(issuer::writer(issuer));
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            let Some(mut secret) = self.secret(issuer, &acme.private_key_secret_ref.name).await?
+            else {
+                return Ok(());
+            };
+            let waiting = secret.value(&beside(acme, NEXT)).map(AccountKey::from_pem);
+            let is_it = matches!(waiting, Some(Ok(key)) if key.hash() == next.hash());
+            if !is_it {
+                return Ok(());
+            }
+            change(&mut secret);
+            match secrets.replace(&secret).await {
+                Err(error @ StoreError::Conflict { .. }) => last = Some(error),
+                written => return Ok(written.map(drop)?),
+            }
+        }
+        last.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Writes down which key the account has now, so that nobody asks the CA for it.
+    async fn record_key(
+        &self,
+        issuer: &Issuer,
+        account: &str,
+        key: &AccountKey,
+    ) -> Result<(), ReconcileError> {
+        let issuers = self.issuers_of(issuer.issuer_kind());
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            let Some(found) = issuers.get_anew(&issuer.name()).await? else { return Ok(()) };
+            let mut status = found.status.clone();
+            let recorded: &mut AcmeIssuerStatus = status.acme.get_or_insert_default();
+            if recorded.last_private_key_hash == key.hash() {
+                return Ok(());
+            }
+            account.clone_into(&mut recorded.uri);
+            recorded.last_private_key_hash = key.hash();
+            match issuers.replace_status(&found, &status).await {
+                Err(error @ StoreError::Conflict { .. }) => last = Some(error),
+                written => return Ok(written.map(drop)?),
+            }
+        }
+        last.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
