@@ -1,7 +1,7 @@
 //! What hangs below an object, with how far each is: Certificate, CertificateRequest, Order, Challenge, and what a solver has
 //! made in a cluster, where that may be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,15 +10,16 @@ use super::chain;
 use super::failure::Failure;
 use super::input::lookup;
 use crate::diagnosis::awaited::narrow;
+use crate::diagnosis::chain::Chain;
 use crate::diagnosis::node_state::NodeState;
 use crate::model::{
-    CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order, Record, Time,
+    Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order, Record, Time,
 };
 use crate::print::tree::TreeRow;
 use crate::solvers::http01::cluster::names::is_for;
 use crate::solvers::http01::cluster::objects::{SOLVED, SOLVER_RESOURCES};
 use crate::store::cluster::ClusterStore;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::manager::Manager;
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
@@ -42,12 +43,48 @@ pub struct TreeReader<'a> {
     /// Where solvers make objects.
     cluster: Option<&'a ClusterStore>,
     solved: BTreeMap<String, Vec<Value>>,
+    unread: BTreeSet<UnreadPart>,
+}
+
+/// Objects that may not be read, and so are in no tree.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnreadPart {
+    /// Namespace.
+    namespace: String,
+    /// Plural and group, as a Role names them.
+    resource: String,
+}
+
+/// Trees, and what may not be read of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Forest {
+    /// Trees.
+    pub trees: Vec<TreeNode>,
+    /// What is missing in them, by namespace.
+    pub unread: BTreeSet<UnreadPart>,
+}
+
+impl Forest {
+    /// What is missing, a line for each namespace.
+    pub fn unread_lines(&self) -> Vec<String> {
+        let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for part in &self.unread {
+            places.entry(&part.namespace).or_default().push(&part.resource);
+        }
+        let line = |(namespace, resources): (&str, Vec<&str>)| {
+            let resources = resources.join(", ");
+            format!(
+                "not shown, for no permission to list them in namespace {namespace}: {resources}"
+            )
+        };
+        places.into_iter().map(line).collect()
+    }
 }
 
 impl<'a> TreeReader<'a> {
     /// What reads trees of that store.
     pub fn new(store: &'a Arc<dyn Store>, cluster: Option<&'a ClusterStore>) -> Self {
-        Self { store, cluster, solved: BTreeMap::new() }
+        Self { store, cluster, solved: BTreeMap::new(), unread: BTreeSet::new() }
     }
 
     /// The tree below an object that has to be there.
@@ -57,6 +94,24 @@ impl<'a> TreeReader<'a> {
     pub async fn tree(&mut self, root: &Key) -> Result<TreeNode, Failure> {
         let record = lookup::read(self.store, root).await?;
         Ok(self.node(record).await?)
+    }
+
+    /// The trees with all that was missing in them.
+    pub fn forest(self, trees: Vec<TreeNode>) -> Forest {
+        Forest { trees, unread: self.unread }
+    }
+
+    /// What was listed; nothing of what may not be.
+    fn permitted<T>(
+        &mut self,
+        listed: Result<Vec<T>, StoreError>,
+        (namespace, resource): (&str, String),
+    ) -> Result<Vec<T>, StoreError> {
+        let listed = unless_forbidden(listed)?;
+        if listed.is_none() {
+            self.unread.insert(UnreadPart { namespace: namespace.to_owned(), resource });
+        }
+        Ok(listed.unwrap_or_default())
     }
 
     async fn node(&mut self, record: Record) -> Result<TreeNode, StoreError> {
@@ -73,8 +128,15 @@ impl<'a> TreeReader<'a> {
         };
         match record.key.kind {
             Kind::Certificate => {
-                if let Some(mut chain) = chain::read(self.store, &record.key.name).await? {
-                    narrow(&mut chain, &record.key);
+                // What may not be read is noted where it is listed.
+                let chain = unless_forbidden(chain::read(self.store, &record.key.name).await)?;
+                let chain = match chain {
+                    Some(chain) => chain,
+                    None => Some(self.bare(typed(record)?)),
+                };
+                if let Some(mut chain) = chain {
+                    let key = Key::new(Kind::Certificate, node.name.clone());
+                    narrow(&mut chain, &key);
                     node.state = NodeState::of_certificate(&chain);
                 }
             }
@@ -94,7 +156,7 @@ impl<'a> TreeReader<'a> {
                 let challenge: Challenge = typed(record)?;
                 node.domain = Some(challenge.spec.shown_domain());
                 node.state = NodeState::of_challenge(&challenge);
-                node.below = self.solver_objects(&challenge).await;
+                node.below = self.solver_objects(&challenge).await?;
             }
             Kind::Issuer | Kind::ClusterIssuer => {
                 node.state = NodeState::of_issuer(&typed::<Issuer>(record)?);
@@ -108,7 +170,7 @@ impl<'a> TreeReader<'a> {
     }
 
     /// The objects of the next kind that belong to one, oldest first.
-    async fn below(&self, record: &Record) -> Result<Vec<Record>, StoreError> {
+    async fn below(&mut self, record: &Record) -> Result<Vec<Record>, StoreError> {
         let next = match record.key.kind {
             Kind::Certificate => Kind::CertificateRequest,
             Kind::CertificateRequest => Kind::Order,
@@ -117,15 +179,25 @@ impl<'a> TreeReader<'a> {
                 return Ok(Vec::new());
             }
         };
-        let scope = Scope::owned_by(&record.key.name.namespace, record.uid()).brief();
-        let mut below = self.store.list(next, &scope).await?;
+        let namespace = &record.key.name.namespace;
+        let scope = Scope::owned_by(namespace, record.uid()).brief();
+        let listed = self.store.list(next, &scope).await;
+        let resource = format!("{}.{}", next.plural(), next.group());
+        let mut below = self.permitted(listed, (namespace, resource))?;
         below.sort_by_key(|it| (it.metadata().creation_timestamp, it.key.name.name.clone()));
         Ok(below)
     }
 
+    /// A Certificate of which nothing else may be read.
+    fn bare(&self, certificate: Certificate) -> Chain {
+        let (requests, orders, challenges) = Default::default();
+        let in_cluster = self.store.in_cluster();
+        Chain { certificate, requests, orders, challenges, issuer: None, in_cluster }
+    }
+
     /// What a solver has made for a Challenge; nothing where that may not be read.
-    async fn solver_objects(&mut self, challenge: &Challenge) -> Vec<TreeNode> {
-        let Some(cluster) = self.cluster else { return Vec::new() };
+    async fn solver_objects(&mut self, challenge: &Challenge) -> Result<Vec<TreeNode>, StoreError> {
+        let Some(cluster) = self.cluster else { return Ok(Vec::new()) };
         let namespace = &challenge.metadata.namespace;
         if !self.solved.contains_key(namespace) {
             let mut all = Vec::new();
@@ -138,12 +210,17 @@ impl<'a> TreeReader<'a> {
                     object["kind"] = resource.kind.into();
                     object
                 };
-                all.extend(listed.unwrap_or_default().into_iter().map(named));
+                let listed = match listed {
+                    // There may be no Gateway API.
+                    Err(StoreError::Cluster(fault)) if fault.is_undefined() => Vec::new(),
+                    listed => self.permitted(listed, (namespace, resource.plural.to_owned()))?,
+                };
+                all.extend(listed.into_iter().map(named));
             }
             self.solved.insert(namespace.clone(), all);
         }
         let all = self.solved.get(namespace).into_iter().flatten();
-        all.filter(|object| is_for(object, challenge)).map(solver_node).collect()
+        Ok(all.filter(|object| is_for(object, challenge)).map(solver_node).collect())
     }
 }
 
@@ -204,7 +281,7 @@ pub fn rows(trees: &[TreeNode]) -> Vec<TreeRow> {
 }
 
 /// The trees for programs: every object in the order of the rows, each with its owner.
-pub fn report(trees: &[TreeNode]) -> Value {
+pub fn report(forest: &Forest) -> Value {
     fn add(node: &TreeNode, owner: Option<&TreeNode>, objects: &mut Vec<Value>) {
         let mut object = json!({
             "kind": node.kind,
@@ -230,8 +307,16 @@ pub fn report(trees: &[TreeNode]) -> Value {
         }
     }
     let mut objects = Vec::new();
-    for tree in trees {
+    for tree in &forest.trees {
         add(tree, None, &mut objects);
     }
-    json!({"apiVersion": "kubectl-acme/v1alpha1", "kind": "ObjectTree", "objects": objects})
+    let mut report =
+        json!({"apiVersion": "kubectl-acme/v1alpha1", "kind": "ObjectTree", "objects": objects});
+    if !forest.unread.is_empty() {
+        let unread = forest.unread.iter();
+        let unread =
+            unread.map(|part| json!({"namespace": part.namespace, "resource": part.resource}));
+        report["unread"] = unread.collect();
+    }
+    report
 }

@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use crate::app::context::Context;
 use crate::app::diagnose::bundle;
 use crate::app::diagnose::ending::{FailOn, SeenCase, ToldParts, driver, tell, verdict};
 use crate::app::diagnose::investigator::Investigator;
 use crate::app::diagnose::targets::{UnreadyScope, is_domain, of_manifests, targets};
+use crate::app::diagnose::undefined::defined;
 use crate::app::failure::Failure;
 use crate::app::flags::findings::FindingsArgs;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
+use crate::app::flags::probe_pod::ProbePodArgs;
 use crate::app::flags::slots::SlotArgs;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::{self, Input, completers};
@@ -57,7 +60,7 @@ pub struct DiagnoseArgs {
     #[arg(long, short = 'R', hide_short_help = true, requires = "files")]
     pub recursive: bool,
     /// Look again every few seconds until nothing is wrong
-    #[arg(long, short = 'w')]
+    #[arg(long, short = 'w', conflicts_with = "probe_image")]
     pub watch: bool,
     /// Show the command lines by which you see the same as each observation
     #[arg(long)]
@@ -66,7 +69,7 @@ pub struct DiagnoseArgs {
     #[arg(long, hide_short_help = true, value_name = "FILE", help_heading = "Output")]
     pub bundle: Option<PathBuf>,
     /// Judge what such a file has, in place of looking
-    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with_all = ["what", "all_namespaces", "selector", "bundle", "files", "watch"])]
+    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with_all = ["what", "all_namespaces", "selector", "bundle", "files", "watch", "probe_image"])]
     pub from: Option<PathBuf>,
     /// What ends it with an exit code that is not 0
     ///
@@ -103,6 +106,9 @@ pub struct DiagnoseArgs {
     /// Whom to ask about DNS-01
     #[command(flatten)]
     pub nameservers: NameserverArgs,
+    /// How to look from inside the cluster
+    #[command(flatten)]
+    pub probe_pod: ProbePodArgs,
     /// How many challenges run at once
     #[command(flatten)]
     pub slots: SlotArgs,
@@ -122,7 +128,7 @@ impl DiagnoseArgs {
 /// How long nothing is looked at between two looks of `--watch`.
 const BETWEEN: Duration = Duration::from_secs(5);
 
-/// Runs `diagnose`. Nothing is written, and nothing is spent at a CA.
+/// Runs `diagnose`. Nothing is written but a Pod that looks, where one is asked for, and nothing is spent at a CA.
 ///
 /// # Errors
 /// Fails with 10 when something is wrong, with 11 where warnings count; and when an object is not there.
@@ -184,13 +190,15 @@ async fn look(
     let (store, targets) = if let Some((input, below, absent)) = given {
         seen.absent.clone_from(absent);
         seen.places = input.places();
-        let below = below.clone().unwrap_or_else(|| Arc::new(MemoryStore::new()));
+        let below = defined(below.clone(), &mut seen, context).await;
+        let below = below.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let records = input.records();
         let above: Arc<dyn Store> = Arc::new(Overlay::of(below, records).await?);
         (Some(above), of_manifests(records))
     } else {
         let (store, absent) = store(args, context).await?;
         seen.absent = absent;
+        let store = defined(store, &mut seen, context).await;
         let (all_namespaces, selector) = (args.all_namespaces, args.selector.as_ref());
         let unready = UnreadyScope { all_namespaces, selector };
         let targets = targets(&args.what, unready, store.as_ref(), context).await?;
@@ -206,16 +214,13 @@ async fn look(
     };
     let limits = args.slots.limits();
     let listen = args.http01_webroot.is_none().then(|| args.http01_listen.clone());
+    let stop = CancellationToken::new();
     let investigator =
         Investigator::new(store, (fetcher, zones), (driver, limits), listen, context)
+            .looking_inside(args.probe_pod.inside(true, &stop, context)?)
             .comparing_with(args.resolver.clone());
-    tokio::select! {
-        looked = investigator.look(&targets) => {
-            seen.case = Box::new(looked?);
-            Ok(seen)
-        }
-        kind = context.interrupted().wait() => Err(Failure::silent(kind)),
-    }
+    seen.keep(Box::pin(investigator.look_all(&targets, &stop, context.interrupted())).await?);
+    Ok(seen)
 }
 
 /// The store, where there is one; why not, where domains or manifests are looked at without.

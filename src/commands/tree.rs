@@ -13,7 +13,7 @@ use crate::app::failure::Failure;
 use crate::app::flags::output::ReportArgs;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::{applying, completers, lookup, target};
-use crate::app::tree::{TreeNode, TreeReader, report, rows};
+use crate::app::tree::{Forest, TreeReader, report, rows};
 use crate::model::{Key, Kind, Time};
 use crate::print::format::Format;
 use crate::print::screen::Screen;
@@ -60,12 +60,12 @@ pub async fn run(args: TreeArgs, context: &mut Context) -> Result<(), Failure> {
     };
     let mut printer = context.printer(&(&args.output).into());
     if !args.watch {
-        let trees = trees(&args, root.as_ref(), &store, context).await?;
-        if trees.is_empty() && printer.format().is_for_people() {
+        let forest = forest(&args, root.as_ref(), &store, context).await?;
+        if forest.trees.is_empty() && printer.format().is_for_people() {
             printer.nothing_found((!args.all_namespaces).then(|| context.namespace()));
             return Ok(());
         }
-        return show(&args, &trees, &mut printer, context);
+        return show(&args, &forest, &mut printer, context);
     }
     follow(&args, root.as_ref(), &store, (&mut printer, context)).await
 }
@@ -83,28 +83,29 @@ async fn follow(
         && std::io::stdout().is_terminal()
         && terminal::is_capable();
     let mut screen = is_screen.then(Screen::default);
-    let mut shown: Option<Vec<TreeNode>> = None;
+    let mut shown: Option<Forest> = None;
     let mut next = Instant::now();
     while !printer.is_closed() {
         tokio::select! {
             biased;
             kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
             () = sleep_until(next) => {
-                let trees = trees(args, root, store, context).await?;
+                let forest = forest(args, root, store, context).await?;
                 if let Some(screen) = &mut screen {
                     let (now, format) = (context.now(), &printer.format().clone());
                     screen.show(printer, |frame| {
                         let shape = (args.all_namespaces, *format == Format::Wide);
                         let look = (headers(args), frame.colour, Some(frame.columns()));
-                        frame.block(&tree::table(&rows(&trees), shape, look, now));
+                        frame.block(&tree::table(&rows(&forest.trees), shape, look, now));
+                        frame.tail(forest.unread_lines().into_iter().map(|line| line + "\n"));
                         frame.footer(format!("{}  Ctrl-C ends", Time::new(now)));
                     })?;
-                } else if shown.as_ref() != Some(&trees) {
+                } else if shown.as_ref() != Some(&forest) {
                     if shown.is_some() && printer.format().is_for_people() {
                         printer.text("\n")?;
                     }
-                    show(args, &trees, printer, context)?;
-                    shown = Some(trees);
+                    show(args, &forest, printer, context)?;
+                    shown = Some(forest);
                 }
                 next = Instant::now() + AGES;
             }
@@ -125,15 +126,16 @@ async fn follow(
 }
 
 /// The trees that are asked for, by namespace and name.
-async fn trees(
+async fn forest(
     args: &TreeArgs,
     root: Option<&Key>,
     store: &Arc<dyn Store>,
     context: &Context,
-) -> Result<Vec<TreeNode>, Failure> {
+) -> Result<Forest, Failure> {
     let mut reader = TreeReader::new(store, applying::behind(store, context));
     if let Some(root) = root {
-        return Ok(vec![reader.tree(root).await?]);
+        let tree = reader.tree(root).await?;
+        return Ok(reader.forest(vec![tree]));
     }
     let namespace = (!args.all_namespaces).then(|| context.namespace());
     let kind = Kind::Certificate;
@@ -143,7 +145,7 @@ async fn trees(
             trees.push(reader.tree(&record.key).await?);
         }
     }
-    Ok(trees)
+    Ok(reader.forest(trees))
 }
 
 fn headers(args: &TreeArgs) -> Headers {
@@ -152,15 +154,16 @@ fn headers(args: &TreeArgs) -> Headers {
 
 fn show(
     args: &TreeArgs,
-    trees: &[TreeNode],
+    forest: &Forest,
     printer: &mut Printer,
     context: &Context,
 ) -> Result<(), Failure> {
     let (width, now) = (printer.width(), context.now());
     let shape = (args.all_namespaces, *printer.format() == Format::Wide);
-    printer.report(&report(trees), |colour| {
+    printer.report(&report(forest), |colour| {
         let look = (headers(args), colour, width);
-        tree::table(&rows(trees), shape, look, now)
+        tree::table(&rows(&forest.trees), shape, look, now)
     })?;
+    forest.unread_lines().iter().for_each(|line| printer.note(line));
     Ok(())
 }

@@ -5,12 +5,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::authority_case::{AuthorityCase, HeldOrder, KeptCase};
+use super::chain::Chain;
 use super::control_case::ControlCase;
 use super::name_case::NameCase;
 use super::path_case::ClusterPathCase;
 use crate::model::common::is_true;
 use crate::model::{
-    Certificate, CertificateRequest, Challenge, Issuer, Key, ObjectName, Order, Problem,
+    Certificate, CertificateRequest, Challenge, Issuer, Key, ObjectName, Order, Problem, Time,
 };
 use crate::reconcile::schedule::Waits;
 
@@ -26,6 +27,8 @@ pub struct Case {
     pub is_of_many: bool,
     /// Certificates with all that hangs below them.
     pub certificates: Vec<CertificateCase>,
+    /// Challenges that were asked about and that belong to no Certificate, or are to go.
+    pub orphans: Vec<Challenge>,
     /// Issuers that those refer to.
     pub issuers: Vec<IssuerCase>,
     /// Names that are to be proven.
@@ -36,6 +39,8 @@ pub struct Case {
     pub control: ControlCase,
     /// Challenges among those asked for that wait for their turn.
     pub queue: Vec<QueuedCase>,
+    /// Challenges that those wait for, a bounded number.
+    pub running: Vec<RunningCase>,
     /// The path to solvers in a cluster; nothing where nobody has looked.
     pub cluster_path: Option<ClusterPathCase>,
     /// Why this machine cannot listen for HTTP-01, where it has to and was tried.
@@ -82,6 +87,20 @@ pub struct QueuedCase {
     pub waits: Waits,
     /// Whether that is a Challenge of the same order, whose turn is only first.
     pub is_of_same_order: bool,
+}
+
+/// A Challenge that has a slot, or a name, that others wait for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningCase {
+    /// Which.
+    pub challenge: ObjectName,
+    /// Name that it is about, a wildcard as such.
+    pub domain: String,
+    /// What it says itself.
+    pub reason: String,
+    /// When it was made.
+    pub since: Option<Time>,
 }
 
 /// A Certificate and what hangs below it.
@@ -253,6 +272,23 @@ pub enum DirectoryAnswer {
 }
 
 impl CertificateCase {
+    /// A Certificate with what hangs below it, of which nothing else is known.
+    pub fn of(chain: Chain) -> Self {
+        let Chain { certificate, requests, orders, challenges, .. } = chain;
+        Self {
+            certificate,
+            requests,
+            orders,
+            challenges,
+            due: None,
+            next_try: None,
+            rivals: Vec::new(),
+            held: Vec::new(),
+            held_order: None,
+            kept: None,
+        }
+    }
+
     /// Tells whether something is to be issued, so that what stands in the way matters.
     pub fn is_open(&self) -> bool {
         self.due.is_some() || is_true(&self.certificate.status.conditions, "Issuing")
@@ -270,6 +306,14 @@ impl CertificateCase {
         self.challenges.iter().filter(move |challenge| {
             order.is_some_and(|uid| challenge.metadata.is_controlled_by(uid))
         })
+    }
+}
+
+impl IssuerCase {
+    /// An issuer, or that there is none of that name; what it names and what its CA answers was not looked at.
+    pub fn of(key: Key, issuer: Option<Issuer>) -> Self {
+        let (near, secrets) = (Vec::new(), Vec::new());
+        Self { key, issuer, is_known: true, near, secrets, directory: None, authority: None }
     }
 }
 

@@ -16,10 +16,14 @@ pub struct ControlCase {
     pub controllers: Vec<ControllerCase>,
     /// Leases by which one of several controllers works.
     pub leases: Vec<LeaseCase>,
+    /// Leases that somebody held and has not renewed in time.
+    pub lapsed: Vec<LapsedLeaseCase>,
     /// cert-manager's own admission webhooks, as the API server knows them.
     pub admission: Vec<AdmissionCase>,
     /// Webhooks that issuers name for DNS-01.
     pub dns_webhooks: Vec<DnsWebhookCase>,
+    /// Kinds of cert-manager that the API server does not serve; then no object was looked at.
+    pub undefined: Vec<UndefinedCase>,
     /// Releases that labels of the definitions name, by the name of the definition.
     pub definitions: BTreeMap<String, String>,
     /// Fields that a manifest had, and that the stored object has not.
@@ -70,6 +74,18 @@ pub struct LeaseCase {
     pub holder: String,
     /// Whether that is this program.
     pub is_ours: bool,
+}
+
+/// A Lease of cert-manager's name that has run out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LapsedLeaseCase {
+    /// Its namespace.
+    pub namespace: String,
+    /// Who held it, as it called itself.
+    pub holder: String,
+    /// When it was renewed last.
+    pub renewed: Timestamp,
 }
 
 /// A webhook that the API server asks before it takes cert-manager's objects.
@@ -133,6 +149,18 @@ pub enum WebhookApi {
         /// Service that is called.
         service: ObjectName,
     },
+}
+
+/// A kind of cert-manager that the API server does not serve in the version that is read here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UndefinedCase {
+    /// Its plural.
+    pub plural: String,
+    /// Its group and version.
+    pub api_version: String,
+    /// Versions of the group that are served.
+    pub served: Vec<String>,
 }
 
 /// Fields that a manifest had, as its last application is noted, and that the stored object has not.

@@ -188,9 +188,12 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
         (CauseSeverity::Fatal, true) => 0,
         (_, true) => 1,
         _ if finding.is_warning() => 2,
+        // That all is well is said last.
+        _ if finding.cause == CauseId::Ord01 => 4,
         _ => 3,
     };
-    roots.sort_by_key(|finding| (rank(finding), finding.grade));
+    // What only follows from something comes behind what it may follow from.
+    roots.sort_by_key(|finding| (rank(finding), finding.grade, is_consequence(finding.cause)));
     roots
 }
 

@@ -1,10 +1,14 @@
-//! HTTPRoutes and Gateways, with the fields of Gateway API that a rule reads.
+//! HTTPRoutes, Gateways, ListenerSets and ReferenceGrants, with the fields of Gateway API that a rule reads.
 
 use serde::{Deserialize, Serialize};
 
+use super::network_policy::LabelSelection;
 use crate::model::Metadata;
 use crate::model::common::Condition;
 use crate::model::solver::ParentReference;
+
+/// The API group of all of these.
+pub const GROUP: &str = "gateway.networking.k8s.io";
 
 /// An HTTPRoute.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -26,6 +30,30 @@ pub struct RouteSpecCase {
     pub hostnames: Vec<String>,
     /// Parents.
     pub parent_refs: Vec<ParentReference>,
+    /// Where requests go.
+    pub rules: Vec<RouteRuleCase>,
+}
+
+/// Where an HTTPRoute leads requests.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RouteRuleCase {
+    /// Back ends.
+    pub backend_refs: Vec<BackendRefCase>,
+}
+
+/// A back end of an HTTPRoute.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BackendRefCase {
+    /// API group; that of Services when empty.
+    pub group: String,
+    /// Kind; `Service` when empty.
+    pub kind: String,
+    /// Namespace; the route's when absent.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: String,
 }
 
 /// What the parents of an HTTPRoute say.
@@ -68,6 +96,111 @@ pub struct GatewaySpecCase {
     pub gateway_class_name: String,
     /// Listeners.
     pub listeners: Vec<ListenerCase>,
+    /// Which ListenerSets may add listeners; none where nothing is said.
+    pub allowed_listeners: AllowedListenersCase,
+}
+
+/// Which ListenerSets may add listeners to a Gateway.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AllowedListenersCase {
+    /// Of which namespaces.
+    pub namespaces: AllowedNamespaces,
+}
+
+/// A set of listeners beside those of a Gateway.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ListenerSetCase {
+    /// Metadata.
+    pub metadata: Metadata,
+    /// What is asked for.
+    pub spec: ListenerSetSpecCase,
+    /// How it is.
+    pub status: GatewayStatusCase,
+}
+
+/// What a ListenerSet asks for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ListenerSetSpecCase {
+    /// Its Gateway.
+    pub parent_ref: ParentReference,
+    /// Listeners.
+    pub listeners: Vec<ListenerCase>,
+}
+
+/// Leave for objects of other namespaces to refer to objects of this one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReferenceGrantCase {
+    /// Metadata.
+    pub metadata: Metadata,
+    /// To whom, for what.
+    pub spec: ReferenceGrantSpec,
+}
+
+/// To whom a ReferenceGrant gives leave, and for what.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReferenceGrantSpec {
+    /// Who may refer.
+    pub from: Vec<GrantFrom>,
+    /// What may be referred to.
+    pub to: Vec<GrantTo>,
+}
+
+/// Objects that may refer to others.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GrantFrom {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace.
+    pub namespace: String,
+}
+
+/// Objects that may be referred to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GrantTo {
+    /// API group; empty for Services and Secrets.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Name; every one where there is none.
+    pub name: Option<String>,
+}
+
+/// One object that refers to another one in a namespace that is not its own.
+#[derive(Clone, Copy, Debug)]
+pub struct CrossReference<'a> {
+    /// Kind of who refers, of Gateway API.
+    pub from_kind: &'a str,
+    /// Its namespace.
+    pub from: &'a str,
+    /// Group and kind of what it refers to.
+    pub to_kind: (&'a str, &'a str),
+    /// Namespace and name of that.
+    pub to: (&'a str, &'a str),
+}
+
+impl ReferenceGrantCase {
+    /// Tells whether it permits a reference.
+    pub fn permits(&self, reference: CrossReference<'_>) -> bool {
+        let CrossReference { from_kind, from, to_kind, to: (namespace, name) } = reference;
+        let is_from =
+            |one: &GrantFrom| one.group == GROUP && one.kind == from_kind && one.namespace == from;
+        let is_to = |one: &GrantTo| {
+            (one.group.as_str(), one.kind.as_str()) == to_kind
+                && one.name.as_deref().is_none_or(|own| own.is_empty() || own == name)
+        };
+        self.metadata.namespace == namespace
+            && self.spec.from.iter().any(is_from)
+            && self.spec.to.iter().any(is_to)
+    }
 }
 
 /// A listener of a Gateway.
@@ -112,14 +245,28 @@ pub struct ListenerSecret {
 pub struct AllowedRoutesCase {
     /// Of which namespaces.
     pub namespaces: AllowedNamespaces,
+    /// Of which kinds; those of the protocol where none is named.
+    pub kinds: Vec<RouteKindCase>,
 }
 
-/// Of which namespaces routes may attach.
+/// A kind of route.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RouteKindCase {
+    /// API group; that of Gateway API when empty.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+}
+
+/// Of which namespaces something may attach.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AllowedNamespaces {
-    /// `Same` (where nothing is said), `All`, `Selector` or `None`.
+    /// `Same` (for routes where nothing is said), `All`, `Selector` or `None` (for ListenerSets where nothing is said).
     pub from: String,
+    /// Labels of the namespaces, where it is `Selector`.
+    pub selector: LabelSelection,
 }
 
 /// How a Gateway is.

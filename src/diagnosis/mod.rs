@@ -27,5 +27,6 @@ pub mod path_case;
 pub mod path_objects;
 pub mod provider_words;
 pub mod rules;
+pub mod sights;
 pub mod verdict;
 pub mod web_case;

@@ -54,6 +54,9 @@ pub struct NameCase {
     /// Looks at addresses that the CA is told, and this machine is not.
     #[serde(default)]
     pub outer: Vec<AddressLook>,
+    /// A look from inside the cluster, where somebody asked for it.
+    #[serde(default)]
+    pub inside: Option<InsideLook>,
 }
 
 /// What came of a question to name servers.
@@ -104,6 +107,18 @@ pub struct AddressLook {
     /// What the address says to other paths, where it did not show the answer.
     #[serde(default)]
     pub web: Option<WebLook>,
+}
+
+/// A look from a Pod inside the cluster.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InsideLook {
+    /// What was seen.
+    pub observation: Observation,
+    /// Whether the answer was seen.
+    pub is_answer: bool,
+    /// What was wrong with what was seen in its place, where that is of a known sort.
+    pub sighting: Option<Sighting>,
 }
 
 /// A look at the answer of a Challenge.
@@ -168,6 +183,7 @@ impl NameCase {
             webroot: None,
             dns: None,
             outer: Vec::new(),
+            inside: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::gateway_objects::{GatewayCase, RouteCase};
+use super::gateway_objects::{GatewayCase, ListenerSetCase, ReferenceGrantCase, RouteCase};
 use super::network_policy::NetworkPolicyCase;
 use super::path_objects::{EndpointSliceCase, IngressCase, IngressClassCase, PodCase, ServiceCase};
 use crate::model::solver::Http01Solver;
@@ -36,6 +36,12 @@ pub struct ClusterPathCase {
     pub routes: Vec<RouteCase>,
     /// Gateways that solvers name; none is there for a name that stands in `wanted` alone, if it was looked for.
     pub gateways: Vec<GatewayCase>,
+    /// ListenerSets that solvers name; the Gateways that these name are among the others.
+    pub listener_sets: Vec<ListenerSetCase>,
+    /// ReferenceGrants of namespaces to which something of another namespace refers.
+    pub grants: Vec<ReferenceGrantCase>,
+    /// Labels of the namespaces in which routes and ListenerSets are, where a Gateway goes by them.
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// NetworkPolicies.
     pub policies: Vec<NetworkPolicyCase>,
     /// Services with a load balancer.

@@ -221,6 +221,14 @@ pub struct IngressPathCase {
     pub path_type: String,
 }
 
+/// A namespace.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NamespaceCase {
+    /// Metadata.
+    pub metadata: Metadata,
+}
+
 /// A class of Ingresses.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -40,8 +40,10 @@ pub fn text(case: &Case) -> Result<String, Failure> {
         Failure::new(FailureKind::Unexpected, format!("cannot write the bundle: {why}"))
     })?;
     let all = case.certificates.iter().flat_map(|of| &of.challenges);
-    let all: Vec<&Challenge> =
-        all.chain(case.names.iter().filter_map(|n| n.pending.as_ref())).collect();
+    let all: Vec<&Challenge> = all
+        .chain(&case.orphans)
+        .chain(case.names.iter().filter_map(|n| n.pending.as_ref()))
+        .collect();
     let mut hidden: Vec<(&str, String)> = Vec::new();
     for (number, challenge) in all.iter().enumerate() {
         // The key of HTTP-01 begins with the token, which is replaced first.

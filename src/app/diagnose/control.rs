@@ -14,13 +14,13 @@ use super::investigator::{Investigator, PROBE_TIMEOUT};
 use crate::diagnosis::case::{Case, Unseen};
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::control_case::{
-    ControlCase, ControllerCase, LackingCase, LeaseCase, WarningCase,
+    ControlCase, ControllerCase, LackingCase, LapsedLeaseCase, LeaseCase, WarningCase,
 };
 use crate::model::solver::Webhook;
 use crate::model::{Certificate, Key, Kind, ObjectName};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
-use crate::store::cluster::lease_object::Who;
+use crate::store::cluster::lease_object::{LapsedLease, LeaseHolder, Who};
 use crate::store::cluster::permissions::Permission;
 use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::cluster::survey;
@@ -173,7 +173,7 @@ impl Investigator {
             return (ControlCase::default(), None);
         }
         let look = Look { by: self, cluster, store, hidden: Mutex::default() };
-        let (deployments, pods, leases, admission, definitions, ending, warnings) = tokio::join!(
+        let (deployments, pods, (leases, lapsed), admission, definitions, ending, warnings) = tokio::join!(
             look.everywhere(DEPLOYMENTS, CONTROLLER),
             look.everywhere(PODS, CONTROLLER),
             leases(&look),
@@ -193,6 +193,8 @@ impl Investigator {
         let case = ControlCase {
             controllers,
             leases,
+            lapsed,
+            undefined: Vec::new(),
             admission,
             dns_webhooks,
             definitions,
@@ -232,14 +234,21 @@ pub(super) fn cut(said: &str) -> String {
     said.chars().take(MOST_SAID).collect()
 }
 
-async fn leases(look: &Look<'_>) -> Vec<LeaseCase> {
-    let holders = look.read("leases", survey::lease_holders(look.cluster)).await;
-    let lease = |holder: crate::store::cluster::lease_object::LeaseHolder| LeaseCase {
+async fn leases(look: &Look<'_>) -> (Vec<LeaseCase>, Vec<LapsedLeaseCase>) {
+    let read = look.read("leases", survey::leases(look.cluster)).await;
+    let (holders, lapsed) = read.unwrap_or_default();
+    let of = |lease: LapsedLease| LapsedLeaseCase {
+        namespace: lease.namespace,
+        holder: lease.identity,
+        renewed: lease.renewed,
+    };
+    let lapsed = lapsed.into_iter().map(of).collect();
+    let lease = |holder: LeaseHolder| LeaseCase {
         is_ours: matches!(holder.who, Who::Ours(_)),
         namespace: holder.namespace,
         holder: holder.identity,
     };
-    holders.into_iter().flatten().map(lease).collect()
+    (holders.into_iter().map(lease).collect(), lapsed)
 }
 
 /// The releases that labels of the definitions name.

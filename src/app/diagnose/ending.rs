@@ -11,6 +11,7 @@ use crate::app::follow::results;
 use crate::app::hints::reproduce::Instruments;
 use crate::app::lead;
 use crate::diagnosis::case::{Case, DriverCase};
+use crate::diagnosis::control_case::UndefinedCase;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::finding::Finding;
 use crate::model::Key;
@@ -33,10 +34,23 @@ pub struct SeenCase {
     pub case: Box<Case>,
     /// Why objects were left out, where they were.
     pub absent: Option<String>,
+    /// Kinds that the cluster does not know.
+    pub undefined: Vec<UndefinedCase>,
     /// With what it was looked.
     pub(crate) means: Instruments,
     /// Where manifests begin, of those that were given.
     pub places: BTreeMap<Key, InputPlace>,
+}
+
+impl SeenCase {
+    /// Takes in what a look has shown.
+    pub fn keep(&mut self, mut case: Case) {
+        if !self.undefined.is_empty() {
+            case.in_cluster = true;
+            case.control.undefined = std::mem::take(&mut self.undefined);
+        }
+        *self.case = case;
+    }
 }
 
 /// What is told beside the findings.
@@ -115,7 +129,7 @@ fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: b
     let is_nothing =
         case.certificates.is_empty() && case.issuers.is_empty() && case.names.is_empty();
     let line = match (is_nothing, errors, warnings) {
-        (true, _, _) => "every Certificate is ready".to_owned(),
+        (true, 0, 0) => "every Certificate is ready".to_owned(),
         (_, 0, 0) => "nothing is wrong, as far as can be seen from here".to_owned(),
         (_, errors, warnings) => {
             let count = |count: usize, word: &str| match count {

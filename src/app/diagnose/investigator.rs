@@ -16,6 +16,7 @@ use crate::dns::server::Server;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::model::{Key, ObjectName};
+use crate::probes::cluster::PodProbe;
 use crate::reconcile::schedule::Limits;
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
@@ -34,6 +35,8 @@ pub(super) const MOST_NAMES: usize = 100;
 pub enum DiagnosisTarget {
     /// A Certificate and what hangs below it.
     Certificate(ObjectName),
+    /// A Challenge that belongs to no Certificate any more, or that hangs though it is to go.
+    Challenge(ObjectName),
     /// An issuer.
     Issuer(Key),
     /// A name, whatever objects there are.
@@ -56,6 +59,10 @@ pub struct Investigator {
     pub(super) driver: DriverCase,
     /// Where this machine answers HTTP-01; nothing where files do.
     pub(super) http01_listen: Option<Vec<SocketAddr>>,
+    /// What looks from inside the cluster, where somebody asked for it.
+    pub(super) inside: Option<PodProbe>,
+    /// The namespace of what names none.
+    pub(super) namespace: String,
     pub(super) now: Timestamp,
 }
 
@@ -93,8 +100,16 @@ impl Investigator {
             limits,
             driver,
             http01_listen,
+            inside: None,
+            namespace: context.namespace().to_owned(),
             now,
         }
+    }
+
+    /// The same, which looks from inside the cluster as well.
+    #[must_use]
+    pub fn looking_inside(self, inside: Option<PodProbe>) -> Self {
+        Self { inside, ..self }
     }
 
     /// The same, which compares what it sees with what these resolvers say.

@@ -58,31 +58,13 @@ impl Investigator {
             Ok(record) => record,
             Err(error) if error.lacks_permission() => {
                 missed.push(unseen(key.to_string(), &error));
-                let (near, secrets) = (Vec::new(), Vec::new());
-                return Ok(IssuerCase {
-                    key,
-                    issuer: None,
-                    is_known: false,
-                    near,
-                    secrets,
-                    directory: None,
-                    authority: None,
-                });
+                return Ok(IssuerCase { is_known: false, ..IssuerCase::of(key, None) });
             }
             Err(error) => return Err(error),
         };
         let Some(issuer) = record.map(typed::<Issuer>).transpose()? else {
             let near = near(store, &key).await?;
-            let secrets = Vec::new();
-            return Ok(IssuerCase {
-                key,
-                issuer: None,
-                is_known: true,
-                near,
-                secrets,
-                directory: None,
-                authority: None,
-            });
+            return Ok(IssuerCase { near, ..IssuerCase::of(key, None) });
         };
         let mut secrets = Vec::new();
         if let Some(acme) = &issuer.spec.acme {
@@ -105,15 +87,7 @@ impl Investigator {
             }
             None => (None, None),
         };
-        Ok(IssuerCase {
-            key,
-            issuer: Some(issuer),
-            is_known: true,
-            near: Vec::new(),
-            secrets,
-            directory,
-            authority,
-        })
+        Ok(IssuerCase { secrets, directory, authority, ..IssuerCase::of(key, Some(issuer)) })
     }
 
     async fn secret(

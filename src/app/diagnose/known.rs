@@ -1,10 +1,12 @@
 //! What `diagnose` would say by what stands in the store alone, for commands that do not look at the network: the same rules,
 //! the same sentence. Where that tells nothing, the way to `diagnose`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::look::by_condition;
@@ -18,7 +20,7 @@ use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::finding::{Finding, is_consequence};
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
 use crate::diagnosis::rules;
-use crate::model::{ChallengeType, Issuer, Key, Kind};
+use crate::model::{ChallengeType, Issuer, Key, Kind, Record};
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::shown;
 use crate::store::Store;
@@ -66,6 +68,46 @@ impl Known {
             Some(told) => format!("{told}; more: {more}"),
             None => format!("why: {more}"),
         }
+    }
+}
+
+/// What is known of objects that say of themselves that something is wrong, each thing once.
+#[derive(Debug, Default)]
+pub struct KnownNews {
+    told: BTreeMap<Key, String>,
+}
+
+impl KnownNews {
+    /// The object that `diagnose` is to be asked about, and the line; nothing of an object that complains of nothing, or where that
+    /// was told.
+    pub async fn line(
+        &mut self,
+        store: &Arc<dyn Store>,
+        record: &Record,
+        now: Timestamp,
+    ) -> Option<(Key, String)> {
+        if !complains(record) {
+            return None;
+        }
+        let known = Known::of(store, &record.key, now).await?;
+        let line = known.line();
+        let before = self.told.insert(known.key.clone(), line.clone());
+        (before.as_ref() != Some(&line)).then_some((known.key, line))
+    }
+}
+
+/// Tells whether an object says that it has failed, or what keeps it.
+fn complains(record: &Record) -> bool {
+    let is_issuer = matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer);
+    match record.text("/status/state") {
+        "invalid" | "errored" | "expired" => true,
+        "valid" => false,
+        "" if is_issuer => {
+            let all = record.object.pointer("/status/conditions").and_then(Value::as_array);
+            let mut all = all.into_iter().flatten();
+            all.any(|it| it["type"] == "Ready" && it["status"] == "False")
+        }
+        _ => !record.text("/status/reason").is_empty(),
     }
 }
 
@@ -117,7 +159,7 @@ async fn read(
         let case = Case {
             at: now,
             in_cluster: store.in_cluster(),
-            issuers: vec![issuer_case(key.clone(), Some(issuer))],
+            issuers: vec![IssuerCase::of(key.clone(), Some(issuer))],
             ..Case::default()
         };
         // It may be ready, or nobody has looked at it yet.
@@ -133,22 +175,11 @@ async fn read(
 
 /// A case made of what stands in the store alone.
 fn case(chain: Chain, now: Timestamp) -> Case {
-    let issuers = issuer_key(&chain.certificate).map(|key| issuer_case(key, chain.issuer.clone()));
+    let issuers =
+        issuer_key(&chain.certificate).map(|key| IssuerCase::of(key, chain.issuer.clone()));
     let in_cluster = chain.in_cluster;
-    let Chain { certificate, requests, orders, challenges, .. } = chain;
-    let due = by_condition(&certificate);
-    let of = CertificateCase {
-        certificate,
-        requests,
-        orders,
-        challenges,
-        due,
-        next_try: None,
-        rivals: Vec::new(),
-        held: Vec::new(),
-        held_order: None,
-        kept: None,
-    };
+    let due = by_condition(&chain.certificate);
+    let of = CertificateCase { due, ..CertificateCase::of(chain) };
     Case {
         at: now,
         in_cluster,
@@ -156,9 +187,4 @@ fn case(chain: Chain, now: Timestamp) -> Case {
         issuers: issuers.into_iter().collect(),
         ..Case::default()
     }
-}
-
-fn issuer_case(key: Key, issuer: Option<Issuer>) -> IssuerCase {
-    let (near, secrets) = (Vec::new(), Vec::new());
-    IssuerCase { key, issuer, is_known: true, near, secrets, directory: None, authority: None }
 }

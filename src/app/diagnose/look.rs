@@ -24,19 +24,16 @@ use crate::app::inspect::authority;
 use crate::controllers::ReconcileError;
 use crate::controllers::neighbours::Neighbours;
 use crate::diagnosis::case::{
-    Case, CertificateCase, DirectoryAnswer, DriverCase, DueReason, HeldCase, QueuedCase, Unseen,
+    Case, CertificateCase, DirectoryAnswer, DriverCase, DueReason, HeldCase, Unseen,
 };
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::name_case::NameCase;
 use crate::model::common::{ConditionStatus, IssuerRef, condition};
 use crate::model::names::shown_domain;
-use crate::model::{
-    Certificate, Challenge, ChallengeType, Key, Kind, ObjectName, Order, Secret, State,
-};
-use crate::reconcile::schedule::{Plan, Waits, plan};
+use crate::model::{Certificate, ChallengeType, Key, Kind, ObjectName, Order, Secret, State};
 use crate::reconcile::{certificate, renewal};
 use crate::solvers::http01::listener::Listener;
-use crate::store::error::{StoreError, unless_forbidden};
+use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
@@ -55,6 +52,15 @@ impl Investigator {
         for target in targets {
             match target {
                 DiagnosisTarget::Certificate(name) => certificates.push(name),
+                DiagnosisTarget::Challenge(name) => {
+                    let challenge = match self.orphan(name).await {
+                        // It may have gone since it was listed.
+                        Err(_) if is_of_many => continue,
+                        challenge => challenge?,
+                    };
+                    issuers.extend(challenge.spec.issuer_ref.key(&name.namespace));
+                    case.orphans.push(challenge);
+                }
                 DiagnosisTarget::Issuer(key) => drop(issuers.insert(key.clone())),
                 DiagnosisTarget::Domain(name) => case.names.push(wanted_names::of_domain(name)),
             }
@@ -66,7 +72,6 @@ impl Investigator {
         issuers.extend(case.certificates.iter().filter_map(|of| issuer_key(&of.certificate)));
         if let Some(store) = &self.store {
             case.issuers = self.issuers(store, issuers, &mut case.unseen).await?;
-            self.read_queue(store, &mut case).await?;
         }
         let around = Around::of(&case);
         let (control, ()) =
@@ -74,6 +79,9 @@ impl Investigator {
         let (control, hidden) = control;
         case.control = control;
         case.unseen.extend(hidden);
+        if let Some(store) = &self.store {
+            self.read_queue(store, &mut case).await?;
+        }
         let (orders, kept) = tokio::join!(self.held_orders(&case), self.kept_certificates(&case));
         for (index, order) in orders {
             match order {
@@ -165,22 +173,7 @@ impl Investigator {
                 (by_condition(&chain.certificate), None)
             }
         };
-        let rivals = Vec::new();
-        let Chain { certificate, requests, orders, challenges, .. } = chain;
-        let (held, held_order, kept) = (Vec::new(), None, None);
-        let of = CertificateCase {
-            certificate,
-            requests,
-            orders,
-            challenges,
-            due,
-            next_try,
-            rivals,
-            held,
-            held_order,
-            kept,
-        };
-        Ok((Some(of), missed))
+        Ok((Some(CertificateCase { due, next_try, ..CertificateCase::of(chain) }), missed))
     }
 
     /// A Certificate of which nothing else may be read.
@@ -209,38 +202,6 @@ impl Investigator {
         let due = due.map(|due| DueReason { reason: due.reason.to_owned(), message: due.message });
         let next_try = certificate::held_until(certificate, &observed, self.now);
         Ok((due, next_try))
-    }
-
-    /// Which of the challenges wait for their turn: all that may be listed count.
-    async fn read_queue(&self, store: &Arc<dyn Store>, case: &mut Case) -> Result<(), StoreError> {
-        let asked: BTreeSet<ObjectName> =
-            case.certificates.iter().flat_map(|of| &of.challenges).map(Challenge::name).collect();
-        if asked.is_empty() {
-            return Ok(());
-        }
-        let all = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
-        let Some(all) = unless_forbidden(all.list(&Scope::all().brief()).await)? else {
-            // Few may look into other namespaces; the reasons of challenges say what they wait for.
-            return Ok(());
-        };
-        let Plan { queue, .. } = plan(&all, self.limits);
-        let own = queue.into_iter().filter(|queued| asked.contains(&queued.challenge.name()));
-        let order_of = |name: &ObjectName| {
-            let challenge = all.iter().find(|challenge| challenge.name() == *name);
-            challenge.and_then(|c| c.metadata.controller()).map(|order| order.uid.clone())
-        };
-        case.queue = own
-            .map(|queued| {
-                let challenge = queued.challenge.name();
-                let is_of_same_order = match &queued.waits {
-                    Waits::Lock { holder } => order_of(holder) == order_of(&challenge),
-                    Waits::Slot { .. } | Waits::Nothing => false,
-                };
-                let domain = queued.challenge.spec.shown_domain();
-                QueuedCase { challenge, domain, waits: queued.waits, is_of_same_order }
-            })
-            .collect();
-        Ok(())
     }
 
     /// Asks the CA what it holds of the names of orders that have not succeeded. That costs nothing there.

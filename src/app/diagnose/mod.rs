@@ -1,5 +1,6 @@
 //! Looking at everything that may say why issuance does not go on: objects, the CA's word, names as a CA sees them, and who
-//! drives. Nothing is written, and nothing is spent at a CA: it is asked for its directory, and by POST-as-GET for what it holds.
+//! drives. Nothing is written, but for Pods that look from inside a cluster where somebody asks for that, and nothing is spent at a CA: it
+//! is asked for its directory, and by POST-as-GET for what it holds.
 //! All probes run side by side, each within its own time; what one of them could not see is told, not guessed.
 
 mod authorities;
@@ -12,6 +13,7 @@ mod control_parts;
 mod control_webhooks;
 mod dns;
 pub mod ending;
+mod inside;
 pub mod investigator;
 mod issuers;
 mod kept;
@@ -20,8 +22,11 @@ pub mod look;
 mod names;
 mod orders;
 mod path;
+mod path_gateways;
+mod queue;
 pub mod report;
 mod rivals;
 pub mod targets;
+pub mod undefined;
 mod wanted_names;
 mod web;

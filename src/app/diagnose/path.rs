@@ -13,7 +13,7 @@ use super::wanted_names::{chosen, ordered};
 use crate::diagnosis::case::{Case, Unseen};
 use crate::diagnosis::path_case::{ClusterPathCase, WantedPath};
 use crate::diagnosis::path_objects::IngressCase;
-use crate::model::{Challenge, ChallengeType, Event, Kind, ObjectName, State};
+use crate::model::{Challenge, ChallengeType, Event, Kind, State};
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::raw_objects::Resource;
 use crate::store::error::StoreError;
@@ -25,12 +25,14 @@ use crate::store::{Scope, Store};
 const SOLVER: &str = "acme.cert-manager.io/http01-solver=true";
 /// Most namespaces that are asked one by one.
 const MOST_NAMESPACES: usize = 5;
-/// Most Gateways that are read.
-const MOST_GATEWAYS: usize = 10;
 /// What kubectl writes down of each object once more.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-const fn resource(api_version: &'static str, kind: &'static str, plural: &'static str) -> Resource {
+pub(super) const fn resource(
+    api_version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+) -> Resource {
     Resource { api_version, kind, plural }
 }
 
@@ -51,7 +53,7 @@ pub(super) const GATEWAYS: Resource =
     resource("gateway.networking.k8s.io/v1", "Gateway", "gateways.gateway.networking.k8s.io");
 
 /// Why a list could not be had.
-enum Unlisted {
+pub(super) enum Unlisted {
     /// The cluster has no such kind.
     Undefined,
     /// The server refused, or did not answer.
@@ -129,10 +131,10 @@ impl Investigator {
 }
 
 /// Reads one kind after the other.
-struct PathReader<'a> {
-    cluster: &'a ClusterStore,
-    path: ClusterPathCase,
-    unseen: Vec<Unseen>,
+pub(super) struct PathReader<'a> {
+    pub(super) cluster: &'a ClusterStore,
+    pub(super) path: ClusterPathCase,
+    pub(super) unseen: Vec<Unseen>,
 }
 
 impl PathReader<'_> {
@@ -275,38 +277,6 @@ impl PathReader<'_> {
         self.path.ingresses = found.into_iter().filter(is_about).collect();
     }
 
-    /// The Gateways that solvers name.
-    async fn read_gateways(&mut self) {
-        let mut names: BTreeSet<ObjectName> = BTreeSet::new();
-        for wanted in &self.path.wanted {
-            let parents = wanted.solver.gateway_http_route.iter().flat_map(|g| &g.parent_refs);
-            for parent in parents.filter(|p| p.kind.as_deref().unwrap_or("Gateway") == "Gateway") {
-                let namespace = parent.namespace.as_ref().unwrap_or(&wanted.namespace);
-                names.insert(ObjectName::new(namespace, &parent.name));
-            }
-        }
-        let cluster = self.cluster;
-        let read = names.into_iter().take(MOST_GATEWAYS).map(|name| async move {
-            let all = cluster.foreign(GATEWAYS, &name.namespace, Manager::Person);
-            let found = timeout(PROBE_TIMEOUT, all.get(&name.name)).await;
-            (name, found)
-        });
-        for (name, found) in join_all(read).await {
-            let what = format!("Gateway {name}");
-            let (why, is_forbidden) = match found {
-                Ok(Ok(found)) => {
-                    self.path.note("gateways", &name.to_string());
-                    self.path.gateways.extend(found.and_then(typed));
-                    continue;
-                }
-                Ok(Err(StoreError::Cluster(fault))) if fault.is_undefined() => continue,
-                Ok(Err(error)) => (error.to_string(), error.lacks_permission()),
-                Err(_) => (late(), false),
-            };
-            self.unseen.push(Unseen { what, why, is_forbidden });
-        }
-    }
-
     /// Keeps the Events that are about what was read.
     fn keep_own_warnings(&mut self) {
         let path = &self.path;
@@ -334,7 +304,7 @@ fn split<T>(
 }
 
 /// The objects of a kind in a namespace, or in all (an empty one), that fit two selectors.
-async fn list<T: DeserializeOwned>(
+pub(super) async fn list<T: DeserializeOwned>(
     cluster: &ClusterStore,
     resource: Resource,
     namespace: &str,
@@ -353,7 +323,7 @@ async fn list<T: DeserializeOwned>(
 }
 
 /// An object with the fields that are read; what is of another shape is left out.
-fn typed<T: DeserializeOwned>(mut object: Value) -> Option<T> {
+pub(super) fn typed<T: DeserializeOwned>(mut object: Value) -> Option<T> {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
@@ -363,6 +333,6 @@ fn typed<T: DeserializeOwned>(mut object: Value) -> Option<T> {
     serde_json::from_value(object).ok()
 }
 
-fn late() -> String {
+pub(super) fn late() -> String {
     format!("no answer within {} s", PROBE_TIMEOUT.as_secs())
 }

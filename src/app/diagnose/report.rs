@@ -14,7 +14,7 @@ use crate::diagnosis::catalogue::{self, CauseSeverity, FixStep};
 use crate::diagnosis::dns_case::{Disagreement, DisagreementRow, DnsCase};
 use crate::diagnosis::finding::{Evidence, Finding};
 use crate::diagnosis::name_case::NameCase;
-use crate::diagnosis::rules;
+use crate::diagnosis::{rules, sights};
 use crate::model::order_report::InputPlace;
 use crate::model::{Key, Kind, Time};
 use crate::print::colour::{Colour, Weight};
@@ -181,6 +181,18 @@ pub fn views(case: &Case, findings: &[Finding], width: Option<usize>, colour: Co
     let is_meant = |name: &&NameCase| findings.iter().any(|f| f.subject == name.shown());
     let mut text = String::new();
     for name in case.names.iter().filter(is_meant).take(MOST_SUBJECTS) {
+        let rows = sights::disagreement(name).unwrap_or_default();
+        if !rows.is_empty() {
+            let head = format!("Who sees what of the answer for {}", name.shown());
+            let _written = writeln!(text, "\n{}", colour.weighed(Weight::Doubtful, &head));
+        }
+        for row in rows {
+            let wrong = if row.is_wrong == Some(true) { "  <- wrong" } else { "" };
+            let at =
+                if row.address.is_empty() { String::new() } else { format!(" at {}", row.address) };
+            let line = format!("{}{at}: {}{wrong}", row.from, brief(&row.came));
+            paragraph(&mut text, "", &line, width);
+        }
         for view in name.dns.iter().flat_map(DnsCase::disagreements) {
             let head = format!("Who sees what of {} {}", bare(view.name), view.kind);
             let _written = writeln!(text, "\n{}", colour.weighed(Weight::Doubtful, &head));
@@ -258,6 +270,15 @@ pub fn document(
         };
         dns.disagreements().iter().map(of).collect::<Vec<_>>()
     });
+    let answers = case.names.iter().filter_map(|name| {
+        let rows = sights::disagreement(name)?.into_iter().map(|row| {
+            json!({
+                "vantage": row.from.to_string(), "server": row.address, "came": brief(&row.came), "isWrong": row.is_wrong,
+            })
+        });
+        Some(json!({"name": name.shown(), "type": "HTTP-01", "sees": rows.collect::<Vec<_>>()}))
+    });
+    let views = views.chain(answers);
     let unseen = case.unseen.iter().map(|unseen| json!({"what": unseen.what, "why": unseen.why}));
     json!({
         "apiVersion": "kubectl-acme/v1alpha1",

@@ -11,10 +11,12 @@ use crate::app::failure::Failure;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::Targets;
 use crate::app::input::{lookup, target};
+use crate::diagnosis::rules::hangs_in_deletion;
 use crate::model::certificate::CertificateStatus;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Kind, Record, Time};
 use crate::store::Store;
+use crate::store::error::unless_forbidden;
 use crate::store::resources::typed;
 
 /// How much of its life a certificate has to have left.
@@ -39,9 +41,7 @@ pub async fn targets(
     store: Option<&Arc<dyn Store>>,
     context: &Context,
 ) -> Result<Vec<DiagnosisTarget>, Failure> {
-    let Some(store) = store else {
-        return Ok(words.iter().cloned().map(DiagnosisTarget::Domain).collect());
-    };
+    let Some(store) = store else { return Ok(domains(words)) };
     if words.is_empty() {
         return unready(unready_in, store, context).await;
     }
@@ -54,6 +54,12 @@ pub async fn targets(
         }
     }
     Ok(targets)
+}
+
+/// The words that can be looked at without objects.
+fn domains(words: &[String]) -> Vec<DiagnosisTarget> {
+    let domains = words.iter().filter(|word| is_domain(word));
+    domains.cloned().map(DiagnosisTarget::Domain).collect()
 }
 
 /// What manifests are about: their Certificates and their issuers.
@@ -97,8 +103,14 @@ async fn of_word(
             let mut found = Vec::new();
             for key in &keys {
                 let record = lookup::read(store, key).await?;
-                let of = lookup::above(store, record, Kind::Certificate).await?;
-                found.extend(of.map(|of| DiagnosisTarget::Certificate(of.name)));
+                match lookup::above(store, record, Kind::Certificate).await? {
+                    Some(of) => found.push(DiagnosisTarget::Certificate(of.name)),
+                    // What it belonged to is gone.
+                    None if key.kind == Kind::Challenge => {
+                        found.push(DiagnosisTarget::Challenge(key.name.clone()));
+                    }
+                    None => {}
+                }
             }
             match (found.is_empty(), is_domain(word)) {
                 (false, _) => Ok(found),
@@ -133,7 +145,23 @@ async fn unready(
             unready.push(DiagnosisTarget::Certificate(certificate.name()));
         }
     }
+    if selector.is_none() {
+        unready.extend(hanging(store, namespace, now).await?);
+    }
     Ok(unready)
+}
+
+/// Challenges that are to go for a while already: what they belonged to may have gone before.
+async fn hanging(
+    store: &Arc<dyn Store>,
+    namespace: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<DiagnosisTarget>, Failure> {
+    let scope = target::scope(Kind::Challenge, namespace).brief();
+    let all = unless_forbidden(store.list(Kind::Challenge, &scope).await)?.unwrap_or_default();
+    let hangs = |record: &Record| hangs_in_deletion(&record.metadata(), now);
+    let hanging = all.into_iter().filter(hangs);
+    Ok(hanging.map(|record| DiagnosisTarget::Challenge(record.key.name)).collect())
 }
 
 /// Tells whether a certificate should have been renewed by now, or ends soon, whatever its conditions say: nobody may have looked

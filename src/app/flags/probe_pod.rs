@@ -21,8 +21,8 @@ use crate::store::cluster::ClusterStore;
 pub struct ProbePodArgs {
     /// Look from inside the cluster, too: from a Pod of this image, whose entry point is this program
     ///
-    /// The Pod makes one request, says what it saw and is removed. It is made in the challenge's namespace, when an answer
-    /// cannot be seen from here. What it sees is shown beside what is seen from here and decides nothing: the CA looks from
+    /// The Pod makes one request, says what it saw and is removed. It is made in the challenge's namespace; while an order is under
+    /// way, when an answer cannot be seen from here. What it sees is shown beside what is seen from here and decides nothing: the CA looks from
     /// outside.
     #[arg(long, hide_short_help = true, value_name = "IMAGE")]
     pub probe_image: Option<String>,

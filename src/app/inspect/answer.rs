@@ -20,6 +20,7 @@ use crate::model::observation::Observation;
 use crate::model::{Answer, Challenge, ChallengeType};
 use crate::probes::Probe;
 use crate::probes::cluster::PodProbe;
+use crate::probes::cluster::place::ProbePlace;
 use crate::probes::dns::{DnsProbe, zones_of};
 use crate::probes::http::HttpProbe;
 use crate::probes::tls_alpn::TlsAlpnProbe;
@@ -136,7 +137,7 @@ impl AnswerInspector {
             }
         };
         let named = zones_of(&challenge, &self.zones).unwrap_or_else(|_| self.zones.clone());
-        let inside = inside.map(|probe| probe.words(&challenge, &answer));
+        let inside = inside.map(|probe| probe.words(ProbePlace::of(&challenge), &answer));
         let means = Instruments {
             hosts: self.dns,
             zones: named.resolvers().to_vec(),

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::family::{Family, involved};
 use super::news::{self, News};
+use crate::app::diagnose::known::KnownNews;
 use crate::model::{Key, Kind, Record, Time};
 use crate::print::columns::{self, ColumnStyle, Namespaces, Naming};
 use crate::print::screen::Frame;
@@ -27,13 +28,15 @@ pub(super) struct WatchedObjects {
     recent: VecDeque<News>,
     /// Kinds of which all that is there has been told once.
     begun: Vec<Kind>,
+    /// What is known of those that complain.
+    known: KnownNews,
 }
 
 impl WatchedObjects {
     /// Starts with nothing known.
     pub(super) fn new(store: Arc<dyn Store>, family: Option<Family>, namespaces: bool) -> Self {
         let (objects, recent, begun) = (BTreeMap::new(), VecDeque::new(), Vec::new());
-        Self { store, family, namespaces, objects, recent, begun }
+        Self { store, family, namespaces, objects, recent, begun, known: KnownNews::default() }
     }
 
     /// Takes a change in and returns what is new.
@@ -82,10 +85,14 @@ impl WatchedObjects {
         } else {
             let facts = news::of_object(before.map(|b| &b.object), &record.object);
             let subject = &record.key;
+            let is_old = facts.is_empty() || (is_found && news::is_settled(&record.object));
             told.extend(facts.into_iter().map(|fact| {
                 let at = if is_found { fact.since.unwrap_or(now) } else { now };
                 self.news(subject.clone(), fact.text, at)
             }));
+            if !is_old && let Some((of, line)) = self.known.line(&self.store, &record, now).await {
+                told.push(self.news(of, line, now));
+            }
         }
         self.objects.insert(record.key.clone(), record);
         Ok(())

@@ -152,6 +152,10 @@ fn a_request_is_named_that_nobody_approves_or_that_somebody_denied() {
         })
     };
     check(&conditions(json!([])), &[CauseId::Ord03]);
+    let mut fresh = conditions(json!([]));
+    let now = Some(crate::model::Time::new(fresh.at));
+    fresh.certificates[0].requests[0].metadata.creation_timestamp = now;
+    check(&fresh, &[]);
     let denied = json!([
         {"type": "Denied", "status": "True", "reason": "policy", "message": "no approver"},
     ]);

@@ -1,19 +1,19 @@
 //! CTL, GW-01 and HTTP-33: who works in a cluster, how it was started, and what keeps it from its work.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::controller::idle;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
-use crate::diagnosis::control_case::ControllerCase;
+use crate::diagnosis::control_case::{ControllerCase, UndefinedCase};
 use crate::diagnosis::controller_words::{self, ControllerLack};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
 use crate::diagnosis::foreign;
 use crate::model::common::is_true;
 use crate::model::release::Release;
-use crate::model::{ChallengeType, Key};
+use crate::model::{ChallengeType, Key, Kind};
 
 pub(super) const RULES: &[FaultRule] = &[
     controller_ails,
@@ -21,6 +21,7 @@ pub(super) const RULES: &[FaultRule] = &[
     admission_is_not_reached,
     namespace_ends,
     right_is_missing,
+    definitions_are_missing,
     definitions_are_old,
     controller_is_slow,
     gateway_api_is_off,
@@ -188,6 +189,41 @@ fn right_is_missing(case: &Case, found: &mut Vec<Finding>) {
         });
         push(format!("{} {}", of.verb, of.resource), &of.account, shown);
     }
+}
+
+/// CTL-09: the API server does not know kinds of cert-manager.
+fn definitions_are_missing(case: &Case, found: &mut Vec<Finding>) {
+    let undefined = &case.control.undefined;
+    let mut groups: BTreeMap<&str, Vec<&UndefinedCase>> = BTreeMap::new();
+    for one in undefined {
+        groups.entry(&one.api_version).or_default().push(one);
+    }
+    let mut shown = Vec::new();
+    let mut details = Vec::new();
+    for (version, kinds) in groups {
+        let plurals: Vec<&str> = kinds.iter().map(|one| one.plural.as_str()).collect();
+        let plurals = plurals.join(", ");
+        let (group, short) = version.split_once('/').unwrap_or((version, ""));
+        let served = &kinds[0].served;
+        let came = match &served[..] {
+            [] => format!("nothing of {group}"),
+            served if served.iter().any(|one| one == short) => format!("no {plurals}"),
+            served => format!("of {group} only {}", served.join(", ")),
+        };
+        details.push(format!("{plurals} of {version}"));
+        shown.push(stored(format!("what the API server serves of {version}"), case.at, came));
+    }
+    let mut shown = shown.into_iter();
+    let Some(first) = shown.next() else { return };
+    // Whoever asks about a domain alone may have nothing to do with a cluster that never had cert-manager.
+    let is_whole = undefined.len() == Kind::SIX.len();
+    let is_aside = is_whole && !case.names.is_empty() && case.certificates.is_empty();
+    let grade = if is_aside { Grade::Possible } else { Grade::Certain };
+    found.push(
+        Finding::new(CauseId::Ctl09, grade, "cert-manager", first)
+            .shown_by(shown)
+            .with("DETAIL", format!("the API server does not serve {}", details.join("; "))),
+    );
 }
 
 /// CTL-09: definitions of another release than the controller's.

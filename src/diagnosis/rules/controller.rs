@@ -1,11 +1,12 @@
 //! CTL: who works on the objects, the queue, and what holds them.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::rule::FaultRule;
-use crate::diagnosis::case::{Case, DriverCase};
+use crate::diagnosis::case::{Case, DriverCase, RunningCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::model::Metadata;
 use crate::reconcile::schedule::Waits;
 
 /// How long taking an answer down may take.
@@ -19,8 +20,18 @@ fn nobody_works(case: &Case, found: &mut Vec<Finding>) {
     if case.driver != DriverCase::Nobody || !case.in_cluster {
         return;
     }
-    let shown = stored("Lease cert-manager-controller", case.at, "nobody holds it");
-    found.extend(idle(case, shown));
+    let lapsed = case.control.lapsed.iter().map(|lease| {
+        let came = format!(
+            "nobody holds it; {} did, and renewed it last at {}",
+            lease.holder, lease.renewed
+        );
+        stored(format!("Lease {}/cert-manager-controller", lease.namespace), case.at, came)
+    });
+    let mut shown: Vec<Evidence> = lapsed.collect();
+    if shown.is_empty() {
+        shown.push(stored("Lease cert-manager-controller", case.at, "nobody holds it"));
+    }
+    found.extend(shown.into_iter().filter_map(|shown| idle(case, shown)));
 }
 
 /// That nobody works, told once, with whatever shows it; nothing where there is nothing to do.
@@ -45,16 +56,19 @@ fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {
             Waits::Slot { slots } => {
                 let shown = stored(asked, at, format!("false; {slots} of {slots} slots are taken"));
                 Finding::new(CauseId::Ctl04, Grade::Certain, subject, shown)
+                    .shown_by(case.running.iter().map(|one| runs(case, one)))
                     .with("SLOTS", slots.to_string())
                     .with("DOMAIN", &queued.domain)
             }
             Waits::Lock { holder } => {
+                let of_holder = case.running.iter().find(|one| one.challenge == *holder);
                 let shown = stored(
                     asked,
                     at,
                     format!("false; Challenge {holder} is for the same name and type"),
                 );
                 Finding::new(CauseId::Ctl05, Grade::Certain, subject, shown)
+                    .shown_by(of_holder.map(|one| runs(case, one)))
                     .with("HOLDER", holder.to_string())
                     .with("DOMAIN", &queued.domain)
             }
@@ -63,15 +77,27 @@ fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
+/// What another Challenge says for which one waits.
+fn runs(case: &Case, one: &RunningCase) -> Evidence {
+    let age = one.since.map(|since| case.at.duration_since(since.timestamp()).as_mins());
+    let age = age.map(|minutes| format!(", {minutes} min old")).unwrap_or_default();
+    let reason = if one.reason.is_empty() { "it says nothing" } else { &one.reason };
+    let asked = format!("Challenge {} for {}", one.challenge, one.domain);
+    stored(asked, case.at, format!("it runs{age}: {reason}"))
+}
+
+/// Tells whether an object is to go for longer than taking answers down takes, and is held.
+pub fn hangs_in_deletion(metadata: &Metadata, now: Timestamp) -> bool {
+    let since = metadata.deletion_timestamp.filter(|_| !metadata.finalizers.is_empty());
+    since.is_some_and(|since| now.duration_since(since.timestamp()) >= CLEAN_UP)
+}
+
 fn deletion_hangs(case: &Case, found: &mut Vec<Finding>) {
-    for challenge in case.certificates.iter().flat_map(|of| &of.challenges) {
+    let of_certificates = case.certificates.iter().flat_map(|of| &of.challenges);
+    for challenge in of_certificates.chain(&case.orphans) {
         let metadata = &challenge.metadata;
-        let Some(since) = metadata.deletion_timestamp.filter(|_| !metadata.finalizers.is_empty())
-        else {
-            continue;
-        };
-        // Taking answers down takes a while.
-        if case.at.duration_since(since.timestamp()) < CLEAN_UP {
+        let Some(since) = metadata.deletion_timestamp else { continue };
+        if !hangs_in_deletion(metadata, case.at) {
             continue;
         }
         let name = challenge.name();
@@ -81,6 +107,11 @@ fn deletion_hangs(case: &Case, found: &mut Vec<Finding>) {
             metadata.finalizers.join(", "),
             challenge.status.reason
         );
+        // What is needed to take the answer down.
+        let issuer = challenge.spec.issuer_ref.key(&metadata.namespace);
+        let issuer = issuer.and_then(|key| case.issuer(&key));
+        let gone = issuer.filter(|of| of.is_known && of.issuer.is_none());
+        let gone = gone.map(|of| stored(of.key.to_string(), case.at, "it does not exist any more"));
         found.push(
             Finding::new(
                 CauseId::Ctl06,
@@ -88,6 +119,8 @@ fn deletion_hangs(case: &Case, found: &mut Vec<Finding>) {
                 format!("Challenge {name}"),
                 stored(asked, case.at, came),
             )
+            .shown_by(gone)
+            .with("CHALLENGE", &name.name)
             .with("NAME", &name.name)
             .with("NAMESPACE", &name.namespace),
         );

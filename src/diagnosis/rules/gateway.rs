@@ -1,18 +1,19 @@
 //! GW: the HTTPRoute of a solver, its parents and their listeners.
 
+use super::gateway_hops::{
+    BrokenHop, NamedParent, broken_hop, described, kind, parents, shown, ungranted,
+};
 use super::open_path::{OpenPath, named, open_paths};
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade};
 use crate::diagnosis::foreign::{lacks_gateway_api, names_parent_twice};
-use crate::diagnosis::gateway_objects::{GatewayCase, ListenerCase, RouteCase};
+use crate::diagnosis::gateway_objects::{ListenerCase, RouteCase};
 use crate::diagnosis::path_case::age;
 use crate::model::common::{Condition, ConditionStatus, condition};
 use crate::model::solver::{GatewaySolver, ParentReference};
 
-/// The kind of a parent that names none.
-const GATEWAY: &str = "Gateway";
 /// How long whoever serves a Gateway may take to say something of a route.
 const TAKEN: jiff::SignedDuration = jiff::SignedDuration::from_mins(2);
 
@@ -51,7 +52,7 @@ fn parent_is_named_twice(case: &Case, found: &mut Vec<Finding>) {
         let key = |parent: &ParentReference| {
             let namespace = parent.namespace.clone();
             (
-                parent.kind.clone().unwrap_or_else(|| GATEWAY.to_owned()),
+                kind(parent).to_owned(),
                 namespace.unwrap_or_else(|| open.wanted.namespace.clone()),
                 parent.name.clone(),
             )
@@ -86,79 +87,41 @@ fn parent_is_named_twice(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// A parent as messages name it.
-fn shown(parent: &ParentReference, namespace: &str) -> String {
-    let kind = parent.kind.as_deref().unwrap_or(GATEWAY);
-    let namespace = parent.namespace.as_deref().unwrap_or(namespace);
-    let section = parent.section_name.as_ref().map(|name| format!(", listener {name}"));
-    let port = parent.port.map(|port| format!(", port {port}"));
-    let name = &parent.name;
-    format!("{kind} {namespace}/{name}{}{}", section.unwrap_or_default(), port.unwrap_or_default())
-}
-
-/// A Gateway that a solver names, and the listeners that it means.
-struct NamedGateway<'a> {
-    parent: &'a ParentReference,
-    namespace: &'a str,
-    /// Nothing where there is no such Gateway.
-    gateway: Option<&'a GatewayCase>,
-    listeners: Vec<&'a ListenerCase>,
-}
-
-/// The Gateways that were looked for.
-fn gateways<'a>(open: &OpenPath<'a>, solver: &'a GatewaySolver) -> Vec<NamedGateway<'a>> {
-    let own = &open.wanted.namespace;
-    let path = open.path;
-    let parents = solver.parent_refs.iter();
-    let parents = parents.filter(|p| p.kind.as_deref().unwrap_or(GATEWAY) == GATEWAY);
-    let looked_for = parents.filter_map(|parent| {
-        let namespace = parent.namespace.as_ref().unwrap_or(own);
-        let is_it = |gateway: &&GatewayCase| {
-            let of = &gateway.metadata;
-            of.namespace == *namespace && of.name == parent.name
-        };
-        if !path.has_listed("gateways", &format!("{namespace}/{}", parent.name)) {
-            return None;
-        }
-        let gateway = path.gateways.iter().find(is_it);
-        let is_meant = |listener: &&ListenerCase| {
-            parent.section_name.as_ref().is_none_or(|name| *name == listener.name)
-                && parent.port.is_none_or(|port| port == i32::from(listener.port))
-        };
-        let listeners = gateway.into_iter().flat_map(|gateway| &gateway.spec.listeners);
-        let listeners = listeners.filter(is_meant).collect();
-        Some(NamedGateway { parent, namespace, gateway, listeners })
-    });
-    looked_for.collect()
-}
-
 /// GW-03: no listener takes plain HTTP, and one that takes HTTPS has no certificate yet.
 fn listener_waits_for_secret(case: &Case, found: &mut Vec<Finding>) {
     for (open, solver) in by_route(case) {
-        let all = gateways(&open, solver);
-        let mut listeners = all.iter().flat_map(|one| &one.listeners);
+        let all = parents(&open, solver);
+        let mut listeners = all.iter().flat_map(NamedParent::listeners);
         if listeners.any(|listener| listener.protocol == "HTTP") {
             continue;
         }
         for one in &all {
-            let Some(gateway) = one.gateway else { continue };
-            let waits = |listener: &&ListenerCase| {
-                let mut states = gateway.status.listeners.iter();
+            let Some(found_parent) = one.found else { continue };
+            let waits = |listener: &ListenerCase| {
+                let mut states = found_parent.states().iter();
                 let state = states.find(|state| state.name == listener.name)?;
                 let refs = condition(&state.conditions, "ResolvedRefs")?;
                 (refs.status == ConditionStatus::False).then_some(refs)
             };
             let waiting =
-                one.listeners.iter().find_map(|listener| Some((listener, waits(listener)?)));
+                one.listeners().into_iter().find_map(|listener| Some((listener, waits(listener)?)));
             let Some((listener, refs)) = waiting else { continue };
             let secrets = listener.tls.iter().flat_map(|tls| &tls.certificate_refs);
+            let ungranted = secrets.clone().find_map(|secret| {
+                let of = (found_parent.kind(), one.namespace);
+                let namespace = secret.namespace.as_deref().filter(|own| *own != one.namespace)?;
+                ungranted(&open, of, (("", "Secret"), (namespace, &secret.name)))
+            });
             let secrets: Vec<&str> = secrets.map(|secret| secret.name.as_str()).collect();
-            let name = named(GATEWAY, &gateway.metadata);
+            let name = found_parent.shown();
             let asked = format!("{name}: listener {}, condition ResolvedRefs", listener.name);
             let shown = open.stored(asked, told(refs));
             let which = format!("{name}: listener {}", listener.name);
             let what = format!("{}, Secret {}", described(listener), secrets.join(", "));
-            let detail = format!("{which} is {what}, which is not there yet");
+            let detail = match ungranted {
+                Some(ungranted) => format!("{which} is {what}, and {ungranted}"),
+                None => format!("{which} is {what}, which is not there yet"),
+            };
             let finding = open.finding(CauseId::Gw03, Grade::Certain, shown, detail);
             let finding = finding.shown_by([open.stored(which, what)]);
             found.push(finding.with("GATEWAY", &one.parent.name));
@@ -169,7 +132,7 @@ fn listener_waits_for_secret(case: &Case, found: &mut Vec<Finding>) {
 /// GW-02: by what the Gateway says of the route, else by what its listeners take.
 fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
     for (open, solver) in by_route(case) {
-        let route = open.own(&open.path.routes, |route| &route.metadata);
+        let route = open.route();
         let (mut faults, is_attached) = match route {
             Some(route) => said_of(&open, route),
             None => (Vec::new(), false),
@@ -177,8 +140,8 @@ fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
         if is_attached {
             continue;
         }
-        let all = gateways(&open, solver);
-        let misfits: Vec<_> = all.iter().map(|one| (one, mismatch(&open, one))).collect();
+        let all = parents(&open, solver);
+        let misfits: Vec<_> = all.iter().map(|one| (one, broken_hop(&open, one))).collect();
         // One parent that takes it is enough, unless that says otherwise.
         if let Some((one, _)) = misfits.iter().find(|(_, misfit)| misfit.is_none()) {
             if let (Some(route), true) = (route, faults.is_empty())
@@ -192,7 +155,9 @@ fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
             }
         } else {
             let misfits = misfits.into_iter().filter_map(|(_, misfit)| misfit);
-            faults.extend(misfits.map(|(why, shown)| (Grade::Certain, why, shown)));
+            faults.extend(misfits.map(|BrokenHop { at, why }| {
+                (Grade::Certain, format!("{at}: {why}"), open.stored(at, why))
+            }));
         }
         let mut faults = faults.into_iter();
         let Some((grade, why, first)) = faults.next() else { continue };
@@ -224,55 +189,6 @@ fn said_of(open: &OpenPath<'_>, route: &RouteCase) -> (Vec<RouteFault>, bool) {
         is_attached |= is_good;
     }
     (faults, is_attached)
-}
-
-/// Why no listener of a Gateway takes the route; nothing where one does, or may.
-fn mismatch(open: &OpenPath<'_>, one: &NamedGateway<'_>) -> Option<(String, Evidence)> {
-    let name = format!("{GATEWAY} {}/{}", one.namespace, one.parent.name);
-    let Some(gateway) = one.gateway else {
-        let why = format!("there is no {name}");
-        return Some((why.clone(), open.stored(name, "not found")));
-    };
-    let domain = &open.wanted.domain;
-    let refuses = |listener: &ListenerCase| {
-        let from = listener.allowed_routes.namespaces.from.as_str();
-        let is_own = gateway.metadata.namespace == open.wanted.namespace;
-        match (listener.protocol.as_str(), from) {
-            (protocol, _) if protocol != "HTTP" => Some("takes no plain HTTP".to_owned()),
-            _ if !covers(&listener.hostname, domain) => {
-                Some(format!("is for {} alone", listener.hostname))
-            }
-            (_, "" | "Same") if !is_own => {
-                Some(format!("takes routes of namespace {} alone", gateway.metadata.namespace))
-            }
-            (_, "None") => Some("takes no routes".to_owned()),
-            _ => None,
-        }
-    };
-    let mut reasons = Vec::new();
-    for listener in &one.listeners {
-        let why = refuses(listener)?;
-        reasons.push(format!("listener {} ({}) {why}", listener.name, described(listener)));
-    }
-    let said = match (reasons.is_empty(), gateway.spec.listeners.len()) {
-        (true, 0) => "it has no listeners".to_owned(),
-        (true, _) => format!("none of its listeners is {}", shown(one.parent, one.namespace)),
-        (false, _) => reasons.join("; "),
-    };
-    Some((format!("{name}: {said}"), open.stored(format!("{name}: spec.listeners"), said)))
-}
-
-/// Tells whether the host of a listener covers a name; a wildcard stands for one label or more (Gateway API, Hostname).
-fn covers(host: &str, domain: &str) -> bool {
-    match host.strip_prefix('*') {
-        _ if host.is_empty() => true,
-        Some(parent) => domain.len() > parent.len() && domain.ends_with(parent),
-        None => host.eq_ignore_ascii_case(domain),
-    }
-}
-
-fn described(listener: &ListenerCase) -> String {
-    format!("{} on port {}", listener.protocol, listener.port)
 }
 
 fn told(condition: &Condition) -> String {
@@ -359,9 +275,8 @@ mod tests {
             path.listed.remove("gateways/web/edge");
         });
         check(&unread, &[]);
-        assert!(
-            covers("*.example.com", "www.example.com") && !covers("*.example.com", "example.com")
-        );
+        let is_covered = |name: &str| super::super::gateway_hops::covers("*.example.com", name);
+        assert!(is_covered("www.example.com") && !is_covered("example.com"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::foreign;
 use crate::diagnosis::{facts, rules::symptom};
 use crate::model::cause::Cause;
-use crate::model::{Challenge, ChallengeType, Problem};
+use crate::model::{Challenge, ChallengeType, Problem, State};
 
 pub(super) const RULES: &[FaultRule] = &[authority_says_no];
 
@@ -103,6 +103,11 @@ fn problems(case: &Case) -> Vec<Told> {
         let before = all.len();
         for held in of.held.iter().filter(|held| held.status != "valid") {
             let Some(problem) = &held.problem else { continue };
+            // Of what is over the CA need not know any more.
+            let is_over = of.order().is_some_and(|it| it.status.state == Some(State::Invalid));
+            if is_over && held.status.is_empty() && problem.status == 404 {
+                continue;
+            }
             let challenge = of.challenges.iter().find(|c| c.spec.shown_domain() == held.name);
             let of_name = case.names.iter().find(|name| name.shown() == held.name);
             let kind = challenge.map(|c| c.spec.kind).or_else(|| of_name?.kind);

@@ -14,6 +14,7 @@ mod defects;
 mod dns01;
 mod dns_webhook;
 mod gateway;
+mod gateway_hops;
 mod http01;
 mod limit;
 mod manifest;
@@ -41,6 +42,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+pub use self::controller::hangs_in_deletion;
 use self::rule::FaultRule;
 use super::case::{Case, CertificateCase};
 use super::chain::issuer_key;

@@ -3,6 +3,7 @@
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::gateway_objects::RouteCase;
 use crate::diagnosis::path_case::{ClusterPathCase, WantedPath};
 use crate::diagnosis::path_objects::{IngressCase, PodCase};
 use crate::model::{Challenge, Event, Metadata};
@@ -81,6 +82,11 @@ impl<'a> OpenPath<'a> {
     /// The solver's Pod.
     pub(super) fn pod(&self) -> Option<&'a PodCase> {
         self.own(&self.path.pods, |pod| &pod.metadata)
+    }
+
+    /// The solver's HTTPRoute.
+    pub(super) fn route(&self) -> Option<&'a RouteCase> {
+        self.own(&self.path.routes, |route| &route.metadata)
     }
 
     /// The Ingress that leads to the solver, its own or one that it edits.

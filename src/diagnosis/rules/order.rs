@@ -1,5 +1,7 @@
 //! ORD: Certificates, requests and orders as they stand.
 
+use jiff::SignedDuration;
+
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
@@ -17,6 +19,13 @@ pub(super) const RULES: &[FaultRule] = &[
     order_is_being_finalized,
     secret_has_two_owners,
 ];
+
+/// How long an approver may take that needs a second.
+const APPROVED: SignedDuration = SignedDuration::from_mins(1);
+/// How long it may take where many wait.
+const APPROVED_OF_MANY: SignedDuration = SignedDuration::from_mins(15);
+/// So many are a crowd.
+const CROWD: usize = 50;
 
 /// A finding about a Certificate.
 fn about(
@@ -65,11 +74,17 @@ fn pause_after_failure(case: &Case, found: &mut Vec<Finding>) {
 }
 
 fn request_waits_for_approval(case: &Case, found: &mut Vec<Finding>) {
-    for of in case.certificates.iter().filter(|of| of.is_open()) {
+    let open = || case.certificates.iter().filter(|of| of.is_open());
+    // Among many, whoever approves comes to each later.
+    let patience = if open().count() < CROWD { APPROVED } else { APPROVED_OF_MANY };
+    for of in open() {
         let Some(request) = of.requests.last() else { continue };
+        let made = request.metadata.creation_timestamp;
+        let is_new = made.is_some_and(|at| case.at.duration_since(at.timestamp()) < patience);
         let conditions = &request.status.conditions;
         let denied = condition(conditions, "Denied").filter(|c| c.status == ConditionStatus::True);
-        let is_open = of.due.is_some() && of.order().is_none() && !is_true(conditions, "Approved");
+        let is_open =
+            of.due.is_some() && of.order().is_none() && !is_true(conditions, "Approved") && !is_new;
         let came = match denied {
             Some(denied) => format!("Denied: {}: {}", denied.reason, denied.message),
             None if is_open => "no condition Approved".to_owned(),

@@ -110,8 +110,14 @@ fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
         let asked = format!("Order {}: status", order.name());
         let shown =
             stored(asked, case.at, "empty, for more than 5 minutes, and the issuer is ready");
+        let ready = issuer.and_then(|it| condition(&it.status.conditions, "Ready"));
+        let ready = ready.and_then(|ready| ready.last_transition_time);
+        let ready = ready.map(|at| {
+            stored(format!("{key}: condition Ready"), case.at, format!("True since {at}"))
+        });
         found.push(
             Finding::new(CauseId::Acc10, Grade::Possible, key.to_string(), shown)
+                .shown_by(ready)
                 .with("ISSUER", key.to_string()),
         );
     }
@@ -125,7 +131,8 @@ fn challenge_is_gone(case: &Case, found: &mut Vec<Finding>) {
         };
         let is_told = facts::problem(order).is_some()
             || of.current_challenges().next().is_some()
-            || of.held.iter().any(|held| held.problem.is_some());
+            // What a CA no longer tells it does not tell.
+            || of.held.iter().any(|held| held.problem.is_some() && !held.status.is_empty());
         if is_told {
             continue;
         }

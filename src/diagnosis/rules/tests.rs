@@ -9,6 +9,7 @@ use crate::diagnosis::case::{
     QueuedCase, SecretCase, SecretState, SecretUse, Unseen,
 };
 use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::chain::Chain;
 use crate::diagnosis::name_case::{
     AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase,
 };
@@ -33,27 +34,12 @@ pub(super) fn case() -> Case {
         "status": {"conditions": [{"type": "Ready", "status": "True"}]},
     });
     let due = DueReason { reason: "DoesNotExist".into(), message: "there is no Secret".into() };
-    let certificate = CertificateCase {
-        certificate: serde_json::from_value(certificate).unwrap(),
-        requests: Vec::new(),
-        orders: Vec::new(),
-        challenges: Vec::new(),
-        due: Some(due),
-        next_try: None,
-        rivals: Vec::new(),
-        held: Vec::new(),
-        held_order: None,
-        kept: None,
-    };
-    let issuer = IssuerCase {
-        key: issuer_key(),
-        issuer: Some(serde_json::from_value(issuer).unwrap()),
-        is_known: true,
-        near: Vec::new(),
-        secrets: Vec::new(),
-        directory: None,
-        authority: None,
-    };
+    let (requests, orders, challenges) = Default::default();
+    let certificate = serde_json::from_value(certificate).unwrap();
+    let chain =
+        Chain { certificate, requests, orders, challenges, issuer: None, in_cluster: false };
+    let certificate = CertificateCase { due: Some(due), ..CertificateCase::of(chain) };
+    let issuer = IssuerCase::of(issuer_key(), Some(serde_json::from_value(issuer).unwrap()));
     Case {
         at: "2026-11-24T22:00:00Z".parse().unwrap(),
         certificates: vec![certificate],

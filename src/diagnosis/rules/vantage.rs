@@ -1,17 +1,23 @@
-//! Who sees a name otherwise than the CA does: resolvers that remember, inner copies of a zone, zones that are inside only.
+//! Who sees a name otherwise than the CA does: resolvers that remember, inner copies of a zone, zones that are inside only, clusters
+//! that do not reach themselves.
 
 use super::dns01::by_record;
+use super::open_path::named;
 use super::rule::FaultRule;
 use super::zone::in_dns;
-use crate::diagnosis::case::Case;
+use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply};
-use crate::diagnosis::finding::{Finding, Grade, heard, seen, told};
-use crate::diagnosis::name_case::{LookUp, NameCase};
+use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, stored, told};
+use crate::diagnosis::foreign;
+use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
+use crate::diagnosis::sights::{asked, came};
 use crate::model::ChallengeType;
+use crate::model::cause::Symptom;
+use crate::model::observation::Seen;
 
 pub(super) const RULES: &[FaultRule] =
-    &[record_is_seen_from_one_side, inner_addresses_lead_elsewhere];
+    &[record_is_seen_from_one_side, inner_addresses_lead_elsewhere, cluster_looks_elsewhere];
 
 /// What resolvers say of the record, those of this machine or those elsewhere.
 fn of_record(dns: &DnsCase, is_elsewhere: bool) -> impl Iterator<Item = &VantageReply> {
@@ -91,10 +97,97 @@ fn inner_addresses_lead_elsewhere(case: &Case, found: &mut Vec<Finding>) {
             Finding::new(CauseId::Http09, grade, name.shown(), first)
                 .shown_by(of(true).take(2).chain(of(false).take(2)).map(heard))
                 .with("DOMAIN", &name.name)
+                .with("WHERE", "from here")
                 .with("INNER", inner)
                 .with("OUTER", outer),
         );
     }
+}
+
+/// HTTP-08, HTTP-09: it is right from here, and inside the cluster nothing answers, or somebody else does.
+fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
+    for name in &case.names {
+        if name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
+            continue;
+        }
+        let is_up = |look: &AddressLook| {
+            let has_replied = matches!(look.observation.seen, Seen::Reply { .. });
+            look.is_answer || (!look.is_expected && has_replied)
+        };
+        if name.looks.is_empty() || !name.looks.iter().all(is_up) {
+            continue;
+        }
+        let Some((cause, grade, first)) = inside_fault(case, name) else { continue };
+        let outside = name.looks.iter();
+        let outside = outside.map(|l| seen(&l.observation, came(&l.observation, l.is_answer)));
+        let said = self_check(case, name).map(|(evidence, _)| evidence);
+        let outer: Vec<String> = name.looks.iter().map(|l| l.address.ip().to_string()).collect();
+        let inner = name.inside.as_ref().map(|look| asked(&look.observation));
+        let inner = inner.filter(|address| !address.is_empty());
+        let detail = match own_address(case, &outer) {
+            Some(of) => format!("{} is the address of {of}", outer.join(", ")),
+            None => format!("{} answers whoever comes from outside", outer.join(", ")),
+        };
+        found.push(
+            Finding::new(cause, grade, name.shown(), first)
+                .shown_by(outside)
+                .shown_by(said)
+                .with("DOMAIN", &name.name)
+                .with("DETAIL", detail)
+                .with("WHERE", "from inside the cluster")
+                .with("INNER", inner.unwrap_or_else(|| "no address".to_owned()))
+                .with("OUTER", outer.join(", ")),
+        );
+    }
+}
+
+/// What is wrong as seen from inside: by a Pod's look, else by what cert-manager's self-check says.
+fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidence)> {
+    let Some(inside) = &name.inside else {
+        let (said, symptom) = self_check(case, name)?;
+        let is_unreached =
+            matches!(symptom, Symptom::ConnectionRefused | Symptom::NoReply | Symptom::Unreachable);
+        let through_proxy = case.control.controllers.iter().any(|of| !of.proxies.is_empty());
+        // What it said before the answer was there is no news.
+        let is_known = is_unreached && !through_proxy && !name.is_fresh(case.at);
+        return is_known.then_some((CauseId::Http08, Grade::Likely, said));
+    };
+    let shown = seen(&inside.observation, came(&inside.observation, inside.is_answer));
+    let cause = match &inside.observation.seen {
+        Seen::Nothing { symptom: Some(Symptom::NoAddress), .. } => CauseId::Http09,
+        Seen::Nothing { .. } => CauseId::Http08,
+        Seen::Reply { .. } | Seen::Redirect { .. } if !inside.is_answer => {
+            let is_elsewhere =
+                |address: &str| name.looks.iter().all(|look| look.address.to_string() != address);
+            let is_up = name.looks.iter().any(|look| look.is_answer);
+            let address = asked(&inside.observation);
+            (is_up && !address.is_empty() && is_elsewhere(&address)).then_some(CauseId::Http09)?
+        }
+        _ => return None,
+    };
+    Some((cause, Grade::Certain, shown))
+}
+
+/// What cert-manager's self-check says of the answer.
+fn self_check(case: &Case, name: &NameCase) -> Option<(Evidence, Symptom)> {
+    let pending = name.pending.as_ref().filter(|_| case.driver == DriverCase::CertManager)?;
+    let reason = &pending.status.reason;
+    let symptom = foreign::sighting(pending, reason)?.symptom;
+    let asked = format!("Challenge {}: status.reason", pending.name());
+    Some((stored(asked, case.at, reason), symptom))
+}
+
+/// Whose address of the cluster's own one of these is.
+fn own_address(case: &Case, addresses: &[String]) -> Option<String> {
+    let path = case.cluster_path.as_ref()?;
+    let is_it = |all: &[&str]| all.iter().any(|one| addresses.iter().any(|known| known == one));
+    let mut services = path.balancers.iter();
+    let service = services.find(|one| is_it(&one.status.addresses()));
+    let mut ingresses = path.ingresses.iter();
+    let mut ingress = || ingresses.find(|one| is_it(&one.addresses()));
+    service
+        .map(|one| named("Service", &one.metadata))
+        .or_else(|| ingress().map(|one| named("Ingress", &one.metadata)))
 }
 
 /// The addresses that others are told, where it is well there, or may be, and here it is not.
@@ -125,8 +218,8 @@ mod tests {
     use super::super::tests::{by, check};
     use super::super::zone::tests::{authority, reply};
     use super::*;
-    use crate::diagnosis::name_case::{AddressLook, AnswerLook};
-    use crate::model::observation::{Observation, Seen, Vantage};
+    use crate::diagnosis::name_case::{AnswerLook, InsideLook};
+    use crate::model::observation::{Hop, Observation, Vantage};
 
     const RECORD: &str = "_acme-challenge.www.example.com.";
 
@@ -192,5 +285,53 @@ mod tests {
         check(&address(true, true), &[CauseId::Http09]);
         check(&address(false, false), &[CauseId::Http09]);
         check(&address(true, false), &[CauseId::Http01]);
+    }
+
+    /// A name whose answer is seen from here, and what is seen inside the cluster.
+    fn inside(seen: Option<Seen>, is_answer: bool) -> Case {
+        by(ChallengeType::Http01, |name| {
+            let mut look = crate::diagnosis::rules::tests::look("192.0.2.80:80", true);
+            look.observation.seen =
+                Seen::Reply { status: 200, body: "t.k".into(), truncated: false };
+            look.is_answer = true;
+            name.looks = vec![look];
+            name.inside = seen.map(|seen| {
+                let hop = Hop {
+                    url: "http://x/".into(),
+                    address: "10.0.0.1:80".parse().ok(),
+                    status: None,
+                };
+                let observation = Observation { seen, hops: vec![hop], ..observation() };
+                InsideLook { observation, is_answer, sighting: None }
+            });
+        })
+    }
+
+    #[test]
+    fn a_cluster_that_does_not_reach_the_name_is_told_from_one_that_is_led_elsewhere() {
+        let nothing =
+            |symptom| Some(Seen::Nothing { why: "nothing".into(), symptom: Some(symptom) });
+        let reply = |status| Some(Seen::Reply { status, body: String::new(), truncated: false });
+        check(&inside(None, false), &[]);
+        check(&inside(reply(200), true), &[]);
+        check(&inside(nothing(Symptom::Unreachable), false), &[CauseId::Http08]);
+        check(&inside(nothing(Symptom::NoAddress), false), &[CauseId::Http09]);
+        check(&inside(reply(404), false), &[CauseId::Http09]);
+    }
+
+    #[test]
+    fn what_the_self_check_says_counts_where_it_is_right_from_here() {
+        let of = |reason: &str, change: fn(&mut Case)| {
+            let mut case = inside(None, false);
+            case.driver = DriverCase::CertManager;
+            super::super::control_plane::tests::says(&mut case, reason);
+            case.names[0].pending = case.certificates[0].challenges.first().cloned();
+            change(&mut case);
+            case
+        };
+        let refused = "failed to perform self check GET request 'http://x/': Get \"http://x/\": dial tcp 192.0.2.80:80: connect: connection refused";
+        check(&of(refused, |_| ()), &[CauseId::Http08]);
+        check(&of(refused, |case| case.driver = DriverCase::KubectlAcme), &[]);
+        check(&of("wrong status code '404', expected '200'", |_| ()), &[]);
     }
 }

@@ -3,6 +3,7 @@
 //! What such a Pod sees is added to the reason and decides nothing: the CA is outside, and split DNS and hairpin
 //! connections deceive. The Pod is shaped by the solver's podTemplate.
 
+pub mod place;
 mod pod;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use self::place::ProbePlace;
 use self::pod::{LIFE, PodProgress, pod, progress};
 use super::Probe;
 use super::http::{HttpProbe, address};
@@ -25,7 +27,7 @@ use crate::store::cluster::{ClusterFault, ClusterStore, temporary};
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
-/// Marks probe Pods; the value is the UID of the Challenge.
+/// Marks probe Pods; the value is the UID of the Challenge, where there is one.
 pub const PROBE: &str = "kubectl-acme/probe";
 
 const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
@@ -55,9 +57,16 @@ pub struct PodProbe {
 #[async_trait]
 impl Probe for PodProbe {
     async fn look(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation> {
-        let pods = self.pods(&challenge.metadata.namespace);
+        vec![self.look_from(ProbePlace::of(challenge), answer).await]
+    }
+}
+
+impl PodProbe {
+    /// One look for an answer. It has to be heard to its end, which is soon when it is told to stop: only then the Pod is gone.
+    pub async fn look_from(&self, place: ProbePlace<'_>, answer: &Answer) -> Observation {
+        let pods = self.pods(place.namespace);
         let url = address(answer);
-        let observation = match self.make(&pods, challenge, &url).await {
+        match self.make(&pods, place, &url).await {
             Err(error) => no_look("", url, format!("no Pod can be made: {error}")),
             Ok(made) => {
                 let name = made["metadata"]["name"].as_str().unwrap_or_default();
@@ -76,15 +85,12 @@ impl Probe for PodProbe {
                     Err(why) => no_look(name, url, why),
                 }
             }
-        };
-        vec![observation]
+        }
     }
-}
 
-impl PodProbe {
     /// The words after `kubectl` that make the same look, and show it.
-    pub fn words(&self, challenge: &Challenge, answer: &Answer) -> Vec<String> {
-        let mut pod = pod(challenge, &self.image, &address(answer), false);
+    pub fn words(&self, place: ProbePlace<'_>, answer: &Answer) -> Vec<String> {
+        let mut pod = pod(place, &self.image, &address(answer), false);
         // kubectl makes up no names.
         if let Some(metadata) = pod["metadata"].as_object_mut() {
             metadata.remove("generateName");
@@ -92,7 +98,7 @@ impl PodProbe {
         vec![
             "run".to_owned(),
             "kubectl-acme-probe".to_owned(),
-            format!("--namespace={}", challenge.metadata.namespace),
+            format!("--namespace={}", place.namespace),
             "--rm".to_owned(),
             "--attach".to_owned(),
             "--restart=Never".to_owned(),
@@ -104,13 +110,14 @@ impl PodProbe {
     async fn make(
         &self,
         pods: &Foreign,
-        challenge: &Challenge,
+        place: ProbePlace<'_>,
         url: &str,
     ) -> Result<Value, StoreError> {
         let stay = SignedDuration::from_secs((LIFE + 2 * GRACE).into());
         let until = self.cluster.clock().await?.saturating_add(stay).unwrap_or(Timestamp::MAX);
-        let mut wanted = pod(challenge, &self.image, url, self.is_owned);
-        temporary::mark(&mut wanted, PROBE, &challenge.metadata.uid, until);
+        let mut wanted = pod(place, &self.image, url, self.is_owned);
+        let uid = place.challenge.map_or("", |challenge| &challenge.metadata.uid);
+        temporary::mark(&mut wanted, PROBE, uid, until);
         pods.create(&wanted).await
     }
 

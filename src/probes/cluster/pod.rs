@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::Challenge;
+use super::place::ProbePlace;
 
 /// How long the Pod may take, in seconds.
 pub(super) const LIFE: u32 = 60;
@@ -11,7 +11,7 @@ const LAST_WORDS: &str = "/dev/termination-log";
 
 /// Builds the Pod that looks at a URL, hardened like a solver Pod and shaped by the same template. Its owner takes it along, should nobody else remove it;
 /// the Challenge of a rehearsal cannot.
-pub(super) fn pod(challenge: &Challenge, image: &str, url: &str, is_owner: bool) -> Value {
+pub(super) fn pod(place: ProbePlace<'_>, image: &str, url: &str, is_owner: bool) -> Value {
     let container = json!({
         "name": "probe",
         "image": image,
@@ -30,10 +30,10 @@ pub(super) fn pod(challenge: &Challenge, image: &str, url: &str, is_owner: bool)
     });
     let mut metadata = json!({
         "generateName": "kubectl-acme-probe-",
-        "namespace": challenge.metadata.namespace,
+        "namespace": place.namespace,
         "annotations": {"sidecar.istio.io/inject": "false"},
     });
-    if is_owner {
+    if let Some(challenge) = place.challenge.filter(|_| is_owner) {
         let mut owner = challenge.owner_reference();
         // It takes leave to change the owner's finalizers to hold up its deletion, and it does not manage this Pod.
         (owner.controller, owner.block_owner_deletion) = (None, None);
@@ -56,7 +56,8 @@ pub(super) fn pod(challenge: &Challenge, image: &str, url: &str, is_owner: bool)
             "containers": [container],
         },
     });
-    if let Some(template) = challenge.spec.solver.pod_template() {
+    let template = place.challenge.and_then(|challenge| challenge.spec.solver.pod_template());
+    if let Some(template) = template {
         template.shape(&mut pod);
     }
     pod
@@ -107,6 +108,7 @@ pub(super) fn progress(pod: &Value) -> PodProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Challenge;
 
     #[test]
     fn the_template_of_the_solver_shapes_the_probe_pod() {
@@ -125,7 +127,8 @@ mod tests {
             let challenge =
                 json!({"metadata": {"name": "a", "namespace": "web", "uid": "u"}, "spec": spec});
             let challenge: Challenge = serde_json::from_value(challenge).unwrap();
-            let pod = pod(&challenge, "registry.example/probe", "http://www.example.com/", true);
+            let place = ProbePlace::of(&challenge);
+            let pod = pod(place, "registry.example/probe", "http://www.example.com/", true);
             assert_eq!(pod["metadata"]["labels"], json!({"team": "web"}));
             assert_eq!(pod["spec"]["tolerations"], json!([{"key": "spot"}]));
             assert_eq!(pod["spec"]["imagePullSecrets"], json!([{"name": "registry"}]));

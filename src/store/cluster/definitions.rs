@@ -12,6 +12,24 @@ use crate::store::error::StoreError;
 
 /// Fails unless the six kinds are served.
 pub(super) async fn check(wire: &Wire) -> Result<(), StoreError> {
+    match unserved(wire).await?.first() {
+        Some(unserved) => Err(undefined(wire, unserved.kind, &unserved.versions).into()),
+        None => Ok(()),
+    }
+}
+
+/// A kind of cert-manager that the server does not serve in the version that we speak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnservedKind {
+    /// Which.
+    pub kind: Kind,
+    /// Versions of its group that are served, whatever they have.
+    pub versions: Vec<String>,
+}
+
+/// Those of the six kinds that are not served.
+pub(super) async fn unserved(wire: &Wire) -> Result<Vec<UnservedKind>, StoreError> {
+    let mut all = Vec::new();
     for group in ["cert-manager.io", "acme.cert-manager.io"] {
         let resource = format!("resources of {group}/v1");
         let deed = AccessRequest::other("discover", &resource, "");
@@ -21,13 +39,16 @@ pub(super) async fn check(wire: &Wire) -> Result<(), StoreError> {
             Err(status) if status.code == 404 => Value::Null,
             Err(status) => return Err(refusal::refused(&wire.server, &deed, &status)),
         };
-        for kind in Kind::SIX.into_iter().filter(|kind| kind.group() == group) {
-            if !serves(&served, kind) {
-                return Err(undefined(wire, kind).await.into());
-            }
+        let of_group = Kind::SIX.into_iter().filter(|kind| kind.group() == group);
+        let lacking: Vec<Kind> = of_group.filter(|kind| !serves(&served, *kind)).collect();
+        if lacking.is_empty() {
+            continue;
         }
+        let versions = versions(wire, group).await;
+        let of = |kind| UnservedKind { kind, versions: versions.clone() };
+        all.extend(lacking.into_iter().map(of));
     }
-    Ok(())
+    Ok(all)
 }
 
 fn serves(resources: &Value, kind: Kind) -> bool {
@@ -46,14 +67,13 @@ pub(super) async fn explain(
         (StoreError::Cluster(fault), What::Kind(kind))
             if matches!(**fault, ClusterFault::Undefined { .. }) =>
         {
-            undefined(wire, kind).await.into()
+            undefined(wire, kind, &versions(wire, kind.group()).await).into()
         }
         _ => error,
     }
 }
 
-async fn undefined(wire: &Wire, kind: Kind) -> ClusterFault {
-    let versions = versions(wire, kind.group()).await;
+fn undefined(wire: &Wire, kind: Kind, versions: &[String]) -> ClusterFault {
     let why = if versions.is_empty() {
         format!("it has nothing of {}", kind.group())
     } else if versions.iter().any(|version| kind.api_version().ends_with(&format!("/{version}"))) {

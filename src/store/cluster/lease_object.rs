@@ -57,6 +57,16 @@ impl LeaseObject {
         })
     }
 
+    /// Who held it and has not renewed it in time; nothing where somebody holds it, or it was given back.
+    pub(super) fn lapsed(&self, now: Timestamp) -> Option<LapsedLease> {
+        let identity = self.identity();
+        if identity.is_empty() || self.holder(now).is_some() {
+            return None;
+        }
+        let namespace = self.text("/metadata/namespace").to_owned();
+        Some(LapsedLease { namespace, identity: identity.to_owned(), renewed: self.written()? })
+    }
+
     /// Who is written down, whether or not that still counts.
     pub(super) fn identity(&self) -> &str {
         self.text("/spec/holderIdentity")
@@ -142,6 +152,17 @@ pub struct LeaseHolder {
     pub namespace: String,
     /// Since when.
     pub since: Option<Time>,
+}
+
+/// A Lease that has run out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LapsedLease {
+    /// Its namespace.
+    pub namespace: String,
+    /// Who held it, as it called itself.
+    pub identity: String,
+    /// When it was renewed last.
+    pub renewed: Timestamp,
 }
 
 /// What a holder is.

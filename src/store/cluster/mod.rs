@@ -21,6 +21,7 @@ pub use self::server_messages::guard_that_says;
 
 use self::access_request::AccessRequest;
 use self::confinement::Reach;
+use self::definitions::UnservedKind;
 use self::request::Purpose;
 use self::watching::polished;
 use self::wire::{Call, Wire, path, path_of};
@@ -36,7 +37,7 @@ mod applying;
 mod confinement;
 mod connection;
 mod creating;
-mod definitions;
+pub mod definitions;
 mod fault;
 mod identity;
 pub mod lease;
@@ -137,6 +138,14 @@ impl ClusterStore {
     /// Fails with [`ClusterFault::Undefined`], which names what is served instead, or when the server does not answer.
     pub async fn check_definitions(&self) -> Result<(), StoreError> {
         definitions::check(&self.link.wire).await
+    }
+
+    /// Those of the six kinds that the server does not serve in the version that we speak.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer.
+    pub async fn unserved_kinds(&self) -> Result<Vec<UnservedKind>, StoreError> {
+        definitions::unserved(&self.link.wire).await
     }
 
     /// kube's client, for resources that are not ours.

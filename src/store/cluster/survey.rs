@@ -12,7 +12,7 @@ use super::access_request::AccessRequest;
 use super::fault::ClusterFault;
 use super::fault::within;
 use super::lease::{NAME, NAMESPACE};
-use super::lease_object::{LeaseHolder, LeaseObject, Who};
+use super::lease_object::{LapsedLease, LeaseHolder, LeaseObject, Who};
 use super::wire::{ApiAnswer, Call, Wire};
 use crate::store::error::StoreError;
 
@@ -48,7 +48,7 @@ impl Driver {
     /// Fails when the server does not answer; a missing permission is an answer.
     pub async fn of(store: &ClusterStore, namespace: &str) -> Result<Self, StoreError> {
         let wire = store.wire();
-        let (holders, hidden) = holders(wire, namespace).await?;
+        let (holders, _, hidden) = holders(wire, namespace).await?;
         // cert-manager's counts before ours, which may be one that is just being taken over.
         let strange = holders.iter().find(|holder| holder.who == Who::CertManager);
         if let Some(holder) = strange.or_else(|| holders.first()) {
@@ -64,31 +64,34 @@ impl Driver {
     }
 }
 
-/// The holders of every Lease of that name that we may see.
+/// The holders of every Lease of that name that we may see, and those that have run out.
 ///
 /// # Errors
 /// Fails when the server does not answer; a missing permission is an answer.
-pub async fn lease_holders(store: &ClusterStore) -> Result<Vec<LeaseHolder>, StoreError> {
-    Ok(holders(store.wire(), NAMESPACE).await?.0)
+pub async fn leases(
+    store: &ClusterStore,
+) -> Result<(Vec<LeaseHolder>, Vec<LapsedLease>), StoreError> {
+    let (holders, lapsed, _) = holders(store.wire(), NAMESPACE).await?;
+    Ok((holders, lapsed))
 }
 
-/// The holders of every Lease we see; and why we may have missed one.
-async fn holders(
-    wire: &Wire,
-    namespace: &str,
-) -> Result<(Vec<LeaseHolder>, Option<String>), StoreError> {
+/// Who holds Leases, who has let one run out, and why one may have been missed.
+type SeenLeases = (Vec<LeaseHolder>, Vec<LapsedLease>, Option<String>);
+
+/// The holders of every Lease we see, and of those that have run out; and why we may have missed one.
+async fn holders(wire: &Wire, namespace: &str) -> Result<SeenLeases, StoreError> {
     let path = "/apis/coordination.k8s.io/v1/leases".to_owned();
     let everywhere =
         Call::new(Method::GET, path).with("fieldSelector", format!("metadata.name={NAME}"));
     let deed = AccessRequest::other("list", "leases.coordination.k8s.io", "");
     if let Ok(answer) = permitted(wire.call(&deed, everywhere).await)? {
         let now = answer.date.unwrap_or_else(Timestamp::now);
-        return Ok((
-            items(answer).filter_map(|lease| LeaseObject(lease).holder(now)).collect(),
-            None,
-        ));
+        let leases: Vec<LeaseObject> = items(answer).map(LeaseObject).collect();
+        let holders = leases.iter().filter_map(|lease| lease.holder(now)).collect();
+        let lapsed = leases.iter().filter_map(|lease| lease.lapsed(now)).collect();
+        return Ok((holders, lapsed, None));
     }
-    let (mut holders, mut hidden) = (Vec::new(), None);
+    let (mut holders, mut lapsed, mut hidden) = (Vec::new(), Vec::new(), None);
     for namespace in BTreeSet::from([namespace, NAMESPACE, HELM]) {
         let deed = AccessRequest::other("get", "leases.coordination.k8s.io", namespace);
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{NAME}");
@@ -102,9 +105,11 @@ async fn holders(
             }
         };
         let now = answer.date.unwrap_or_else(Timestamp::now);
-        holders.extend(LeaseObject(answer.body).holder(now));
+        let lease = LeaseObject(answer.body);
+        holders.extend(lease.holder(now));
+        lapsed.extend(lease.lapsed(now));
     }
-    Ok((holders, hidden))
+    Ok((holders, lapsed, hidden))
 }
 
 /// A controller of cert-manager that runs somewhere; nothing where we may not see Pods, as most people may not.

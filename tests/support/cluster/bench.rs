@@ -96,7 +96,7 @@ impl<'c> Bench<'c> {
     }
 
     /// This program in the folder and the namespace, as whoever the kubeconfig of `as_whom` logs in as.
-    fn command(&self, as_whom: &Kubectl, words: &[&str]) -> Command {
+    pub fn command(&self, as_whom: &Kubectl, words: &[&str]) -> Command {
         let mut command = program::command();
         command
             .args(words)

@@ -19,6 +19,7 @@ mod witness;
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::sleep;
@@ -222,10 +223,21 @@ impl Cluster {
 
     /// Starts the stand-in; Pods that had not ended run again, at other addresses.
     pub fn start_stand_in(&self) {
+        self.run_stand_in(&self.site.stand_in());
+    }
+
+    fn run_stand_in(&self, command: &Command) {
         let log = self.site.log("stand-in");
-        let server = Server::start(&self.site.stand_in(), &log);
+        let server = Server::start(command, &log);
         *self.stand_in.lock().unwrap() = Some(server);
         peer::wait_until_at_work("the stand-in", &log);
+    }
+
+    /// Starts it so that Pods are led to that port, whatever the name: a cluster that does not reach its own addresses.
+    pub fn start_stand_in_astray(&self, port: u16) {
+        let mut stand_in = self.site.stand_in();
+        stand_in.env("KUBECTL_ACME_HTTP01_RESOLVE", format!("*=127.0.0.1:{port}"));
+        self.run_stand_in(&stand_in);
     }
 
     /// What a server logged: `etcd`, `kube-apiserver`, `controllers` or `stand-in`.

@@ -63,9 +63,10 @@ fn an_object_leads_to_the_certificates_that_belong_to_it() {
     }
 }
 
+/// The guide's item "If none is present, check the ingress annotations": what leads nowhere says what was looked for.
 #[test]
 #[ignore = "needs an API server: run by just cluster"]
-fn an_object_that_leads_nowhere_says_what_was_looked_for() {
+fn guide_an_ingress_has_no_certificate() {
     let namespace = Cluster::shared().namespace("diagnose-astray");
     let kubectl = namespace.kubectl();
     kubectl.apply(&certificate("web").to_string());

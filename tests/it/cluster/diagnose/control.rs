@@ -11,19 +11,19 @@ use crate::support::lab;
 use crate::support::tls_server::TlsServer;
 
 /// Objects of the whole cluster that a test has made; they go with it.
-struct Made<'a> {
+pub(super) struct Made<'a> {
     kubectl: Kubectl,
     names: Vec<String>,
     arena: &'a Arena,
 }
 
 impl<'a> Made<'a> {
-    fn new(arena: &'a Arena) -> Self {
+    pub(super) fn new(arena: &'a Arena) -> Self {
         arena.kubectl().try_run(&["create", "namespace", "cert-manager"]).ok();
         Self { kubectl: arena.kubectl(), names: Vec::new(), arena }
     }
 
-    fn apply(&mut self, object: &Value) {
+    pub(super) fn apply(&mut self, object: &Value) {
         self.kubectl.apply(&object.to_string());
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -35,7 +35,7 @@ impl<'a> Made<'a> {
     }
 
     /// A Deployment of cert-manager's controller with one ready Pod, as its chart makes it.
-    fn controller(&mut self, namespace: &str, args: &[&str], tag: &str, env: &Value) {
+    pub(super) fn controller(&mut self, namespace: &str, args: &[&str], tag: &str, env: &Value) {
         let labels = json!({"app.kubernetes.io/name": "cert-manager", "app.kubernetes.io/component": "controller"});
         let container = json!({
             "name": "controller", "image": format!("quay.io/jetstack/cert-manager-controller:{tag}"), "args": args, "env": env,
@@ -61,8 +61,14 @@ impl<'a> Made<'a> {
         self.kubectl.run(&[&patch[..], &["--namespace", namespace]].concat());
     }
 
+    /// cert-manager as its chart makes it, with these arguments, and with all rights.
+    pub(super) fn usual(&mut self, args: &[&str]) {
+        self.controller("cert-manager", args, "v1.21.2", &json!([]));
+        self.grant("lab-controller", "cert-manager", "cert-manager");
+    }
+
     /// Lets that account do everything, or nothing any more.
-    fn grant(&mut self, name: &str, namespace: &str, account: &str) {
+    pub(super) fn grant(&mut self, name: &str, namespace: &str, account: &str) {
         self.apply(&json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -97,7 +103,7 @@ fn at_work<'c>(arena: &'c Arena, made: &mut Made<'_>, name: &str) -> Scene<'c> {
 }
 
 /// The causes that are named, but for what the name itself shows: nothing answers while a challenge is not begun.
-fn causes(report: &Value) -> Vec<String> {
+pub(super) fn causes(report: &Value) -> Vec<String> {
     let all = report["findings"].as_array().unwrap().iter();
     all.map(|finding| finding["cause"].as_str().unwrap().to_owned()).collect()
 }

@@ -2,10 +2,14 @@
 
 mod belonging;
 mod control;
+mod gateway;
+mod inside;
 mod looking;
 mod path;
 mod peer;
+mod stages;
 mod tree;
+mod turns;
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};

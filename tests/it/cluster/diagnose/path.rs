@@ -14,17 +14,17 @@ use crate::support::lab;
 use crate::support::program;
 
 /// A name whose answer is up and is not taken, as nobody who looks finds it.
-struct Stuck {
-    bench: Bench<'static>,
+pub(super) struct Stuck {
+    pub(super) bench: Bench<'static>,
     /// Where whoever looks is led.
-    port: u16,
+    pub(super) port: u16,
 }
 
 /// The label of what solvers make.
 const SOLVER: &str = "acme.cert-manager.io/http01-solver=true";
 
 /// The page of an Ingress controller that knows no such host, or that reaches nobody behind it.
-fn default_page(status: &'static str) -> u16 {
+pub(super) fn default_page(status: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -42,7 +42,7 @@ fn default_page(status: &'static str) -> u16 {
 
 impl Stuck {
     /// Nothing but an Issuer and a Certificate, and somebody who drives.
-    fn before(name: &str, http01: &Value) -> Self {
+    pub(super) fn before(name: &str, http01: &Value) -> Self {
         // Nobody else drives.
         let _arena = Arena::enter();
         let bench = Bench::new(Cluster::shared(), name);
@@ -68,7 +68,7 @@ impl Stuck {
         stuck
     }
 
-    fn order(&self, flags: &[&str], is_there: impl Fn(&Kubectl, &Value) -> bool) {
+    pub(super) fn order(&self, flags: &[&str], is_there: impl Fn(&Kubectl, &Value) -> bool) {
         let kubectl = self.kubectl();
         kubectl.run(&["delete", "lease", "cert-manager-controller"]);
         let (resolve, lease) = (self.resolve(), self.lease_flag());
@@ -98,7 +98,7 @@ impl Stuck {
         kubectl.apply(&lease.to_string());
     }
 
-    fn kubectl(&self) -> Kubectl {
+    pub(super) fn kubectl(&self) -> Kubectl {
         self.bench.namespace.kubectl()
     }
 
@@ -115,7 +115,7 @@ impl Stuck {
     }
 
     /// The name of the solver's object of a kind.
-    fn solver(&self, kind: &str) -> String {
+    pub(super) fn solver(&self, kind: &str) -> String {
         let items = self.kubectl().items(kind);
         items[0]["metadata"]["name"].as_str().unwrap().to_owned()
     }
@@ -144,7 +144,7 @@ impl Stuck {
     }
 
     /// What `diagnose` says some minutes from now.
-    fn diagnose_in(&self, minutes: i64, words: &[&str]) -> (Output, Value) {
+    pub(super) fn diagnose_in(&self, minutes: i64, words: &[&str]) -> (Output, Value) {
         let mut command = program::command();
         let later = Timestamp::now() + SignedDuration::from_mins(minutes);
         command
@@ -160,13 +160,13 @@ impl Stuck {
 
     /// The finding that is named first.
     #[track_caller]
-    fn names_first(&self, cause: &str) -> Value {
+    pub(super) fn names_first(&self, cause: &str) -> Value {
         let (_, report) = self.diagnose_in(0, &["certificate/web"]);
         lab::names_first(&report, cause).clone()
     }
 }
 
-fn is_presented(_: &Kubectl, challenge: &Value) -> bool {
+pub(super) fn is_presented(_: &Kubectl, challenge: &Value) -> bool {
     challenge["status"]["presented"] == true
 }
 
@@ -190,7 +190,7 @@ fn make_class(stuck: &Stuck, name: &str) {
     stuck.kubectl().apply(&class.to_string());
 }
 
-fn through_gateway() -> Value {
+pub(super) fn through_gateway() -> Value {
     json!({"gatewayHTTPRoute": {"parentRefs": [{"name": "edge"}]}})
 }
 
@@ -201,7 +201,7 @@ fn gateway(listener: &Value) -> Value {
     })
 }
 
-fn http() -> Value {
+pub(super) fn http() -> Value {
     json!({"name": "http", "port": 80, "protocol": "HTTP"})
 }
 
@@ -212,9 +212,10 @@ fn said(kind: &str, status: &str, reason: &str) -> Value {
     })
 }
 
+/// The guide's item "the ACME solver pod is up and running".
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn a_solver_pod_whose_image_cannot_be_had_is_named() {
+fn guide_got_404_and_the_solver_pod_does_not_run() {
     let image = "--acme-http01-solver-image=registry.invalid/acmesolver:v1";
     let stuck =
         Stuck::ordered("path-image", &through("path-image"), &[image], |kubectl, challenge| {
@@ -246,9 +247,10 @@ fn a_class_that_the_cluster_does_not_have_is_named_before_and_after_the_order() 
     assert!(finding["evidence"].to_string().contains("path-there"), "{finding:#}");
 }
 
+/// The guide's item "check the status of the HTTP01 solver ingress".
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn an_ingress_that_nobody_takes_is_told_from_others_of_its_class() {
+fn guide_got_404_and_nobody_takes_the_ingress_of_the_solver() {
     let stuck = Stuck::ordered("path-taken", &through("path-taken"), &[], is_served);
     make_class(&stuck, "path-taken");
     let other = json!({
@@ -268,9 +270,10 @@ fn an_ingress_that_nobody_takes_is_told_from_others_of_its_class() {
     assert!(finding["message"].as_str().unwrap().contains("has no address"), "{finding:#}");
 }
 
+/// The guide's item "your ingress controller handling multiple resources for the same hostname".
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn what_an_ingress_controller_says_of_the_solver_is_read() {
+fn guide_several_resources_have_the_same_hostname() {
     let stuck = Stuck::ordered("path-told", &through("path-told"), &[], is_presented);
     make_class(&stuck, "path-told");
     let ingress = stuck.solver("ingresses");
@@ -284,9 +287,10 @@ fn what_an_ingress_controller_says_of_the_solver_is_read() {
     assert!(finding["evidence"].to_string().contains("NodePort"), "{finding:#}");
 }
 
+/// The guide's item "prevent GKE from assigning a 2nd IP address".
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn a_second_address_for_the_solver_is_told_with_both() {
+fn guide_gke_assigns_a_second_address_for_the_challenge() {
     let stuck = Stuck::ordered("path-second", &through("path-second"), &[], is_presented);
     let host = stuck.host();
     let site = json!({
@@ -317,9 +321,10 @@ fn an_ingress_that_somebody_removed_is_missed() {
     assert!(finding["message"].as_str().unwrap().contains("Ingress"), "{finding:#}");
 }
 
+/// The guide's item "the service and pod cert-manager created": labels that do not fit leave the Service without endpoints.
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn a_pod_with_other_labels_leaves_its_service_without_endpoints() {
+fn guide_the_service_of_the_solver_leads_nowhere() {
     let stuck = Stuck::ordered("path-labels", &through("path-labels"), &[], is_served);
     make_class(&stuck, "path-labels");
     let kubectl = stuck.kubectl();
@@ -331,9 +336,10 @@ fn a_pod_with_other_labels_leaves_its_service_without_endpoints() {
     assert!(finding["message"].as_str().unwrap().contains("http-token"), "{finding:#}");
 }
 
+/// The guide's item "check your Ingress and firewall configuration": a NetworkPolicy.
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn a_policy_that_lets_nobody_in_is_named() {
+fn guide_a_firewall_of_the_cluster_lets_nobody_in() {
     let mut stuck = Stuck::ordered("path-policy", &through("path-policy"), &[], is_running);
     make_class(&stuck, "path-policy");
     let policy = json!({

@@ -2,6 +2,7 @@
 
 use std::process::Output;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::support::bed::free_port;
@@ -60,10 +61,7 @@ impl<'c> Scene<'c> {
 
     /// Looks with flags of a test beside.
     pub(super) fn diagnose(&self, words: &[&str]) -> (Output, Value) {
-        let words = [&["diagnose", "-o", "json"], words].concat();
-        let output = self.bench.run(&self.bench.namespace.kubectl(), &words);
-        let report = serde_json::from_slice(&output.stdout);
-        (output.clone(), report.unwrap_or_else(|_| panic!("{output:?}")))
+        look(&self.bench, words)
     }
 
     #[track_caller]
@@ -75,18 +73,37 @@ impl<'c> Scene<'c> {
     }
 }
 
+/// What `diagnose` says in the namespace of a bench.
+pub(super) fn look(bench: &Bench<'_>, words: &[&str]) -> (Output, Value) {
+    look_in(bench, 0, words)
+}
+
+/// The same some minutes from now.
+pub(super) fn look_in(bench: &Bench<'_>, minutes: i64, words: &[&str]) -> (Output, Value) {
+    let words = [&["diagnose", "-o", "json"], words].concat();
+    let mut command = bench.command(&bench.namespace.kubectl(), &words);
+    if minutes != 0 {
+        let later = Timestamp::now() + SignedDuration::from_mins(minutes);
+        command.env("KUBECTL_ACME_NOW", format!("{later:.0}"));
+    }
+    let output = command.output().unwrap();
+    let report = serde_json::from_slice(&output.stdout);
+    (output.clone(), report.unwrap_or_else(|_| panic!("{output:?}")))
+}
+
 pub(super) fn condition<'v>(object: &'v Value, kind: &str) -> Option<&'v str> {
     let mut all = object["status"]["conditions"].as_array()?.iter();
     all.find(|condition| condition["type"] == kind)?["status"].as_str()
 }
 
-fn has_reason(object: &Value) -> bool {
+pub(super) fn has_reason(object: &Value) -> bool {
     object["status"]["reason"].as_str().is_some_and(|reason| !reason.is_empty())
 }
 
+/// The guide's item "any issue regarding the Issuer configuration" (CFG-01).
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn cfg_01_cert_manager_waits_for_an_issuer_that_is_not_there() {
+fn guide_a_request_waits_for_an_issuer_that_is_not_there() {
     let arena = Arena::enter();
     let scene = Scene::new(&arena, "absent", &[]);
     scene.apply(&[scene.certificate()]);
@@ -95,9 +112,10 @@ fn cfg_01_cert_manager_waits_for_an_issuer_that_is_not_there() {
     assert_eq!(first["grade"], "certain");
 }
 
+/// The guide's item `secrets "acme-key" already exists` (ACC-02).
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn acc_02_the_secret_of_the_account_key_is_a_leftover() {
+fn guide_the_secret_of_the_account_already_exists() {
     let arena = Arena::enter();
     let scene = Scene::new(&arena, "leftover", &[]);
     let secret =
@@ -120,9 +138,10 @@ fn env_03_cert_manager_does_not_reach_the_ca() {
     scene.names_first("ENV-03");
 }
 
+/// The guide's item "invalid contact domain" (ACC-01).
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn acc_01_the_ca_refuses_the_contact() {
+fn guide_the_ca_refuses_the_email_of_the_issuer() {
     let arena = Arena::enter();
     let scene = Scene::new(&arena, "contact", &[]);
     let detail = "contact email has forbidden domain \"example.com\"";

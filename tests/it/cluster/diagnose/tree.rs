@@ -72,8 +72,34 @@ fn a_tree_ends_with_what_solvers_have_made() {
     assert_eq!(rows.len(), 5, "{tree}");
     assert!(rows[3].starts_with("    └─Challenge/web-1-5-7 (web.example.com) "), "{tree}");
     assert!(rows[4].starts_with("      └─Service/cm-acme-http-solver-x "), "{tree}");
+    // Whoever may not read all of it is told what is missing.
+    let rules = json!([
+        {"apiGroups": ["cert-manager.io", "acme.cert-manager.io"], "resources": ["certificates", "certificaterequests", "orders"], "verbs": ["get", "list"]},
+    ]);
+    let looker = namespace.service_account("few", &rules.to_string());
+    let run_as_looker = |words: &[&str]| {
+        let mut command = program::command();
+        command.args(words).args(["--namespace", namespace.name()]);
+        command.env("KUBECONFIG", looker.kubeconfig()).output().unwrap()
+    };
+    let output = run_as_looker(&["tree", "certificate/web"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 4);
+    let missing = format!(
+        "not shown, for no permission to list them in namespace {}: challenges.acme.cert-manager.io\n",
+        namespace.name()
+    );
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), missing);
+    let output = run_as_looker(&["tree", "certificate/web", "-o", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["unread"][0]["resource"], "challenges.acme.cert-manager.io", "{report:#}");
+
     let gone = run(&["wait", "order/web-1-6", "--for=delete"]);
     assert_eq!(gone.status.code(), Some(0), "{gone:?}");
     let late = run(&["wait", "order/web-1-5", "--for=issued", "--timeout=0"]);
     assert_eq!(late.status.code(), Some(124), "{late:?}");
+    let absent = run(&["wait", "order/web-1-6", "--for=issued"]);
+    assert_eq!(absent.status.code(), Some(1), "as kubectl: {absent:?}");
+    let refused = run_as_looker(&["wait", "challenge/web-1-5-7", "--for=issued"]);
+    assert_eq!(refused.status.code(), Some(8), "{refused:?}");
 }
