@@ -9,6 +9,7 @@ pub(crate) use self::error::AcmeError;
 use crate::model::order_budget::Permit;
 
 pub mod account;
+mod account_orders;
 pub mod authority;
 pub mod chain;
 pub mod clients;
@@ -32,6 +33,7 @@ mod telling;
 pub mod transport;
 mod under_way;
 mod usages;
+mod validation_records;
 mod wire;
 mod x509;
 

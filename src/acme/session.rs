@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// The account's URL; one that was never written down is found by its key (RFC 8555 §7.3.1).
-    async fn account(&self) -> Result<String, AcmeError> {
+    pub(super) async fn account(&self) -> Result<String, AcmeError> {
         if let Some(account) = self.known_account() {
             return Ok(account);
         }
@@ -127,8 +127,14 @@ impl Session {
         self.post(Identity::Key, asked, Payload::Send(&payload), JSON_LIMIT).await
     }
 
+    /// A URL in an answer, as it is to be asked.
+    pub(super) fn absolute(&self, reply: &Reply, url: &str) -> Result<String, AcmeError> {
+        let origin = self.authority.origin(&reply.url);
+        origin.absolute(url).map_err(|why| protocol(&reply.url, why))
+    }
+
     /// Sends a request as the account.
-    async fn send(
+    pub(super) async fn send(
         &self,
         what: &'static str,
         url: &str,

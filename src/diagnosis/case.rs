@@ -4,11 +4,12 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::authority_case::{AuthorityCase, HeldOrder, KeptCase};
+use super::authority_case::{AccountCase, AuthorityCase, HeldOrder, KeptCase};
 use super::control_case::ControlCase;
 use super::name_case::NameCase;
 use super::path_case::ClusterPathCase;
 use crate::model::common::is_true;
+use crate::model::validation_record::ValidationRecord;
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, ObjectName, Order, Problem,
 };
@@ -122,7 +123,7 @@ pub struct DueReason {
 }
 
 /// What the CA holds of one authorization (RFC 8555 §7.1.4).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldCase {
     /// Name, a wildcard as such.
@@ -135,6 +136,12 @@ pub struct HeldCase {
     pub offered: Vec<String>,
     /// Why it is invalid, or why the CA refused to tell.
     pub problem: Option<Problem>,
+    /// When the CA has looked at the name, where it tells.
+    #[serde(default)]
+    pub validated: Option<Timestamp>,
+    /// Where that look led it, request by request, where it tells.
+    #[serde(default)]
+    pub records: Vec<ValidationRecord>,
     /// When it was asked.
     pub at: Timestamp,
 }
@@ -158,6 +165,9 @@ pub struct IssuerCase {
     /// What is known of the server of the CA beyond that.
     #[serde(default)]
     pub authority: Option<AuthorityCase>,
+    /// What the CA says of the account whose key is in the Secret.
+    #[serde(default)]
+    pub account: Option<AccountCase>,
 }
 
 /// What a Secret is for.

@@ -160,5 +160,14 @@ fn case(chain: Chain, now: Timestamp) -> Case {
 
 fn issuer_case(key: Key, issuer: Option<Issuer>) -> IssuerCase {
     let (near, secrets) = (Vec::new(), Vec::new());
-    IssuerCase { key, issuer, is_known: true, near, secrets, directory: None, authority: None }
+    IssuerCase {
+        key,
+        issuer,
+        is_known: true,
+        near,
+        secrets,
+        directory: None,
+        authority: None,
+        account: None,
+    }
 }

@@ -20,6 +20,7 @@ mod manifest;
 mod network;
 mod open_path;
 mod order;
+mod other_solver;
 mod path;
 mod persist;
 mod pod;
@@ -30,6 +31,7 @@ mod renewal;
 mod rule;
 mod stages;
 mod symptom;
+mod validated;
 mod vantage;
 mod web;
 mod zone;
@@ -49,6 +51,7 @@ use crate::model::ObjectName;
 
 const RULES: &[&[FaultRule]] = &[
     manifest::RULES,
+    other_solver::RULES,
     account::RULES,
     network::RULES,
     limit::RULES,
@@ -65,6 +68,7 @@ const RULES: &[&[FaultRule]] = &[
     pod::RULES,
     persist::RULES,
     vantage::RULES,
+    validated::RULES,
     http01::RULES,
     control_plane::RULES,
     defects::RULES,
