@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::authority::{Authority, Counts, Requests};
 use super::error::AcmeError;
-use super::plain::PlainAnswer;
+use super::plain::PlainReply;
 use super::transport::TlsOptions;
 use super::under_way::{Silence, UnderWay};
 use super::{AccountKey, Directory, Session};
@@ -75,8 +75,8 @@ impl Clients {
         server: &str,
         tls: &TlsOptions,
         url: &str,
-    ) -> Result<PlainAnswer, AcmeError> {
-        self.authority(server, tls)?.plain(url).await.map(PlainAnswer::from)
+    ) -> Result<PlainReply, AcmeError> {
+        self.authority(server, tls)?.plain(url).await.map(PlainReply::from)
     }
 
     /// What all of them were asked.

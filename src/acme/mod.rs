@@ -10,6 +10,7 @@ use crate::model::order_budget::Permit;
 
 pub mod account;
 mod account_key_file;
+mod account_orders;
 mod account_requests;
 pub mod authority;
 pub mod chain;
@@ -34,6 +35,7 @@ mod telling;
 pub mod transport;
 mod under_way;
 mod usages;
+mod validation_records;
 mod wire;
 mod x509;
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use crate::model::validation_record::ValidationRecord;
 use crate::model::{Identifier, Problem, persist};
 
 /// The directory (RFC 8555 §7.1.1).
@@ -141,6 +142,10 @@ pub struct ChallengeReply {
     pub status: String,
     /// Token; empty for types without. Never one outside base64url: such an answer is a protocol error.
     pub token: String,
+    /// When the CA has looked, where it has.
+    pub validated: Option<Timestamp>,
+    /// Where that look led it, as far as it tells.
+    pub records: Vec<ValidationRecord>,
     /// What the record of dns-persist-01 has to say; the prefix of draft -02 is in the directory.
     pub persist: Option<persist::Offer>,
     /// Why it is invalid.

@@ -137,6 +137,12 @@ impl Session {
         self.post(Identity::Key, asked, Payload::Send(&payload), JSON_LIMIT).await
     }
 
+    /// A URL in an answer, as it is to be asked.
+    pub(super) fn absolute(&self, reply: &Reply, url: &str) -> Result<String, AcmeError> {
+        let origin = self.authority.origin(&reply.url);
+        origin.absolute(url).map_err(|why| protocol(&reply.url, why))
+    }
+
     /// Sends a request as the account.
     pub(super) async fn send(
         &self,

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::replies::{AccountReply, AuthorizationReply, ChallengeReply, Directory, OrderReply};
+use super::validation_records;
 use crate::model::Problem;
 use crate::model::persist::{AccountForm, Offer};
 use crate::model::problem::Subproblem;
@@ -289,6 +290,8 @@ fn challenge_of(origin: Origin<'_>, wire: WireChallenge) -> Result<ChallengeRepl
     let url = if wire.url.is_empty() { String::new() } else { origin.absolute(&wire.url)? };
     Ok(ChallengeReply {
         url,
+        validated: moment(wire.more.get("validated").and_then(Value::as_str)),
+        records: validation_records::read(wire.more.get("validationRecord")),
         persist: persist(&wire.more),
         kind: wire.kind,
         status: wire.status,

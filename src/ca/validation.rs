@@ -20,31 +20,44 @@ use crate::model::Identifier;
 
 /// Looks once for the answer to a challenge, and settles the authorization for good.
 pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, thumbprint: String) {
-    let Some((account, identifier, token)) = question(&ca, id) else {
-        return;
-    };
+    if let Some(validation) = look(&ca, id, method, thumbprint).await {
+        conclude(&ca, id, validation);
+    }
+}
+
+/// Looks once for the answer to a challenge, and settles nothing; nothing comes of an authorization that is gone.
+pub(super) async fn look(
+    ca: &Ca,
+    id: Id,
+    method: Method,
+    thumbprint: String,
+) -> Option<Validation> {
+    let (account, identifier, token) = question(ca, id)?;
     let key_authorization = format!("{token}.{thumbprint}");
-    let prefix = format!("_{}._acme-challenge", account_label(&account_url(&ca, account)));
+    let prefix = format!("_{}._acme-challenge", account_label(&account_url(ca, account)));
     let (hops, proof) = match method {
-        Method::Http01 => web_page(&ca, &identifier, &token, &key_authorization).await,
-        Method::TlsAlpn01 => handshake(&ca, &identifier, &key_authorization).await,
+        Method::Http01 => web_page(ca, &identifier, &token, &key_authorization).await,
+        Method::TlsAlpn01 => handshake(ca, &identifier, &key_authorization).await,
         Method::Dns01 => {
-            (Vec::new(), record(&ca, "_acme-challenge", &identifier, &key_authorization).await)
+            (Vec::new(), record(ca, "_acme-challenge", &identifier, &key_authorization).await)
         }
         Method::DnsAccount01 => {
-            (Vec::new(), record(&ca, &prefix, &identifier, &key_authorization).await)
+            (Vec::new(), record(ca, &prefix, &identifier, &key_authorization).await)
         }
     };
     let proof = match (proof, &identifier) {
-        (Ok(()), Identifier::Dns(name)) => caa::check(&ca, name, method, account).await,
+        (Ok(()), Identifier::Dns(name)) => caa::check(ca, name, method, account).await,
         (proof, _) => proof,
     };
     let refusal = proof.err();
     tracing::debug!(%identifier, method = method.word(), accepted = refusal.is_none(), "validated");
-    let now = Timestamp::now();
-    let valid_until = after(now, ca.config.authorization_lifetime);
+    Some(Validation { method, at: Timestamp::now(), hops, refusal })
+}
+
+/// Settles an authorization for good, by what was seen.
+pub(super) fn conclude(ca: &Ca, id: Id, validation: Validation) {
+    let valid_until = after(validation.at, ca.config.authorization_lifetime);
     if let Some(authorization) = ca.state().authorizations.get_mut(&id) {
-        let validation = Validation { method, at: now, hops, refusal };
         settle(authorization, validation, valid_until);
     }
 }

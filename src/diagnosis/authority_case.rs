@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Problem;
+use crate::model::plain_answer::PlainAnswer;
 
 /// The server behind the URL of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +22,7 @@ pub struct AuthorityCase {
     /// One connection by each family.
     pub reaches: Vec<AddressReach>,
     /// What came for one GET, whatever it is.
-    pub answer: Option<AuthorityAnswer>,
+    pub answer: Option<PlainAnswer>,
 }
 
 /// What came of a connection to an address.
@@ -48,28 +49,6 @@ pub enum ReachOutcome {
     Silent,
 }
 
-/// What a server says to one GET.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct AuthorityAnswer {
-    /// HTTP status.
-    pub status: u16,
-    /// The server's clock.
-    pub date: Option<Timestamp>,
-    /// This machine's when the answer came, whatever moment is judged by.
-    pub came: Timestamp,
-    /// Type of the body; empty where it says none.
-    pub content_type: String,
-    /// Where it redirects; empty where it does not.
-    pub location: String,
-    /// When it wants to be asked again, in its words; empty where it does not say.
-    pub retry_after: String,
-    /// The beginning of the body.
-    pub start: String,
-    /// The URLs in it, by the name of each, where it is a JSON object.
-    pub members: Vec<(String, String)>,
-}
-
 /// What the CA holds of an order (RFC 8555 §7.1.3).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,6 +63,20 @@ pub struct HeldOrder {
     pub problem: Option<Problem>,
     /// When it was asked.
     pub at: Timestamp,
+}
+
+/// The account of an issuer, as far as its key tells.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AccountCase {
+    /// When it was asked.
+    pub at: Timestamp,
+    /// URL in the issuer's status.
+    pub recorded: String,
+    /// The account that has the key in the Secret, where that is not the key that was registered.
+    pub of_key: Option<String>,
+    /// Orders of the account that have not ended, and of which the store knows nothing, where the CA lists them.
+    pub left_orders: Vec<HeldOrder>,
 }
 
 /// The certificate in a Secret, and what of it shows elsewhere.

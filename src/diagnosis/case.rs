@@ -4,12 +4,13 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::authority_case::{AuthorityCase, HeldOrder, KeptCase};
+use super::authority_case::{AccountCase, AuthorityCase, HeldOrder, KeptCase};
 use super::chain::Chain;
 use super::control_case::ControlCase;
 use super::name_case::NameCase;
 use super::path_case::ClusterPathCase;
 use crate::model::common::is_true;
+use crate::model::validation_record::ValidationRecord;
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, ObjectName, Order, Problem, Time,
 };
@@ -141,7 +142,7 @@ pub struct DueReason {
 }
 
 /// What the CA holds of one authorization (RFC 8555 §7.1.4).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldCase {
     /// Name, a wildcard as such.
@@ -154,6 +155,12 @@ pub struct HeldCase {
     pub offered: Vec<String>,
     /// Why it is invalid, or why the CA refused to tell.
     pub problem: Option<Problem>,
+    /// When the CA has looked at the name, where it tells.
+    #[serde(default)]
+    pub validated: Option<Timestamp>,
+    /// Where that look led it, request by request, where it tells.
+    #[serde(default)]
+    pub records: Vec<ValidationRecord>,
     /// When it was asked.
     pub at: Timestamp,
 }
@@ -177,6 +184,9 @@ pub struct IssuerCase {
     /// What is known of the server of the CA beyond that.
     #[serde(default)]
     pub authority: Option<AuthorityCase>,
+    /// What the CA says of the account whose key is in the Secret.
+    #[serde(default)]
+    pub account: Option<AccountCase>,
 }
 
 /// What a Secret is for.
@@ -313,7 +323,16 @@ impl IssuerCase {
     /// An issuer, or that there is none of that name; what it names and what its CA answers was not looked at.
     pub fn of(key: Key, issuer: Option<Issuer>) -> Self {
         let (near, secrets) = (Vec::new(), Vec::new());
-        Self { key, issuer, is_known: true, near, secrets, directory: None, authority: None }
+        Self {
+            key,
+            issuer,
+            is_known: true,
+            near,
+            secrets,
+            directory: None,
+            authority: None,
+            account: None,
+        }
     }
 }
 

@@ -118,6 +118,7 @@ fn leads_to(cause: CauseId, state: CauseId) -> bool {
                 // cert-manager looks for the Secrets of solvers when it sets an issuer up.
                 || matches!(cause, CauseId::Cfg03 | CauseId::Cfg19 | CauseId::Prv01)
         }
+        _ if cause == CauseId::Ord15 => true,
         _ => matches!(
             family,
             Family::Acc

@@ -2,6 +2,8 @@
 //! plugin. Nothing else on this floor reads prose; what this program has written itself is kept as data beside it
 //! (`model::memory`), and read by `diagnosis::facts`.
 
+use std::net::IpAddr;
+
 use crate::ca::NO_ACCOUNT;
 use crate::model::cause::{Cause, OrderWait, Sighting, Symptom};
 use crate::model::{Challenge, Problem};
@@ -187,6 +189,7 @@ pub fn says_account_is_over(problem: &Problem) -> bool {
         "has status \"deactivated\"",
         "has status \"revoked\"",
         "account is deactivated",
+        "exists but is deactivated",
     ]
     .iter()
     .any(|words| problem.detail.to_ascii_lowercase().contains(words))
@@ -232,10 +235,28 @@ pub fn limit(problem: &Problem) -> Limit {
     }
 }
 
-/// Tells whether only remote perspectives of the CA have failed, by Boulder's prefix.
-pub fn is_of_remote_perspective(problem: &Problem) -> bool {
-    problem.detail.contains("During secondary validation")
-        || problem.detail.contains("During secondary domain validation")
+/// From where a CA has looked at a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Perspective {
+    /// From its own place, which looks first.
+    Primary,
+    /// From other places of the world, which look once the first has seen the answer.
+    Secondary,
+}
+
+/// The perspective that has failed, by Boulder's prefix.
+pub fn perspective(problem: &Problem) -> Perspective {
+    let prefixes = ["During secondary validation", "During secondary domain validation"];
+    if prefixes.iter().any(|prefix| problem.detail.contains(prefix)) {
+        Perspective::Secondary
+    } else {
+        Perspective::Primary
+    }
+}
+
+/// The address that a CA names before what it met there, in Boulder's words.
+pub fn address_met(problem: &Problem) -> Option<IpAddr> {
+    problem.detail.split(": ").find_map(|part| part.parse().ok())
 }
 
 /// The URL that a CA says it expected in a signed request, in Boulder's words, which Pebble and step-ca have as well.

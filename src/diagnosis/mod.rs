@@ -26,6 +26,8 @@ pub mod node_state;
 pub mod path_case;
 pub mod path_objects;
 pub mod provider_words;
+pub mod public_name;
+pub mod refusal_words;
 pub mod rules;
 pub mod sights;
 pub mod verdict;

@@ -80,6 +80,9 @@ pub struct WebLook {
     pub beside: WebReply,
     /// The first page.
     pub root: WebReply,
+    /// The first path again behind a header of the PROXY protocol, where the server does not take it without.
+    #[serde(default)]
+    pub proxied: Option<WebReply>,
 }
 
 /// What came for one path.

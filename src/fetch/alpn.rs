@@ -1,7 +1,9 @@
 //! One TLS handshake as a public CA makes it for TLS-ALPN-01 (RFC 8737 §3): nothing is read after it.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use rustls::AlertDescription;
 use rustls::pki_types::ServerName;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -15,6 +17,7 @@ use super::connection::{self, NoAnswer, Patience, Refusals, tls_fault};
 use super::outcome::FetchError;
 use super::{CA_PATIENCE, Fetcher, tls};
 use crate::model::Identifier;
+use crate::model::cause::Symptom;
 use crate::model::observation::{AcmeIdentifier, Shown};
 use crate::model::text::hex;
 
@@ -96,13 +99,26 @@ async fn greet(name: &str, address: SocketAddr, patience: Patience) -> Result<Gr
     let stream = connection::connect(address, patience).await?;
     let shaken = timeout(patience.answer, connector.connect(name, stream)).await;
     let shaken = shaken.map_err(|_| connection::late(address, patience))?;
-    let stream = shaken.map_err(|error| failed(&tls_fault(&error)))?;
+    let stream = shaken.map_err(|error| match failed(&tls_fault(&error)) {
+        // Who knows no certificate for the name says so by an alert; one of ALPN says that it is another program.
+        NoAnswer::Silent(why, _) if refuses_handshake(&error) => {
+            NoAnswer::Silent(why, Some(Symptom::HungUp))
+        }
+        other => other,
+    })?;
     let (_, session) = stream.get_ref();
     let protocol = session.alpn_protocol().unwrap_or_default();
     let shown = session.peer_certificates().and_then(<[_]>::first);
     let certificate = read(shown.map_or(&[], |certificate| certificate.as_ref()))
         .map_err(|what| NoAnswer::Malformed(format!("{address} {what}"), None))?;
     Ok(Greeted { protocol: String::from_utf8_lossy(protocol).into_owned(), certificate })
+}
+
+/// Tells whether the server speaks TLS, and ends the handshake by an alert that has nothing to do with protocols.
+fn refuses_handshake(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::AlertReceived(alert)) = inner else { return false };
+    *alert != AlertDescription::NoApplicationProtocol
 }
 
 /// Reads what counts of a certificate.

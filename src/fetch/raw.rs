@@ -35,11 +35,27 @@ pub async fn bytes(
     path: &str,
     longest: Duration,
 ) -> Result<Vec<u8>, NoBytes> {
+    bytes_behind("", address, (host, path), longest).await
+}
+
+/// What a load balancer puts before a connection that it knows nothing of (the PROXY protocol, version 1, §2.1).
+pub const PROXY_HEADER: &str = "PROXY UNKNOWN\r\n";
+
+/// The same, with something before the request.
+///
+/// # Errors
+/// As [`bytes`].
+pub async fn bytes_behind(
+    before: &str,
+    address: SocketAddr,
+    (host, path): (&str, &str),
+    longest: Duration,
+) -> Result<Vec<u8>, NoBytes> {
     let until = Instant::now() + longest;
     let connected = timeout_at(until, TcpStream::connect(address)).await;
     let Ok(Ok(mut stream)) = connected else { return Err(NoBytes::NotConnected) };
     let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+        "{before}GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
     );
     let mut read = Vec::new();
     // Whoever hangs up may have said why before.

@@ -31,6 +31,7 @@ pub mod order_budget;
 pub mod order_report;
 pub mod own_solver;
 pub mod persist;
+pub mod plain_answer;
 pub mod pod_template;
 pub mod problem;
 pub mod quick_dns;
@@ -44,6 +45,7 @@ mod solver_secrets;
 pub mod state;
 pub mod text;
 pub mod validation;
+pub mod validation_record;
 pub mod zone_look;
 
 pub use self::certificate::Certificate;

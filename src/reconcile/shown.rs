@@ -64,7 +64,7 @@ fn sighting(look: &Observation) -> Option<Sighting> {
 }
 
 /// What the CA would not take of a certificate.
-fn wrong(answer: &Answer, shown: &Shown) -> Option<String> {
+pub fn wrong(answer: &Answer, shown: &Shown) -> Option<String> {
     if !shown.self_signed {
         return Some(format!("is not self-signed ({})", shown.subject));
     }

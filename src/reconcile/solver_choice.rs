@@ -167,6 +167,22 @@ pub fn would_choose(
     choose(solvers, asking, &authorization)
 }
 
+/// Every solver that fits a name, by its place in the list, the one that is taken first; each with what speaks for it.
+pub fn fitting(
+    solvers: &[ChallengeSolver],
+    identifier: &Identifier,
+    asking: Asking<'_>,
+) -> Vec<(usize, Match)> {
+    let fit = solvers.iter().enumerate().filter_map(|(position, solver)| {
+        let alone = would_choose(std::slice::from_ref(solver), identifier, asking);
+        Some((position, alone.ok()?.why))
+    });
+    let mut all: Vec<(usize, Match)> = fit.collect();
+    // Of equals the first stays.
+    all.sort_by(|(_, one), (_, other)| other.cmp(one));
+    all
+}
+
 /// The challenge of that type.
 fn offered<'a>(
     kind: ChallengeType,

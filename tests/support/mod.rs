@@ -15,6 +15,7 @@ pub mod cluster;
 pub mod difference;
 pub mod dns;
 pub mod fault;
+pub mod full_port;
 pub mod gate;
 pub mod http;
 pub mod lab;

@@ -1,40 +1,60 @@
 //! The server of a CA, and the way to it: addresses, one connection by each family, and one GET whose answer is kept as it came.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::Value;
+use futures_util::stream::{self, StreamExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-use super::investigator::{Investigator, PROBE_TIMEOUT};
+use super::investigator::{AT_ONCE, Investigator};
+use super::issuers::tls;
 use crate::acme::TlsOptions;
-use crate::acme::plain::PlainAnswer;
-use crate::diagnosis::authority_case::{
-    AddressReach, AuthorityAnswer, AuthorityCase, ReachOutcome,
-};
+use crate::diagnosis::authority_case::{AddressReach, AuthorityCase, ReachOutcome};
+use crate::diagnosis::case::Case;
 use crate::fetch::reserved;
+use crate::model::Key;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Most letters of a body that are kept.
-const START: usize = 120;
-/// Most letters of a header or a URL that are kept.
-const LONGEST: usize = 300;
-/// Most URLs of a directory that are kept.
-const MEMBERS: usize = 12;
 
 impl Investigator {
+    /// Asks the CAs of a case for all that they tell of it, and looks at the way to them. Of the issuers that were asked for by
+    /// themselves the orders that nobody works on are looked up, too.
+    pub(super) async fn authorities(&self, case: &mut Case, asked: &BTreeSet<Key>) {
+        let looked = case.issuers.iter().map(|of| async {
+            let acme = of.issuer.as_ref()?.spec.acme.as_ref()?;
+            let tls = tls(acme);
+            let server = self.authority(&acme.server, &tls);
+            Some(tokio::join!(self.directory(acme), server, self.account(of, asked)))
+        });
+        let looked: Vec<_> = stream::iter(looked).buffered(AT_ONCE).collect().await;
+        for (of, looked) in case.issuers.iter_mut().zip(looked) {
+            let Some((directory, authority, account)) = looked else { continue };
+            (of.directory, of.authority, of.account) = (Some(directory), authority, account);
+        }
+        self.ask_authority(case).await;
+        let (orders, kept) = tokio::join!(self.held_orders(case), self.kept_certificates(case));
+        for (index, order) in orders {
+            match order {
+                Ok(held) => case.certificates[index].held_order = Some(held),
+                Err(missed) => case.unseen.push(missed),
+            }
+        }
+        for (of, kept) in case.certificates.iter_mut().zip(kept) {
+            of.kept = kept;
+        }
+    }
+
     /// Looks at the server of a CA.
-    pub(super) async fn authority(&self, server: &str, tls: &TlsOptions) -> Option<AuthorityCase> {
+    async fn authority(&self, server: &str, tls: &TlsOptions) -> Option<AuthorityCase> {
         let url = Url::parse(server).ok()?;
-        let (way, answer) = tokio::join!(
-            self.way(&url),
-            timeout(PROBE_TIMEOUT, self.clients.plain(server, tls, server)),
-        );
+        let (way, answer) =
+            tokio::join!(self.way(&url), self.outside(self.clients.plain(server, tls, server)),);
         let (addresses, reaches) = way;
         let reserved = addresses.iter();
         let reserved = reserved.filter_map(|at| Some((*at, reserved::block(*at)?.to_owned())));
@@ -43,7 +63,7 @@ impl Investigator {
             reserved: reserved.collect(),
             addresses,
             reaches,
-            answer: answer.ok().and_then(Result::ok).map(kept),
+            answer: answer.ok().and_then(Result::ok).map(|reply| reply.answer),
         })
     }
 
@@ -56,7 +76,7 @@ impl Investigator {
         let addresses = if let Ok(address) = literal {
             vec![address]
         } else {
-            let asked = timeout(PROBE_TIMEOUT, self.fetcher.resolver.addresses(host)).await;
+            let asked = self.outside(self.fetcher.resolver.addresses(host)).await;
             asked.ok().and_then(Result::ok).unwrap_or_default()
         };
         let six = addresses.iter().find(|address| address.is_ipv6());
@@ -66,7 +86,7 @@ impl Investigator {
         if six.is_none() || four.is_none() {
             return (addresses, Vec::new());
         }
-        let reaches = join_all(one_of_each.map(reach)).await;
+        let reaches = self.outside(join_all(one_of_each.map(reach))).await.unwrap_or_default();
         (addresses, reaches)
     }
 }
@@ -86,27 +106,4 @@ async fn reach(address: SocketAddr) -> AddressReach {
         Err(_) => ReachOutcome::Silent,
     };
     AddressReach { address, outcome }
-}
-
-/// What is kept of an answer.
-fn kept(answer: PlainAnswer) -> AuthorityAnswer {
-    let bounded = |text: String| text.chars().take(LONGEST).collect::<String>();
-    let members = match serde_json::from_slice(&answer.body) {
-        Ok(Value::Object(members)) => members,
-        _ => serde_json::Map::new(),
-    };
-    let urls = members.into_iter().filter_map(|(name, value)| match value {
-        Value::String(url) if url.contains("://") => Some((bounded(name), bounded(url))),
-        _ => None,
-    });
-    AuthorityAnswer {
-        status: answer.status,
-        date: answer.date,
-        came: answer.came,
-        content_type: bounded(answer.content_type),
-        location: bounded(answer.location),
-        retry_after: bounded(answer.retry_after),
-        start: String::from_utf8_lossy(&answer.body).chars().take(START).collect(),
-        members: urls.take(MEMBERS).collect(),
-    }
 }

@@ -5,9 +5,8 @@
 use std::net::IpAddr;
 
 use futures_util::future::join_all;
-use tokio::time::timeout;
 
-use super::investigator::{Investigator, PROBE_TIMEOUT};
+use super::investigator::{Investigator, no_answer};
 use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply, WithoutSoa};
 use crate::diagnosis::name_case::NameCase;
 use crate::dns::server::Server;
@@ -37,10 +36,10 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     let (record, domain) = (record(name), format!("{}.", name.name));
     let nobody = format!("{NOBODY}.{domain}");
     let look = async {
-        let found = timeout(PROBE_TIMEOUT, zones.zone_look(record.as_ref().unwrap_or(&nobody)));
+        let found = by.outside(zones.zone_look(record.as_ref().unwrap_or(&nobody)));
         let zone = match found.await {
             Ok(Ok(zone)) => zone,
-            Ok(Err(error)) => return (None, without_soa(&zones, &domain, &error).await),
+            Ok(Err(error)) => return (None, without_soa(by, &zones, &domain, &error).await),
             Err(_) => return (None, None),
         };
         (Some(zone), None)
@@ -134,7 +133,12 @@ fn record(name: &NameCase) -> Option<String> {
 }
 
 /// A resolver that knows servers of a zone and withholds its SOA record; the nearest such zone at or above a name.
-async fn without_soa(zones: &Zones, domain: &str, error: &LookupError) -> Option<WithoutSoa> {
+async fn without_soa(
+    by: &Investigator,
+    zones: &Zones,
+    domain: &str,
+    error: &LookupError,
+) -> Option<WithoutSoa> {
     if !matches!(error, LookupError::NoZone { .. } | LookupError::UnexpectedCode { .. }) {
         return None;
     }
@@ -142,7 +146,7 @@ async fn without_soa(zones: &Zones, domain: &str, error: &LookupError) -> Option
     let mut rest = Some(domain);
     while let Some(name) = rest.filter(|name| name.trim_end_matches('.').contains('.')) {
         let asked = zones.hear(resolver, (name, RecordType::NS), Recursion::Desired);
-        let heard = timeout(PROBE_TIMEOUT, asked).await.ok()?;
+        let heard = by.outside(asked).await.ok()?;
         let reply = heard.answer()?;
         if !reply.records.is_empty() && reply.aliases.is_empty() {
             return Some(WithoutSoa {
@@ -228,9 +232,8 @@ async fn ask(
 ) -> Vec<VantageReply> {
     let asked = questions.into_iter().map(|question| async move {
         let SurveyQuestion { from, server, name, kind, recursion } = question;
-        let heard = timeout(PROBE_TIMEOUT, zones.hear(&server, (&name, kind), recursion)).await;
-        let late =
-            |_| DnsOutcome::Nothing(format!("no answer within {} s", PROBE_TIMEOUT.as_secs()));
+        let heard = by.outside(zones.hear(&server, (&name, kind), recursion)).await;
+        let late = |_| DnsOutcome::Nothing(no_answer());
         let is_unvalidated = recursion == Recursion::DesiredUnvalidated;
         let (heard, kind) = (heard.unwrap_or_else(late), kind.to_string());
         VantageReply { name, kind, from, is_unvalidated, at: by.now, heard }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout_at};
 
 use crate::acme::Clients;
 use crate::app::context::Context;
@@ -23,7 +25,7 @@ use crate::store::cluster::ClusterStore;
 use crate::store::error::StoreError;
 use crate::store::mirror::Mirror;
 
-/// How long one probe may take.
+/// How long one question to the cluster may take, and how long all take together who are outside of it.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many objects are read, or CAs asked, at once.
 pub(super) const AT_ONCE: usize = 16;
@@ -64,6 +66,9 @@ pub struct Investigator {
     /// The namespace of what names none.
     pub(super) namespace: String,
     pub(super) now: Timestamp,
+    /// Until when whoever is outside is waited for: CAs, name servers and web servers. It begins with the first question to one of
+    /// them, so that those who are silent cost their time once.
+    deadline: OnceLock<Instant>,
 }
 
 impl fmt::Debug for Investigator {
@@ -103,6 +108,7 @@ impl Investigator {
             inside: None,
             namespace: context.namespace().to_owned(),
             now,
+            deadline: OnceLock::new(),
         }
     }
 
@@ -110,6 +116,12 @@ impl Investigator {
     #[must_use]
     pub fn looking_inside(self, inside: Option<PodProbe>) -> Self {
         Self { inside, ..self }
+    }
+
+    /// Waits for somebody outside, for what is left of the time that all of them have together.
+    pub(super) async fn outside<T>(&self, asked: impl Future<Output = T>) -> Result<T, Elapsed> {
+        let deadline = self.deadline.get_or_init(|| Instant::now() + PROBE_TIMEOUT);
+        timeout_at(*deadline, asked).await
     }
 
     /// The same, which compares what it sees with what these resolvers say.
@@ -122,4 +134,9 @@ impl Investigator {
 /// What could not be read of the store.
 pub(super) fn unseen(what: String, error: &StoreError) -> Unseen {
     Unseen { what, why: error.to_string(), is_forbidden: error.lacks_permission() }
+}
+
+/// That somebody outside has not answered in the time that there was.
+pub(super) fn no_answer() -> String {
+    format!("no answer within {} s", PROBE_TIMEOUT.as_secs())
 }

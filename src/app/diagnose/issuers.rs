@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
-use tokio::time::timeout;
 
-use super::investigator::{AT_ONCE, Investigator, PROBE_TIMEOUT, unseen};
+use super::investigator::{AT_ONCE, Investigator, no_answer, unseen};
 use crate::acme::error::{AcmeError, Fault};
 use crate::acme::{Directory, TlsOptions};
 use crate::app::failure::Failure;
@@ -79,15 +78,7 @@ impl Investigator {
                 }
             }
         }
-        let (directory, authority) = match &issuer.spec.acme {
-            Some(acme) => {
-                let tls = tls(acme);
-                let asked = tokio::join!(self.directory(acme), self.authority(&acme.server, &tls));
-                (Some(asked.0), asked.1)
-            }
-            None => (None, None),
-        };
-        Ok(IssuerCase { secrets, directory, authority, ..IssuerCase::of(key, Some(issuer)) })
+        Ok(IssuerCase { secrets, ..IssuerCase::of(key, Some(issuer)) })
     }
 
     async fn secret(
@@ -116,16 +107,13 @@ impl Investigator {
         Ok(SecretCase { purpose, name, entry, state, elsewhere })
     }
 
-    async fn directory(&self, acme: &AcmeIssuer) -> DirectoryCase {
+    pub(super) async fn directory(&self, acme: &AcmeIssuer) -> DirectoryCase {
         let tls = tls(acme);
-        let asked = timeout(PROBE_TIMEOUT, self.clients.directory(&acme.server, &tls)).await;
+        let asked = self.outside(self.clients.directory(&acme.server, &tls)).await;
         let answer = match asked {
             Ok(Ok(directory)) => described(&directory),
             Ok(Err(error)) => fault(&error),
-            Err(_) => DirectoryAnswer::Unreachable(format!(
-                "no answer within {} s",
-                PROBE_TIMEOUT.as_secs()
-            )),
+            Err(_) => DirectoryAnswer::Unreachable(no_answer()),
         };
         DirectoryCase { url: acme.server.clone(), at: self.now, answer }
     }

@@ -72,8 +72,8 @@ impl Investigator {
         let url = format!("{}/{}", base.trim_end_matches('/'), renewal_info::identifier(der)?);
         let tls = tls(acme);
         let asked = self.clients.plain(&acme.server, &tls, &url);
-        let reply = timeout(LONGEST, asked).await.ok()?.ok()?;
-        let is_good = (200..300).contains(&reply.status);
+        let reply = timeout(LONGEST, self.outside(asked)).await.ok()?.ok()?.ok()?;
+        let is_good = (200..300).contains(&reply.answer.status);
         let told = is_good.then(|| renewal_info::read(&reply.body))??;
         Some(RenewalCase {
             url,
@@ -93,7 +93,8 @@ impl Investigator {
                 Some(at) => (at.ip().to_string(), at.port()),
                 None => (name.clone(), 443),
             };
-            let shown = self.fetcher.shown_by((&host, port), &asked, LONGEST).await.ok()?;
+            let shown = self.fetcher.shown_by((&host, port), &asked, LONGEST);
+            let shown = self.outside(shown).await.ok()?.ok()?;
             let other = leaf_of_der(shown.certificates.first()?).ok()?;
             Some(ServedCase {
                 name: name.clone(),

@@ -7,30 +7,21 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use tokio::time::timeout;
 
 use super::control::Around;
-use super::investigator::{
-    AT_ONCE, DiagnosisTarget, Investigator, MOST_NAMES, PROBE_TIMEOUT, unseen,
-};
+use super::investigator::{AT_ONCE, DiagnosisTarget, Investigator, MOST_NAMES, unseen};
 use super::rivals::read_rivals;
 use super::{names, path, wanted_names};
-use crate::acme::error::AcmeError;
 use crate::app::chain;
 use crate::app::failure::Failure;
 use crate::app::flags::drive::listener;
 use crate::app::input::lookup;
-use crate::app::inspect::authority;
-use crate::controllers::ReconcileError;
 use crate::controllers::neighbours::Neighbours;
-use crate::diagnosis::case::{
-    Case, CertificateCase, DirectoryAnswer, DriverCase, DueReason, HeldCase, Unseen,
-};
+use crate::diagnosis::case::{Case, CertificateCase, DriverCase, DueReason, Unseen};
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::name_case::NameCase;
-use crate::model::common::{ConditionStatus, IssuerRef, condition};
-use crate::model::names::shown_domain;
-use crate::model::{Certificate, ChallengeType, Key, Kind, ObjectName, Order, Secret, State};
+use crate::model::common::{ConditionStatus, condition};
+use crate::model::{Certificate, ChallengeType, Key, Kind, ObjectName, Secret};
 use crate::reconcile::{certificate, renewal};
 use crate::solvers::http01::listener::Listener;
 use crate::store::error::StoreError;
@@ -69,43 +60,38 @@ impl Investigator {
         if let Some(store) = &self.store {
             read_rivals(store, &mut case).await?;
         }
+        let asked: BTreeSet<Key> = issuers.clone();
         issuers.extend(case.certificates.iter().filter_map(|of| issuer_key(&of.certificate)));
         if let Some(store) = &self.store {
             case.issuers = self.issuers(store, issuers, &mut case.unseen).await?;
         }
+        case.names.extend(wanted_names::of_certificates(&case));
+        let is_listening = self.listen(&mut case).await;
         let around = Around::of(&case);
-        let (control, ()) =
-            tokio::join!(Box::pin(self.control(&around)), self.ask_authority(&mut case));
-        let (control, hidden) = control;
+        let wanted = path::wanted(&case);
+        let names = std::mem::take(&mut case.names);
+        // Whoever is outside is asked at the same time: who is silent keeps nobody else waiting.
+        let ((control, hidden), (names, left_out), path, ()) = tokio::join!(
+            Box::pin(self.control(&around)),
+            Box::pin(self.names(names, is_listening.is_some())),
+            Box::pin(self.path(wanted)),
+            Box::pin(self.authorities(&mut case, &asked)),
+        );
         case.control = control;
         case.unseen.extend(hidden);
         if let Some(store) = &self.store {
             self.read_queue(store, &mut case).await?;
         }
-        let (orders, kept) = tokio::join!(self.held_orders(&case), self.kept_certificates(&case));
-        for (index, order) in orders {
-            match order {
-                Ok(held) => case.certificates[index].held_order = Some(held),
-                Err(missed) => case.unseen.push(missed),
-            }
-        }
-        for (of, kept) in case.certificates.iter_mut().zip(kept) {
-            of.kept = kept;
-        }
-        case.names.extend(wanted_names::of_certificates(&case));
-        let listener = self.listen(&mut case).await;
-        let is_listening = listener.is_some();
-        let left_out = case.names.len().saturating_sub(MOST_NAMES);
-        let wanted = path::wanted(&case);
-        let looked = join_all(case.names.drain(..).enumerate().map(|(index, name)| async move {
-            if index < MOST_NAMES { names::look(self, name, is_listening).await } else { name }
-        }));
-        let (mut names, path) = tokio::join!(looked, self.path(wanted));
         if let Some((path, unseen)) = path {
             case.cluster_path = Some(path);
             case.unseen.extend(unseen);
         }
-        names.truncate(MOST_NAMES);
+        let is_proven = |name: &NameCase| {
+            let held = case.certificates.iter().flat_map(|of| &of.held);
+            let mut valid = held.filter(|held| held.status == "valid");
+            !name.is_bare() && valid.any(|held| held.name == name.shown())
+        };
+        let names = names.into_iter().filter(|name| !is_proven(name)).collect();
         case.names = names;
         if left_out > 0 {
             let what = format!("{left_out} more names");
@@ -113,6 +99,14 @@ impl Investigator {
             case.unseen.push(Unseen { what, why, is_forbidden: false });
         }
         Ok(case)
+    }
+
+    /// Looks at names, and tells how many were left out.
+    async fn names(&self, names: Vec<NameCase>, is_listening: bool) -> (Vec<NameCase>, usize) {
+        let left_out = names.len().saturating_sub(MOST_NAMES);
+        let looked = names.into_iter().take(MOST_NAMES);
+        let looked = looked.map(|name| names::look(self, name, is_listening));
+        (join_all(looked).await, left_out)
     }
 
     async fn read_certificates(
@@ -204,70 +198,6 @@ impl Investigator {
         Ok((due, next_try))
     }
 
-    /// Asks the CA what it holds of the names of orders that have not succeeded. That costs nothing there.
-    async fn ask_authority(&self, case: &mut Case) {
-        let Some(store) = &self.store else { return };
-        let (resolver, namespace) = (&self.fetcher.resolver, &self.cluster_resource_namespace);
-        let accounts = &authority::accounts(store, resolver, namespace);
-        let mut asked = Vec::new();
-        for (index, of) in case.certificates.iter().enumerate() {
-            if of.is_open() && answers(case, of) {
-                asked.extend(authorizations(store, of).await.into_iter().map(|one| (index, one)));
-            }
-        }
-        let left_out = asked.len().saturating_sub(MOST_NAMES);
-        asked.truncate(MOST_NAMES);
-        let asked = asked.into_iter().map(|(index, one)| async move {
-            let issuer = (one.namespace.as_str(), &one.issuer);
-            let asked = authority::ask(&one.url, issuer, accounts);
-            let held = timeout(PROBE_TIMEOUT, asked).await;
-            (index, one, held)
-        });
-        let replies: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-        for (index, one, held) in replies {
-            let name = one.name;
-            let blank = HeldCase {
-                name: name.clone(),
-                status: String::new(),
-                expires: None,
-                offered: Vec::new(),
-                problem: None,
-                at: self.now,
-            };
-            let why = match held {
-                Ok(Ok(reply)) => {
-                    let own = reply.challenges.iter().find(|c| c.url == one.challenge_url);
-                    let problem = own.and_then(|own| own.error.clone());
-                    let problem =
-                        problem.or_else(|| reply.challenges.iter().find_map(|c| c.error.clone()));
-                    case.certificates[index].held.push(HeldCase {
-                        status: reply.status.clone(),
-                        expires: reply.expires,
-                        offered: reply.challenges.iter().map(|c| c.kind.clone()).collect(),
-                        problem,
-                        ..blank
-                    });
-                    continue;
-                }
-                // That it refuses to tell is its word, too: of an account that is gone, for example.
-                Ok(Err(ReconcileError::Acme(AcmeError::Refused { problem, .. }))) => {
-                    let problem = Some(*problem);
-                    case.certificates[index].held.push(HeldCase { problem, ..blank });
-                    continue;
-                }
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => format!("no answer within {} s", PROBE_TIMEOUT.as_secs()),
-            };
-            let what = format!("what the CA holds of {name}");
-            case.unseen.push(Unseen { what, why, is_forbidden: false });
-        }
-        if left_out > 0 {
-            let what = format!("what the CA holds of {left_out} more names");
-            let why = format!("it is asked for {MOST_NAMES} at most");
-            case.unseen.push(Unseen { what, why, is_forbidden: false });
-        }
-    }
-
     /// Answers on this machine while it is looked, where nobody else does who would: between two commands nothing listens.
     async fn listen(&self, case: &mut Case) -> Option<Listener> {
         let is_needed = |name: &NameCase| name.kind == Some(ChallengeType::Http01);
@@ -293,55 +223,6 @@ impl Investigator {
             }
         }
     }
-}
-
-/// Tells whether the CA of a Certificate has answered: one that does not is not asked again.
-pub(super) fn answers(case: &Case, of: &CertificateCase) -> bool {
-    let issuer = issuer_key(&of.certificate);
-    let directory = issuer.and_then(|key| case.issuer(&key)?.directory.as_ref());
-    directory.is_some_and(|it| matches!(it.answer, DirectoryAnswer::Directory { .. }))
-}
-
-/// An authorization that the CA is asked for.
-struct AskedAuthorization {
-    /// Name, a wildcard as such.
-    name: String,
-    url: String,
-    /// URL of the challenge that was chosen; empty where its Challenge is gone.
-    challenge_url: String,
-    namespace: String,
-    issuer: IssuerRef,
-}
-
-/// The authorizations of the newest order: by its Challenges, and by what the Order keeps of those that are gone. An order that is
-/// valid has none to ask for.
-async fn authorizations(store: &Arc<dyn Store>, of: &CertificateCase) -> Vec<AskedAuthorization> {
-    let Some(order) = of.order().filter(|order| order.status.state != Some(State::Valid)) else {
-        return Vec::new();
-    };
-    let (namespace, issuer) = (&order.metadata.namespace, &order.spec.issuer_ref);
-    let asked = |name: String, url: &str, challenge_url: &str| AskedAuthorization {
-        name,
-        url: url.to_owned(),
-        challenge_url: challenge_url.to_owned(),
-        namespace: namespace.clone(),
-        issuer: issuer.clone(),
-    };
-    let challenges = of.current_challenges().map(|challenge| {
-        let spec = &challenge.spec;
-        asked(spec.shown_domain(), &spec.authorization_url, &spec.url)
-    });
-    let mut all: Vec<AskedAuthorization> = challenges.collect();
-    // What was read of the chain is without the bulk.
-    let whole = Resources::<Order>::new(Arc::clone(store), Kind::Order).get(&order.name()).await;
-    let authorizations = whole.ok().flatten().map(|order| order.status.authorizations);
-    for one in authorizations.into_iter().flatten() {
-        if !one.url.is_empty() && !all.iter().any(|known| known.url == one.url) {
-            let name = shown_domain(&one.identifier, one.wildcard == Some(true));
-            all.push(asked(name, &one.url, ""));
-        }
-    }
-    all
 }
 
 /// Why a Certificate has to be issued, by what its controller has written last.

@@ -1,9 +1,12 @@
 //! Looking at everything that may say why issuance does not go on: objects, the CA's word, names as a CA sees them, and who
 //! drives. Nothing is written, but for Pods that look from inside a cluster where somebody asks for that, and nothing is spent at a CA: it
 //! is asked for its directory, and by POST-as-GET for what it holds.
-//! All probes run side by side, each within its own time; what one of them could not see is told, not guessed.
+//! All probes run side by side, and share one time for whoever is outside; what one of them could not see is told, not
+//! guessed.
 
+mod accounts;
 mod authorities;
+mod authorizations;
 mod belonging;
 pub mod bundle;
 pub mod commands;

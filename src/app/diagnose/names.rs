@@ -1,13 +1,12 @@
 //! Names as a CA sees them: addresses, web servers, records, CAA.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::time::error::Elapsed;
 
 use super::dns;
-use super::investigator::{Investigator, PROBE_TIMEOUT};
+use super::investigator::{Investigator, no_answer};
 use super::web::{self, CANARY};
 use crate::diagnosis::dns_case::DnsCase;
 use crate::diagnosis::name_case::{
@@ -97,12 +96,16 @@ async fn addresses(
     name: &NameCase,
     is_listening: bool,
 ) -> (LookUp<Vec<std::net::IpAddr>>, bool, Vec<AddressLook>) {
-    let overridden = by.fetcher.overrides.address(&name.name, 80);
+    let overridden = if name.kind == Some(ChallengeType::TlsAlpn01) {
+        by.fetcher.overrides.handshake(&name.name)
+    } else {
+        by.fetcher.overrides.address(&name.name, 80)
+    };
     let (found, is_dns) = match (overridden, name.name.parse()) {
         (Some(address), _) => (LookUp::Found(vec![address.ip()]), false),
         (None, Ok(address)) => (LookUp::Found(vec![address]), false),
         (None, Err(_)) => {
-            let asked = timeout(PROBE_TIMEOUT, by.fetcher.resolver.addresses(&name.name)).await;
+            let asked = by.outside(by.fetcher.resolver.addresses(&name.name)).await;
             (looked_up(asked), true)
         }
     };
@@ -132,7 +135,7 @@ async fn look_at(
     let Some((answer, is_up)) = looked_for(name) else { return not_looked_at(by, address) };
     let url = http::address(&answer);
     let probe = HttpProbe { fetcher };
-    let observation = match timeout(2 * PROBE_TIMEOUT, probe.look_soon(&url)).await {
+    let observation = match by.outside(probe.look_soon(&url)).await {
         Ok(observation) => observation,
         Err(_) => late(by, url),
     };
@@ -141,7 +144,11 @@ async fn look_at(
         Readiness::NotYet { cause, .. } => (false, cause),
     };
     let disagreement = visible::disagreement(&answer, &observation).map(str::to_owned);
-    let web = if is_answer { None } else { web::paths(&name.name, address, &observation).await };
+    let web = if is_answer {
+        None
+    } else {
+        by.outside(web::paths(&name.name, address, &observation)).await.ok().flatten()
+    };
     AddressLook {
         address,
         observation,
@@ -192,20 +199,15 @@ fn late(by: &Investigator, url: String) -> Observation {
         at: by.now,
         url,
         hops: Vec::new(),
-        seen: Seen::Nothing {
-            why: format!("no answer within {} s", PROBE_TIMEOUT.as_secs()),
-            symptom: Some(Symptom::Unreachable),
-        },
+        seen: Seen::Nothing { why: no_answer(), symptom: Some(Symptom::Unreachable) },
     }
 }
 
-fn looked_up<T>(asked: Result<Result<T, LookupError>, tokio::time::error::Elapsed>) -> LookUp<T> {
+fn looked_up<T>(asked: Result<Result<T, LookupError>, Elapsed>) -> LookUp<T> {
     let error = match asked {
         Ok(Ok(found)) => return LookUp::Found(found),
         Ok(Err(error)) => error,
-        Err(_) => {
-            return LookUp::Silence(format!("no answer within {} s", PROBE_TIMEOUT.as_secs()));
-        }
+        Err(_) => return LookUp::Silence(no_answer()),
     };
     let said = error.to_string();
     match error {
@@ -232,7 +234,7 @@ async fn caa(by: &Investigator, name: &str) -> Vec<CaaLevel> {
     let mut levels = Vec::new();
     let mut rest = Some(name);
     while let Some(at) = rest.filter(|_| levels.len() < MOST_LABELS) {
-        let asked = timeout(PROBE_TIMEOUT, by.fetcher.resolver.caa(at)).await;
+        let asked = by.outside(by.fetcher.resolver.caa(at)).await;
         let records = match looked_up(asked) {
             LookUp::Found(records) => LookUp::Found(
                 records
@@ -282,13 +284,10 @@ async fn answer(
             }
         }
     };
-    // A whole zone may be slow.
-    let mut observations =
-        timeout(PROBE_TIMEOUT + Duration::from_secs(3), look).await.unwrap_or_else(|_| {
-            let why = format!("no answer within {} s", PROBE_TIMEOUT.as_secs());
-            let seen = Seen::NoLook { why, symptom: Some(Symptom::ServersSilent) };
-            vec![Observation { seen, ..late(by, challenge.spec.record_name()) }]
-        });
+    let mut observations = by.outside(look).await.unwrap_or_else(|_| {
+        let seen = Seen::NoLook { why: no_answer(), symptom: Some(Symptom::ServersSilent) };
+        vec![Observation { seen, ..late(by, challenge.spec.record_name()) }]
+    });
     for observation in &mut observations {
         observation.at = by.now;
     }
@@ -325,7 +324,7 @@ async fn doubled(
 ) -> Option<String> {
     let record = challenge.spec.record_name();
     let doubled = format!("{}.{}", record.trim_end_matches('.'), zone.trim_end_matches('.'));
-    let texts = timeout(PROBE_TIMEOUT, by.fetcher.resolver.texts(&doubled)).await;
+    let texts = by.outside(by.fetcher.resolver.texts(&doubled)).await;
     let is_there =
         texts.is_ok_and(|texts| texts.is_ok_and(|all| all.iter().any(|t| t == expected)));
     is_there.then_some(doubled)

@@ -3,10 +3,9 @@
 
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::error::Elapsed;
-use tokio::time::timeout;
 
-use super::investigator::{AT_ONCE, Investigator, MOST_NAMES, PROBE_TIMEOUT};
-use super::look::answers;
+use super::authorizations::answers;
+use super::investigator::{AT_ONCE, Investigator, MOST_NAMES, no_answer};
 use crate::acme::OrderReply;
 use crate::acme::error::AcmeError;
 use crate::app::inspect::authority;
@@ -31,7 +30,7 @@ impl Investigator {
         let asked = asked.into_iter().map(|(index, order)| async move {
             let issuer = (order.metadata.namespace.as_str(), &order.spec.issuer_ref);
             let asked = authority::ask_order(&order.status.url, issuer, accounts);
-            let reply = timeout(PROBE_TIMEOUT, asked).await;
+            let reply = self.outside(asked).await;
             (index, self.held(order, reply))
         });
         stream::iter(asked).buffered(AT_ONCE).collect().await
@@ -51,7 +50,7 @@ impl Investigator {
             other => {
                 let why = match other {
                     Ok(Err(error)) => error.to_string(),
-                    _ => format!("no answer within {} s", PROBE_TIMEOUT.as_secs()),
+                    _ => no_answer(),
                 };
                 let what = format!("Order {} at the CA", order.name());
                 return Err(Unseen { what, why, is_forbidden: false });

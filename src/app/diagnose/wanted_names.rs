@@ -1,6 +1,6 @@
 //! The names that are to be proven, and how.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::diagnosis::case::Case;
 use crate::diagnosis::chain::issuer_key;
@@ -32,14 +32,9 @@ pub(super) fn of_certificates(case: &Case) -> Vec<NameCase> {
         }
         let challenges: BTreeMap<String, &Challenge> =
             of.current_challenges().map(|c| (c.spec.shown_domain(), c)).collect();
-        let valid: BTreeSet<&str> =
-            of.held.iter().filter(|held| held.status == "valid").map(|h| h.name.as_str()).collect();
         for shown in ordered(&of.certificate) {
             let mut name = NameCase::of(&shown, None);
             name.issuer.clone_from(&issuer);
-            if valid.contains(shown.as_str()) {
-                continue;
-            }
             match challenges.get(&shown) {
                 Some(challenge) if challenge.status.state == Some(State::Valid) => continue,
                 Some(challenge) => {

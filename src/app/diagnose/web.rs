@@ -29,18 +29,35 @@ pub(super) async fn paths(name: &str, address: SocketAddr, look: &Observation) -
         _ => LONGEST,
     };
     let host = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
-    let ask = async |path: String| match raw::bytes(address, &host, &path, longest).await {
+    let ask = async |before: &str, path: String| match raw::bytes_behind(
+        before,
+        address,
+        (&host, &path),
+        longest,
+    )
+    .await
+    {
         Ok(bytes) => WebReply::read(&bytes),
         Err(NoBytes::NotConnected) => WebReply::NotConnected,
         Err(NoBytes::Ended) => WebReply::Ended,
         Err(NoBytes::Silent) => WebReply::Silent,
     };
-    let (challenge, beside, root) = tokio::join!(
-        ask(format!("{PATH}{CANARY}")),
-        ask(format!("/.well-known/{CANARY}")),
-        ask("/".to_owned()),
+    let is_turned_away = matches!(
+        &look.seen,
+        Seen::Nothing { symptom: Some(Symptom::HungUp), .. } | Seen::Reply { status: 400, .. }
     );
-    Some(WebLook { challenge, beside, root })
+    let (challenge, beside, root, proxied) = tokio::join!(
+        ask("", format!("{PATH}{CANARY}")),
+        ask("", format!("/.well-known/{CANARY}")),
+        ask("", "/".to_owned()),
+        async {
+            if !is_turned_away {
+                return None;
+            }
+            Some(ask(raw::PROXY_HEADER, format!("{PATH}{CANARY}")).await)
+        },
+    );
+    Some(WebLook { challenge, beside, root, proxied })
 }
 
 /// The folder in which the answer of a Challenge was written, and whether it is there.

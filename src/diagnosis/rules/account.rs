@@ -12,7 +12,8 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
 use crate::model::common::{condition, is_true};
-use crate::model::{Issuer, Problem, State};
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Issuer, Order, Problem, State, Time};
 
 pub(super) const RULES: &[FaultRule] = &[
     issuer_was_refused,
@@ -23,6 +24,9 @@ pub(super) const RULES: &[FaultRule] = &[
     key_is_unusable,
     binding_is_missing,
     provider_secret_is_missing,
+    key_is_of_another_account,
+    orders_are_left_at_the_ca,
+    orders_are_left_here,
 ];
 
 /// Domains that have no mailbox (RFC 2606, RFC 6761).
@@ -260,6 +264,95 @@ fn lack(secret: &SecretCase) -> Option<String> {
         SecretState::Empty => Some(format!("its entry {} is empty", secret.entry)),
         SecretState::Unusable(why) => Some(why.clone()),
         SecretState::AccountKey { .. } | SecretState::Present => None,
+    }
+}
+
+/// ACC-11.
+fn key_is_of_another_account(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.issuers {
+        let Some(account) = &of.account else { continue };
+        let Some(other) = account.of_key.as_ref().filter(|url| **url != account.recorded) else {
+            continue;
+        };
+        let secret = of.secrets.iter().find(|secret| secret.purpose == SecretUse::AccountKey);
+        let Some(secret) = secret else { continue };
+        let asked = format!("newAccount with the key in Secret {}", secret.name);
+        let came = format!("the account {other} has it");
+        let own = stored(format!("{}: status.acme.uri", of.key), case.at, &account.recorded);
+        found.push(
+            Finding::new(
+                CauseId::Acc11,
+                Grade::Certain,
+                of.key.to_string(),
+                told(asked, account.at, came),
+            )
+            .shown_by([own])
+            .with("ISSUER", of.key.to_string())
+            .with("NAMESPACE", &secret.name.namespace)
+            .with("SECRET", &secret.name.name)
+            .with("OTHER", other)
+            .with("OWN", &account.recorded),
+        );
+    }
+}
+
+/// HYG-04, by the list of the CA.
+fn orders_are_left_at_the_ca(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.issuers {
+        let left = of.account.iter().flat_map(|account| &account.left_orders);
+        let left: Vec<_> = left.filter(|held| held.expires.is_none_or(|at| at > case.at)).collect();
+        let shown = left.iter().map(|held| {
+            let until = held.expires.map(|at| format!(", until {}", Time::new(at)));
+            told(
+                format!("order {}", held.url),
+                held.at,
+                held.status.clone() + &until.unwrap_or_default(),
+            )
+        });
+        let mut shown = shown.collect::<Vec<_>>().into_iter();
+        let Some(first) = shown.next() else { continue };
+        let last = left.iter().filter_map(|held| held.expires).max();
+        let until =
+            last.map_or_else(|| "an unknown time".to_owned(), |at| Time::new(at).to_string());
+        found.push(
+            Finding::new(CauseId::Hyg04, Grade::Certain, of.key.to_string(), first)
+                .shown_by(shown)
+                .with("SUBJECT", of.key.to_string())
+                .with("COUNT", left.len().to_string())
+                .with("UNTIL", until),
+        );
+    }
+}
+
+/// HYG-04, by Orders of earlier requests that have not ended.
+fn orders_are_left_here(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let current = of.order().map(|order| &order.metadata.uid);
+        let left = of.orders.iter().filter(|order| {
+            let is_over = order.status.state.is_some_and(State::is_final);
+            !is_over && !order.status.url.is_empty() && Some(&order.metadata.uid) != current
+        });
+        let expiry = |order: &Order| {
+            Memory::read(Holder::Order, &order.metadata.annotations)
+                .expires
+                .filter(|at| *at > case.at)
+        };
+        let left: Vec<_> = left.filter_map(|order| Some((order, expiry(order)?))).collect();
+        let Some(last) = left.iter().map(|(_, until)| *until).max() else { continue };
+        let shown = left.iter().map(|(order, until)| {
+            let came = format!("{}, until {}", order.status.url, Time::new(*until));
+            stored(format!("Order {}: status.url", order.name()), case.at, came)
+        });
+        let mut shown = shown.collect::<Vec<_>>().into_iter();
+        let Some(first) = shown.next() else { continue };
+        let subject = format!("Certificate {}", of.certificate.name());
+        found.push(
+            Finding::new(CauseId::Hyg04, Grade::Certain, &subject, first)
+                .shown_by(shown)
+                .with("SUBJECT", subject)
+                .with("COUNT", left.len().to_string())
+                .with("UNTIL", Time::new(last).to_string()),
+        );
     }
 }
 

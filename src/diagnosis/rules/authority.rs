@@ -3,13 +3,15 @@
 use jiff::SignedDuration;
 
 use super::rule::FaultRule;
-use crate::diagnosis::authority_case::{AuthorityAnswer, AuthorityCase, ReachOutcome};
+use crate::diagnosis::authority_case::{AuthorityCase, ReachOutcome};
 use crate::diagnosis::case::{Case, DirectoryAnswer, DirectoryCase, DriverCase, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::{facts, foreign};
 use crate::model::State;
+use crate::model::cause::OrderWait;
 use crate::model::common::condition;
+use crate::model::plain_answer::PlainAnswer;
 
 pub(super) const RULES: &[FaultRule] = &[
     clocks_are_apart,
@@ -48,7 +50,7 @@ fn asked(case: &Case) -> impl Iterator<Item = (&IssuerCase, &DirectoryCase, &Aut
     case.issuers.iter().filter_map(|of| Some((of, of.directory.as_ref()?, of.authority.as_ref()?)))
 }
 
-fn answered(case: &Case) -> impl Iterator<Item = (&IssuerCase, &DirectoryCase, &AuthorityAnswer)> {
+fn answered(case: &Case) -> impl Iterator<Item = (&IssuerCase, &DirectoryCase, &PlainAnswer)> {
     asked(case).filter_map(|(of, directory, it)| Some((of, directory, it.answer.as_ref()?)))
 }
 
@@ -233,9 +235,16 @@ fn authorization_is_over(case: &Case, found: &mut Vec<Finding>) {
 
 /// ORD-05, as far as nothing else says why.
 fn order_has_no_challenges(case: &Case, found: &mut Vec<Finding>) {
-    for of in case.certificates.iter().filter(|of| of.is_open() && of.held.is_empty()) {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
         let Some(order) = of.order() else { continue };
+        // Names that are proven, or that no solver fits, tell it better.
+        let waits = of.held.is_empty() || of.held.iter().any(|held| held.status == "pending");
+        let names = case.names.iter().filter(|name| of.held.iter().any(|h| h.name == name.shown()));
+        let has_solver = names.into_iter().all(|name| name.unfit.is_empty());
         let is_begun = !matches!(order.status.state, None | Some(State::Pending));
+        // What kept somebody from going on is over, and nobody goes on.
+        let answers_now =
+            facts::waits_for(order) == Some(OrderWait::Authority) && !of.held.is_empty();
         let age =
             order.metadata.creation_timestamp.map(|at| case.at.duration_since(at.timestamp()));
         let is_young = age.is_none_or(|age| age < FIRST_STEP);
@@ -243,8 +252,9 @@ fn order_has_no_challenges(case: &Case, found: &mut Vec<Finding>) {
         let is_untouched = order.status.url.is_empty() && order.status.state.is_none();
         if is_begun
             || is_young
+            || !(waits && has_solver)
             || (is_untouched && case.driver == DriverCase::CertManager)
-            || !order.status.reason.is_empty()
+            || !(order.status.reason.is_empty() || answers_now)
             || of.current_challenges().next().is_some()
         {
             continue;
@@ -255,8 +265,12 @@ fn order_has_no_challenges(case: &Case, found: &mut Vec<Finding>) {
             url => format!("{url}, and no Challenge"),
         };
         let shown = stored(format!("Order {name}: status"), case.at, &came);
+        let held = of.held.iter().map(|held| {
+            told(format!("authorization of {} at the CA", held.name), held.at, &held.status)
+        });
         found.push(
             Finding::new(CauseId::Ord05, Grade::Likely, format!("Order {name}"), shown)
+                .shown_by(held)
                 .with("ORDER", &name.name)
                 .with("NAMESPACE", &name.namespace)
                 .with("ANSWER", came),
@@ -290,11 +304,11 @@ mod tests {
     fn case(
         url: &str,
         answer: DirectoryAnswer,
-        change: impl FnOnce(&mut AuthorityCase, &mut AuthorityAnswer),
+        change: impl FnOnce(&mut AuthorityCase, &mut PlainAnswer),
     ) -> Case {
         with(|case| {
             let mut authority = AuthorityCase { at: case.at, ..AuthorityCase::default() };
-            let mut plain = AuthorityAnswer { status: 200, ..AuthorityAnswer::default() };
+            let mut plain = PlainAnswer { status: 200, ..PlainAnswer::default() };
             change(&mut authority, &mut plain);
             authority.answer = Some(plain);
             let issuer = &mut case.issuers[0];
@@ -426,10 +440,9 @@ mod tests {
                 case.certificates[0].held = vec![HeldCase {
                     name: "www.example.com".into(),
                     status: status.into(),
-                    expires: None,
-                    offered: Vec::new(),
                     problem,
                     at: case.at,
+                    ..HeldCase::default()
                 }];
             })
         };

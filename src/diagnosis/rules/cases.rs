@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::judge;
 use super::tests::{by, case, check, issuer_key, look, observation, refused, said, with};
-use crate::diagnosis::case::{Case, DriverCase, HeldCase};
+use crate::diagnosis::authority_case::{AccountCase, HeldOrder};
+use crate::diagnosis::case::{Case, DriverCase, HeldCase, SecretCase, SecretState, SecretUse};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
 use crate::model::cause::Symptom;
@@ -14,7 +15,7 @@ use crate::model::{ChallengeType, ObjectName};
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 /// The case with a request, its Order and its Challenge, changed.
-fn ordered(change: impl FnOnce(&mut Value, &mut Value, &mut Value)) -> Case {
+pub(super) fn ordered(change: impl FnOnce(&mut Value, &mut Value, &mut Value)) -> Case {
     let owner = |kind: &str, uid: &str| json!([{"apiVersion": "v1", "kind": kind, "name": "www", "uid": uid, "controller": true}]);
     let mut request = json!({
         "metadata": {
@@ -175,15 +176,69 @@ fn an_order_that_is_over_or_waits_for_nothing_is_named() {
         case.certificates[0].held = vec![HeldCase {
             name: "www.example.com".into(),
             status: status.into(),
-            expires: None,
             offered: vec!["http-01".into()],
-            problem: None,
             at,
+            ..HeldCase::default()
         }];
         case
     };
     check(&held("valid"), &[CauseId::Ord16]);
     check(&held("pending"), &[]);
+}
+
+#[test]
+fn a_self_check_that_does_not_get_there_is_told_where_the_answer_is_right() {
+    let reason = "failed to perform self check GET request: dial tcp 192.0.2.1:80: i/o timeout";
+    let of = |driver: DriverCase, is_answer: bool| {
+        let mut case = ordered(|_, _, challenge| {
+            challenge["status"]["presented"] = json!(true);
+            challenge["status"]["reason"] = json!(reason);
+        });
+        case.driver = driver;
+        case.names[0].pending = case.certificates[0].challenges.first().cloned();
+        case.names[0].looks = vec![look("192.0.2.1:80", is_answer)];
+        judge(&case).iter().any(|finding| finding.cause == CauseId::Http08)
+    };
+    assert!(of(DriverCase::CertManager, true));
+    assert!(!of(DriverCase::CertManager, false));
+    assert!(!of(DriverCase::Nobody, true), "the reason may be of yesterday");
+}
+
+#[test]
+fn an_account_is_told_by_its_key_and_by_what_it_has_left() {
+    let account = |change: fn(&mut AccountCase)| {
+        with(|case| {
+            let mut account = AccountCase {
+                at: case.at,
+                recorded: "https://ca.example/acct/1".into(),
+                ..AccountCase::default()
+            };
+            change(&mut account);
+            let (name, elsewhere) = (ObjectName::new("web", "account"), Vec::new());
+            let state = SecretState::AccountKey { algorithm: "RSA".into(), thumbprint: "t".into() };
+            let (purpose, entry) = (SecretUse::AccountKey, "tls.key".to_owned());
+            case.issuers[0].secrets = vec![SecretCase { purpose, name, entry, state, elsewhere }];
+            case.issuers[0].account = Some(account);
+        })
+    };
+    check(&account(|_| ()), &[]);
+    check(&account(|it| it.of_key = Some(it.recorded.clone())), &[]);
+    let other = account(|it| it.of_key = Some("https://ca.example/acct/2".into()));
+    check(&other, &[CauseId::Acc11]);
+    let left = |expires: &'static str| {
+        let mut case = account(|_| ());
+        let held = HeldOrder {
+            url: "https://ca.example/order/1".into(),
+            status: "pending".into(),
+            expires: expires.parse().ok(),
+            problem: None,
+            at: case.at,
+        };
+        case.issuers[0].account.as_mut().unwrap().left_orders = vec![held];
+        case
+    };
+    check(&left("2026-12-01T00:00:00Z"), &[CauseId::Hyg04]);
+    check(&left("2026-11-01T00:00:00Z"), &[]);
 }
 
 #[test]

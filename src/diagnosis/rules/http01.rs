@@ -5,12 +5,13 @@ use super::rule::FaultRule;
 use super::symptom;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, seen, stored, told};
 use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
-use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen};
-use crate::reconcile::visible;
+use crate::model::{Answer, ChallengeType};
+use crate::reconcile::{shown, visible};
 
 /// What TLS-ALPN-01 agrees on (RFC 8737 §6.2).
 const ACME_TLS: &str = "acme-tls/1";
@@ -23,6 +24,7 @@ pub(super) const RULES: &[FaultRule] = &[
     addresses_differ,
     answer_is_not_seen,
     self_check_sees_it_otherwise,
+    self_check_does_not_get_there,
 ];
 
 /// The names that a CA looks for by their address.
@@ -140,7 +142,7 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
         let has_v4 = name.looks.iter().any(|look| look.address.is_ipv4());
         for look in &name.looks {
             let Some((cause, grade)) = of(look) else { continue };
-            let came = saw(&look.observation);
+            let came = surplus(look).unwrap_or_else(|| saw(&look.observation));
             let shown = seen(&look.observation, &came);
             let has_no_reply = matches!(look.observation.seen, Seen::Nothing { .. });
             let (cause, grade) = if look.address.is_ipv6() && good_v4 {
@@ -210,11 +212,19 @@ fn answer_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
         };
         let hop = look.hops.last().and_then(|hop| hop.address);
         let shown = seen(look, reason);
+        let came = match &look.seen {
+            Seen::Handshake { protocol, certificate } if protocol == ACME_TLS => {
+                let answer = name.pending.as_ref().and_then(|of| Answer::of(of).ok());
+                let wrong = answer.and_then(|answer| shown::wrong(&answer, certificate));
+                wrong.map_or_else(|| saw(look), |wrong| format!("it {wrong}"))
+            }
+            _ => saw(look),
+        };
         found.push(
             of_name(cause, grade, name, shown)
                 .with("ADDRESS", hop.map(|a| a.ip().to_string()).unwrap_or_default())
                 .with("PORT", hop.map_or(80, |a| a.port()).to_string())
-                .with("ANSWER", saw(look)),
+                .with("ANSWER", came),
         );
     }
 }
@@ -236,6 +246,39 @@ fn self_check_sees_it_otherwise(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
+/// HTTP-08: whoever makes the self-check does not get to where the answer is right as seen from here.
+fn self_check_does_not_get_there(case: &Case, found: &mut Vec<Finding>) {
+    // The reason is of now only where somebody looks again and again.
+    if !matches!(case.driver, DriverCase::CertManager | DriverCase::KubectlAcme) {
+        return;
+    }
+    for name in by_address(case) {
+        let Some(challenge) = &name.pending else { continue };
+        let is_right = name.looks.iter().all(|look| look.is_expected && look.is_answer);
+        let (Some(look), true) = (name.looks.first(), is_right) else { continue };
+        let cause = match facts::sighting(challenge).map(|sighting| sighting.symptom) {
+            // Of cert-manager's the rule of vantages tells, which knows its proxies.
+            Some(Symptom::Unreachable | Symptom::ConnectionRefused | Symptom::NoReply)
+                if case.driver == DriverCase::KubectlAcme =>
+            {
+                CauseId::Http08
+            }
+            Some(Symptom::HungUp) => CauseId::Http30,
+            _ => continue,
+        };
+        let reason = &challenge.status.reason;
+        let asked = format!("Challenge {}: status.reason", challenge.name());
+        found.push(
+            of_name(cause, Grade::Likely, name, stored(asked, case.at, reason))
+                .shown_by([seen(&look.observation, "the answer")])
+                .with("ADDRESS", look.address.ip().to_string())
+                .with("NAMESPACE", &challenge.metadata.namespace)
+                .with("DETAIL", reason)
+                .with("ANSWER", reason),
+        );
+    }
+}
+
 /// What is wrong with a body of status 200.
 fn body_fault(expected: &str, body: &str) -> (CauseId, Grade) {
     let other = |text: &str| {
@@ -244,10 +287,20 @@ fn body_fault(expected: &str, body: &str) -> (CauseId, Grade) {
         Some((token == wanted, thumbprint == own))
     };
     match other(body.trim_end()) {
-        Some((true, false)) => (CauseId::Acc05, Grade::Certain),
         _ if body.contains(expected) => (CauseId::Http23, Grade::Certain),
+        Some((true, false)) => (CauseId::Acc05, Grade::Certain),
         _ => (CauseId::Http22, Grade::Certain),
     }
+}
+
+/// What stands around the answer that does not belong there; nothing where the answer itself is not there.
+fn surplus(look: &AddressLook) -> Option<String> {
+    let Seen::Reply { body, .. } = &look.observation.seen else { return None };
+    let (before, after) = body.split_once(&look.expected).filter(|_| !look.expected.is_empty())?;
+    let parts = [(before, "before"), (after, "behind")];
+    let parts = parts.iter().filter(|(part, _)| !part.is_empty());
+    let parts: Vec<String> = parts.map(|(part, place)| format!("{part:?} {place} it")).collect();
+    Some(parts.join(" and "))
 }
 
 /// What was seen, in a few words.

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::problem;
 use super::rule::FaultRule;
+use super::{problem, validated};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
-use crate::diagnosis::foreign;
+use crate::diagnosis::foreign::{self, Perspective};
 use crate::diagnosis::{facts, rules::symptom};
 use crate::model::cause::Cause;
 use crate::model::{Challenge, ChallengeType, Problem, State};
@@ -19,9 +19,18 @@ struct Told {
     problem: Problem,
     subject: String,
     evidence: Evidence,
+    /// What the CA's look led it to, where it tells.
+    looks: Vec<Evidence>,
     /// The challenge that it is about, where it is about one.
     kind: Option<ChallengeType>,
     challenge: Option<Challenge>,
+}
+
+impl Told {
+    /// A problem of a whole order.
+    fn of_order(problem: Problem, subject: String, evidence: Evidence) -> Self {
+        Self { problem, subject, evidence, looks: Vec::new(), kind: None, challenge: None }
+    }
 }
 
 fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
@@ -29,6 +38,7 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
         let Some((cause, grade)) = cause(&told, case.in_cluster) else { continue };
         let problem = &told.problem;
         let finding = Finding::new(cause, grade, &told.subject, told.evidence)
+            .shown_by(told.looks)
             .with("DOMAIN", &told.subject)
             .with("TYPE", problem.short_kind())
             .with("DETAIL", &problem.detail);
@@ -51,7 +61,7 @@ fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
 /// The cause of a validation that has failed, by what the CA says it met.
 fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(CauseId, Grade)> {
     let problem = &told.problem;
-    if foreign::is_of_remote_perspective(problem) {
+    if foreign::perspective(problem) == Perspective::Secondary {
         return Some((
             if kind.is_by_record() { CauseId::Dns05 } else { CauseId::Http29 },
             Grade::Likely,
@@ -68,11 +78,8 @@ fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(Cau
     if let Some(fault) = foreign::lookup_fault(problem) {
         return Some(lookup(fault));
     }
-    let challenge = told.challenge.as_ref()?;
-    // What a web server said is quoted, and means nothing here.
-    let own = problem.detail.split('"').next().unwrap_or_default();
-    let sighting = foreign::sighting(challenge, own)?;
-    let (cause, grade) = symptom::cause_of(sighting.symptom, kind, in_cluster);
+    let symptom = problem::met(told.challenge.as_ref()?, problem)?;
+    let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
     // That it has failed is certain; who has answered so is not.
     Some((cause, grade.min(Grade::Likely)))
 }
@@ -114,7 +121,8 @@ fn problems(case: &Case) -> Vec<Told> {
             let asked = format!("authorization of {} at the CA", held.name);
             let evidence = told(asked, held.at, problem.to_string());
             let (subject, problem) = (held.name.clone(), problem.clone());
-            add(&mut all, Told { problem, subject, evidence, kind, challenge: challenge.cloned() });
+            let (looks, challenge) = (validated::looks(held), challenge.cloned());
+            add(&mut all, Told { problem, subject, evidence, looks, kind, challenge });
         }
         for challenge in of.current_challenges() {
             let Some(Cause::Refused(problem)) = facts::cause(challenge) else { continue };
@@ -123,6 +131,7 @@ fn problems(case: &Case) -> Vec<Told> {
                 &mut all,
                 Told {
                     evidence: shown(asked, case.at, &problem),
+                    looks: Vec::new(),
                     subject: challenge.spec.shown_domain(),
                     problem: *problem,
                     kind: Some(challenge.spec.kind),
@@ -138,7 +147,7 @@ fn problems(case: &Case) -> Vec<Told> {
             if !is_known {
                 let subject = format!("Order {}", order.name());
                 let evidence = told(format!("{subject} at the CA"), held.at, problem.to_string());
-                add(&mut all, Told { problem, subject, evidence, kind: None, challenge: None });
+                add(&mut all, Told::of_order(problem, subject, evidence));
             }
             continue;
         }
@@ -151,7 +160,7 @@ fn problems(case: &Case) -> Vec<Told> {
         let asked = format!("Order {name}: status.reason");
         let evidence = shown(asked, case.at, &problem);
         let subject = format!("Order {name}");
-        add(&mut all, Told { problem, subject, evidence, kind: None, challenge: None });
+        add(&mut all, Told::of_order(problem, subject, evidence));
     }
     all
 }

@@ -6,6 +6,7 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
 use crate::diagnosis::name_case::NameCase;
+use crate::diagnosis::public_name;
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, DnsName, Identifier};
 
@@ -189,6 +190,20 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         if !is_for_public_ca(case, name) || DnsName::parse(&shown_name).is_err() {
+            continue;
+        }
+        if let Some(fault) = public_name::fault(&shown_name) {
+            let why = fault.to_string();
+            found.push(
+                Finding::new(
+                    CauseId::Cfg10,
+                    Grade::Certain,
+                    &shown_name,
+                    stored(asked, case.at, &why),
+                )
+                .with("DOMAIN", &shown_name)
+                .with("WHY", why),
+            );
             continue;
         }
         let last = name.name.rsplit('.').next().unwrap_or_default();

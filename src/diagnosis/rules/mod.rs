@@ -21,6 +21,7 @@ mod manifest;
 mod network;
 mod open_path;
 mod order;
+mod other_solver;
 mod path;
 mod persist;
 mod pod;
@@ -31,6 +32,7 @@ mod renewal;
 mod rule;
 mod stages;
 mod symptom;
+mod validated;
 mod vantage;
 mod web;
 mod zone;
@@ -51,6 +53,7 @@ use crate::model::ObjectName;
 
 const RULES: &[&[FaultRule]] = &[
     manifest::RULES,
+    other_solver::RULES,
     account::RULES,
     network::RULES,
     limit::RULES,
@@ -67,6 +70,7 @@ const RULES: &[&[FaultRule]] = &[
     pod::RULES,
     persist::RULES,
     vantage::RULES,
+    validated::RULES,
     http01::RULES,
     control_plane::RULES,
     defects::RULES,

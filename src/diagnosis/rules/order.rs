@@ -1,6 +1,6 @@
 //! ORD: Certificates, requests and orders as they stand.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase};
@@ -26,6 +26,8 @@ const APPROVED: SignedDuration = SignedDuration::from_mins(1);
 const APPROVED_OF_MANY: SignedDuration = SignedDuration::from_mins(15);
 /// So many are a crowd.
 const CROWD: usize = 50;
+/// How long a CA may need to see that all of an order is proven.
+const MOMENT: SignedDuration = SignedDuration::from_secs(30);
 
 /// A finding about a Certificate.
 fn about(
@@ -145,13 +147,16 @@ fn order_waits_though_all_is_valid(case: &Case, found: &mut Vec<Finding>) {
         let Some(order) = of.order() else { continue };
         let is_all_valid = of.held.iter().all(|held| held.status == "valid");
         let waits = matches!(order.status.state, Some(State::Pending));
-        let challenges_done = of.current_challenges().all(|c| c.status.state == Some(State::Valid));
-        // The CA may be further than the status.
-        let waits = match &of.held_order {
-            Some(held) => waits && held.status == "pending",
-            None => waits,
+        // The CA may be further than the status, and needs a moment itself.
+        let is_stuck = match &of.held_order {
+            Some(held) => {
+                let is_done = |at: Timestamp| case.at.duration_since(at) > MOMENT;
+                held.status == "pending"
+                    && of.held.iter().all(|it| it.validated.is_none_or(is_done))
+            }
+            None => of.current_challenges().all(|c| c.status.state == Some(State::Valid)),
         };
-        if !(is_all_valid && waits && challenges_done) {
+        if !(is_all_valid && waits && is_stuck) {
             continue;
         }
         let came = format!("{} authorizations valid, the order pending", of.held.len());

@@ -3,7 +3,11 @@
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::diagnosis::foreign::{self, Limit};
-use crate::model::Problem;
+use crate::diagnosis::refusal_words::{
+    RefusedWish, is_key_of_another_account, is_no_longer_pending, refused_wish,
+};
+use crate::model::cause::Symptom;
+use crate::model::{Challenge, Problem};
 
 /// The cause that a problem names, by its type first and by its words second; and how sure that is.
 pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
@@ -11,16 +15,20 @@ pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
     if problem.short_kind() == "rateLimited" || problem.status == 429 {
         return Some((limit(problem), Grade::Certain));
     }
+    if let Some(wish) = refused_wish(problem) {
+        return Some((refused(wish), Grade::Certain));
+    }
     let cause = match problem.short_kind() {
         "invalidContact" | "invalidEmail" | "unsupportedContact" => Id::Acc01,
         "accountDoesNotExist" => Id::Acc03,
         "externalAccountRequired" => Id::Acc07,
         "userActionRequired" | "agreementRequired" => Id::Acc09,
         _ if foreign::is_about_binding(problem) => Id::Acc08,
+        _ if is_key_of_another_account(problem) => Id::Acc11,
+        _ if is_no_longer_pending(problem) => Id::Ord07,
         "unauthorized" if foreign::says_account_is_over(problem) => Id::Acc04,
         "caa" if foreign::is_caa_again(problem) => Id::Caa09,
         "caa" => Id::Caa01,
-        "rejectedIdentifier" => Id::Cfg13,
         "unsupportedIdentifier" => Id::Cfg16,
         "invalidProfile" => Id::Cfg09,
         "orderNotReady" => Id::Ord09,
@@ -34,6 +42,24 @@ pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
     };
     let is_sure = problem.short_kind() != "caa";
     Some((cause, if is_sure { Grade::Certain } else { Grade::Likely }))
+}
+
+/// What the CA met at the name of a challenge. What a web server said is quoted, and means nothing here.
+pub(super) fn met(challenge: &Challenge, problem: &Problem) -> Option<Symptom> {
+    let own = problem.detail.split('"').next().unwrap_or_default();
+    foreign::sighting(challenge, own).map(|sighting| sighting.symptom)
+}
+
+/// What it is that an order may not ask for.
+fn refused(wish: RefusedWish) -> CauseId {
+    match wish {
+        RefusedWish::NameForm => CauseId::Cfg10,
+        RefusedWish::Suffix => CauseId::Cfg12,
+        RefusedWish::Policy => CauseId::Cfg13,
+        RefusedWish::Address => CauseId::Cfg16,
+        RefusedWish::TooMany => CauseId::Cfg17,
+        RefusedWish::Dates => CauseId::Cfg20,
+    }
 }
 
 /// Which limit it is that was met.

@@ -84,8 +84,7 @@ pub(super) fn by(kind: ChallengeType, change: impl FnOnce(&mut NameCase)) -> Cas
 /// What the CA holds of a name that is pending.
 pub(super) fn held(name: &str, offered: Vec<String>) -> HeldCase {
     let (name, status) = (name.to_owned(), "pending".to_owned());
-    let at = case().at;
-    HeldCase { name, status, expires: None, offered, problem: None, at }
+    HeldCase { name, status, offered, at: case().at, ..HeldCase::default() }
 }
 
 #[test]
@@ -191,7 +190,6 @@ pub(super) fn refused(kind: ChallengeType, problem: &str, detail: &str) -> Case 
         case.certificates[0].held = vec![HeldCase {
             name: "www.example.com".into(),
             status: "invalid".into(),
-            expires: None,
             offered: vec![kind.acme_name().into()],
             problem: Some(Problem {
                 kind: format!("urn:ietf:params:acme:error:{problem}"),
@@ -200,6 +198,7 @@ pub(super) fn refused(kind: ChallengeType, problem: &str, detail: &str) -> Case 
                 ..Problem::default()
             }),
             at: case.at,
+            ..HeldCase::default()
         }];
     })
 }

@@ -16,6 +16,7 @@ const OWN_LISTENER: &str = "kubectl-acme";
 
 pub(super) const RULES: &[FaultRule] = &[
     port_speaks_http2_only,
+    proxy_header_is_wanted,
     page_is_against_robots,
     firewall_blocks_the_path,
     router_answers,
@@ -62,6 +63,21 @@ fn port_speaks_http2_only(case: &Case, found: &mut Vec<Finding>) {
         if let WebReply::Http2(bytes) = &of.2.challenge {
             found.push(about(of, CauseId::Http28, Grade::Certain, case).with("BYTES", bytes));
         }
+    }
+}
+
+/// HTTP-30: it answers whoever comes with a header of the PROXY protocol, and nobody else.
+fn proxy_header_is_wanted(case: &Case, found: &mut Vec<Finding>) {
+    for of in bad(case) {
+        let WebLook { challenge, proxied, .. } = of.2;
+        let Some(WebReply::Reply(reply)) = proxied else { continue };
+        let is_bad_request = challenge.reply().is_some_and(|plain| plain.status == 400);
+        if reply.status == 400 || !(is_bad_request || matches!(challenge, WebReply::Ended)) {
+            continue;
+        }
+        let with = WebReply::Reply(reply.clone());
+        let shown = path(of.0, "/.well-known/acme-challenge/… behind a PROXY header", &with, case);
+        found.push(about(of, CauseId::Http30, Grade::Certain, case).shown_by([shown]));
     }
 }
 
@@ -250,7 +266,7 @@ mod tests {
     fn at(seen: Seen, challenge: WebReply, others: WebReply) -> AddressLook {
         AddressLook {
             observation: observation(seen),
-            web: Some(WebLook { challenge, beside: others.clone(), root: others }),
+            web: Some(WebLook { challenge, beside: others.clone(), root: others, proxied: None }),
             ..look("192.0.2.1:80", false)
         }
     }
@@ -303,6 +319,20 @@ mod tests {
         let words = reply(403, "", "Application: acme-protocol");
         check(&case(at(status(403), words.clone(), good())), &[CauseId::Http18]);
         check(&case(at(status(403), words.clone(), words)), &[CauseId::Http16]);
+    }
+
+    #[test]
+    fn a_server_that_wants_a_proxy_header_is_known_by_what_it_says_with_one() {
+        let of = |proxied: Option<WebReply>| {
+            let mut look = at(nothing(Symptom::HungUp), WebReply::Ended, WebReply::Ended);
+            look.web.as_mut().unwrap().proxied = proxied;
+            case(look)
+        };
+        let grade = |case: &Case| (judge(case)[0].cause, judge(case)[0].grade);
+        assert_eq!(grade(&of(Some(reply(404, "", "")))), (CauseId::Http30, Grade::Certain));
+        for other in [None, Some(reply(400, "", "")), Some(WebReply::Ended)] {
+            assert_eq!(grade(&of(other)), (CauseId::Http30, Grade::Likely));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use kubectl_acme::diagnosis::catalogue::{self, CauseEntry, LabNote};
 
 /// Causes that have a rule at least: the number only grows.
-const RULES: usize = 94;
+const RULES: usize = 99;
 
 /// What the sources have of one cause.
 #[derive(Default)]
@@ -107,4 +107,49 @@ fn every_rule_is_shown_by_a_fault_or_a_case_and_no_rule_is_lost() {
     let bare: Vec<String> = bare.map(|(entry, _)| entry.id.to_string()).collect();
     assert_eq!(bare, [""; 0], "neither a fault nor a case shows these rules");
     assert!(rules.len() >= RULES, "{} of {RULES} rules are left", rules.len());
+}
+
+/// Items of cert-manager's guide to troubleshooting ACME, as it says them, each with the test that makes it happen.
+const GUIDE: [(&str, &str); 9] = [
+    (
+        "check if the (Cluster)Issuer you're using is in a ready state",
+        "guide_the_issuer_is_not_ready",
+    ),
+    (
+        "Failed to update ACME account:400 urn:ietf:params:acme:error:invalidEmail",
+        "guide_failed_to_update_acme_account_invalid_email",
+    ),
+    (
+        "Failed to register ACME account: secrets \"acme-key\" already exists",
+        "guide_a_leftover_account_is_no_longer_valid",
+    ),
+    (
+        "Unable to update challenge :: authorization must be pending",
+        "guide_authorization_must_be_pending",
+    ),
+    (
+        "Check the authorization URL on the status of the Order or Challenge",
+        "guide_the_authorization_says_why_where_the_order_does_not",
+    ),
+    (
+        "check if you can see the challenge URL from the public internet",
+        "guide_a_firewall_hides_the_challenge_url",
+    ),
+    ("check if your cluster can see it too", "guide_the_cluster_does_not_see_the_challenge_url"),
+    ("If you receive a tls: handshake failure", "guide_tls_handshake_failure"),
+    ("Got 404 status code", "guide_got_404_status_code"),
+];
+
+#[test]
+fn every_item_of_the_guide_has_its_test() {
+    let sources = sources("tests/it");
+    let lines = sources.iter().flat_map(|(_, text)| text.lines());
+    let named =
+        lines.filter_map(|line| line.trim_start_matches("async ").strip_prefix("fn guide_"));
+    let named: Vec<String> =
+        named.filter_map(|rest| Some(format!("guide_{}", rest.split_once('(')?.0))).collect();
+    for (item, test) in GUIDE {
+        let count = named.iter().filter(|name| *name == test).count();
+        assert_eq!(count, 1, "{item:?} is shown by {test}");
+    }
 }

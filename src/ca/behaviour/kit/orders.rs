@@ -3,7 +3,10 @@
 use serde_json::{Value as Json, json};
 
 use super::answers::{empty, page};
-use super::state::{fail_order, forget_order, hold_validation, issue_to_a_stranger, prove, refuse};
+use super::state::{
+    fail_order, forget_order, hold_validation, issue_to_a_stranger, miss_from_elsewhere, prove,
+    refuse,
+};
 use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits};
 use crate::ca::behaviour::rule::{RequestScene, Trigger};
@@ -18,6 +21,8 @@ const UNHEARD_OF: &str = "warming-up";
 const VALIDATION: Trigger =
     Trigger::always(&["challenge"], Arranges(hold_validation)).only(|scene| !scene.asked.is_read());
 const REFUSED: Trigger = Trigger::always(&["challenge"], Edits(|scene, _| refuse(scene)))
+    .only(|scene| !scene.asked.is_read());
+const MISSED: Trigger = Trigger::always(&["challenge"], Arranges(miss_from_elsewhere))
     .only(|scene| !scene.asked.is_read());
 
 pub(super) const KIT: &[Behaviour] = &[
@@ -58,6 +63,14 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "refuses every name; only the challenges say why",
         reaction: "read the authorizations for the reason",
         rules: &[VALIDATION, REFUSED],
+    },
+    Behaviour {
+        row: 16,
+        name: "unseen-from-elsewhere",
+        value: Value::None,
+        does: "sees the answer from its own place, and not from others of the world",
+        reaction: "as for any invalid order",
+        rules: &[VALIDATION, MISSED],
     },
     Behaviour {
         row: 17,

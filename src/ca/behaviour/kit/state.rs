@@ -11,7 +11,7 @@ use super::super::super::issuance::SubjectKey;
 use super::super::super::orders;
 use super::super::super::refusal::{Kind, Refusal};
 use super::super::super::state::{Authorization, Id, Issuance, Method, Status, Validation};
-use super::super::super::validation::validate;
+use super::super::super::validation::{conclude, look, validate};
 use super::super::rule::RequestScene;
 
 /// The number at the end of a URL.
@@ -77,6 +77,27 @@ pub(super) fn look_again(scene: &RequestScene<'_>) {
         let thumbprint = account.map(|account| account.key.thumbprint()).unwrap_or_default();
         scene.ca.spawn(validate(Arc::clone(scene.ca), *id, Method::Http01, thumbprint));
     }
+}
+
+/// Looks from its own place, and says then that other places of the world did not get there, in Boulder's words.
+pub(super) fn miss_from_elsewhere(scene: &RequestScene<'_>) {
+    let Some(id) = scene.asked.id() else { return };
+    let state = scene.ca.state();
+    let account = state.authorizations.get(&id).and_then(|a| state.accounts.get(&a.account));
+    let thumbprint = account.map(|account| account.key.thumbprint()).unwrap_or_default();
+    let ca = Arc::clone(scene.ca);
+    scene.ca.spawn(async move {
+        let Some(mut seen) = look(&ca, id, Method::Http01, thumbprint).await else { return };
+        if let (None, Some(hop)) = (&seen.refusal, seen.hops.last()) {
+            let address = hop.address.map(|at| at.ip().to_string()).unwrap_or_default();
+            let why = format!(
+                "During secondary validation: {address}: Fetching {}: Timeout during connect (likely firewall problem)",
+                hop.url
+            );
+            seen.refusal = Some(Refusal::new(Kind::Connection, why));
+        }
+        conclude(&ca, id, seen);
+    });
 }
 
 /// Deactivates an authorization.

@@ -89,6 +89,7 @@ fn orders() -> Vec<Row> {
         ends(15, "order-invalid-with-error", 4).names(TWO).says("shows another page"),
         ends(16, "order-invalid-without-error", 4)
             .says("Invalid response from http://www.example.com/"),
+        ends(16, "unseen-from-elsewhere", 4).says("During secondary validation: 127.0.0.1: "),
         ends(17, "order-invalid-at-finalize", 4).asks("finalize", 1),
         issues(18, "order-ready-at-creation")
             .asks("authorization", 0)

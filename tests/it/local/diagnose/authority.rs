@@ -1,5 +1,7 @@
 //! The CA's server and the way to it, the CA's own word, and certificates that are there and not what is served, preferred or lasting.
 
+use std::net::UdpSocket;
+
 use axum::Router;
 use jiff::{SignedDuration, Timestamp};
 use kubectl_acme::ca::Config;
@@ -147,4 +149,21 @@ async fn prv_12_the_api_of_the_provider_is_busy() {
     let busy = reply("429 Too Many Requests", "Retry-After: 120\r\n", "");
     let lab = by_acme_dns(server(Some(busy))).await;
     lab.names_first(&["web"], "PRV-12", 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_silent_keeps_nobody_from_being_named() {
+    let mut terminal = crate::support::terminal::Terminal::elsewhere();
+    let name_server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    terminal.set("KUBECTL_ACME_DNS", name_server.local_addr().unwrap());
+    let url = format!("https://127.0.0.1:{}/directory", server(None));
+    let issuer = crate::support::terminal::issuer(&url, "", json!({"caBundle": null}));
+    terminal.manifests(&[issuer, certificate("web", &[NAME], json!({}))]);
+    let said = terminal.run(&["diagnose", "-f", "manifests.yaml", "-o", "json"]);
+    let report: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
+    lab::names_first(&report, "ENV-03");
+    let found = report["findings"].as_array().unwrap();
+    let of_name = found.iter().find(|finding| finding["subject"] == NAME);
+    let asked = of_name.map(|finding| finding["evidence"][0]["asked"].clone());
+    assert_eq!(asked, Some(json!(format!("A and AAAA of {NAME}"))), "{report:#}");
 }

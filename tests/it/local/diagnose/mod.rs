@@ -3,7 +3,11 @@
 
 mod authority;
 mod found;
+mod manifests;
+mod orders;
 mod refusals;
+mod tls;
+mod validation;
 mod verbs;
 mod web;
 

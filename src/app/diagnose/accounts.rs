@@ -1,0 +1,83 @@
+//! The account of an issuer at its CA: whose the key in the Secret is, and which of its orders nobody works on. A key is looked up
+//! (`onlyReturnExisting`, RFC 8555 §7.3.1) only where it is another one than was registered; that makes nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::investigator::Investigator;
+use super::issuers::tls;
+use crate::acme::{AccountKey, Acme as _, OrderReply, Registration, Session};
+use crate::controllers::accounts::account_key;
+use crate::diagnosis::authority_case::{AccountCase, HeldOrder};
+use crate::diagnosis::case::IssuerCase;
+use crate::model::issuer::AcmeIssuer;
+use crate::model::{Key, Kind, ObjectName, Order, Secret};
+use crate::store::Scope;
+use crate::store::resources::Resources;
+
+/// Most orders of an account that are read.
+const MOST_ORDERS: usize = 20;
+
+impl Investigator {
+    /// What the CA says of the account of an issuer; nothing where none was registered, or its key cannot be read.
+    pub(super) async fn account(
+        &self,
+        of: &IssuerCase,
+        asked: &BTreeSet<Key>,
+    ) -> Option<AccountCase> {
+        let issuer = of.issuer.as_ref()?;
+        let acme = issuer.spec.acme.as_ref()?;
+        let status = issuer.status.acme.as_ref().filter(|status| !status.uri.is_empty())?;
+        let key = self.account_key(acme, issuer.secret_namespace(&self.cluster_resource_namespace));
+        let key = key.await?;
+        let is_another =
+            !status.last_private_key_hash.is_empty() && status.last_private_key_hash != key.hash();
+        let known = (!is_another).then(|| status.uri.clone());
+        let session = self.clients.session(&acme.server, &tls(acme), key, known).ok()?;
+        let existing = Registration { only_return_existing: true, ..Registration::default() };
+        let of_key = async {
+            if !is_another {
+                return None;
+            }
+            let found = self.outside(session.register(&existing)).await;
+            found.ok()?.ok().map(|account| account.url)
+        };
+        let left = async {
+            // It costs a question for each order.
+            if is_another || !asked.contains(&of.key) {
+                return Vec::new();
+            }
+            Box::pin(self.left_orders(&session)).await.unwrap_or_default()
+        };
+        let (of_key, left_orders) = tokio::join!(of_key, left);
+        let recorded = status.uri.clone();
+        Some(AccountCase { at: self.now, recorded, of_key, left_orders })
+    }
+
+    async fn account_key(&self, acme: &AcmeIssuer, namespace: &str) -> Option<AccountKey> {
+        let name = ObjectName::new(namespace, &acme.private_key_secret_ref.name);
+        let secrets = Resources::<Secret>::new(Arc::clone(self.store.as_ref()?), Kind::Secret);
+        // Whoever may not read it is told so with the issuer.
+        let secret = secrets.get(&name).await.ok().flatten()?;
+        account_key(acme, &secret).ok()
+    }
+
+    /// Orders of the account that are pending, and that are no object of the store.
+    async fn left_orders(&self, session: &Session) -> Option<Vec<HeldOrder>> {
+        let listed = self.outside(Box::pin(session.listed_orders())).await.ok()?.ok()?;
+        let orders = Resources::<Order>::new(Arc::clone(self.store.as_ref()?), Kind::Order);
+        // What others may work on is not known to whoever sees a part of it only.
+        let all = orders.list(&Scope::all().brief()).await.ok()?;
+        let known: BTreeSet<&str> = all.iter().map(|order| order.status.url.as_str()).collect();
+        let left = listed.iter().filter(|url| !known.contains(url.as_str())).take(MOST_ORDERS);
+        let read = left.map(|url| async move {
+            let reply = self.outside(session.order(url)).await.ok()?.ok()?;
+            let OrderReply { status, expires, error: problem, .. } = reply;
+            Some(HeldOrder { url: url.clone(), status, expires, problem, at: self.now })
+        });
+        let read = join_all(read).await;
+        Some(read.into_iter().flatten().filter(|held| held.status == "pending").collect())
+    }
+}

@@ -1,0 +1,137 @@
+//! CFG-06: a name goes to another solver than was meant, among several that fit.
+
+use super::rule::FaultRule;
+use crate::diagnosis::case::{Case, CertificateCase};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::name_case::NameCase;
+use crate::model::requested_types::asked_type;
+use crate::model::solver::{ChallengeSolver, Selector};
+use crate::model::{Challenge, ChallengeType, Identifier, Key};
+use crate::reconcile::solver_choice::{Asking, Match, fitting};
+
+pub(super) const RULES: &[FaultRule] = &[another_solver_takes_it];
+
+/// A name whose record was published where nobody sees it, with the solvers of its issuer.
+struct LostName<'a> {
+    of: &'a CertificateCase,
+    name: &'a NameCase,
+    challenge: &'a Challenge,
+    issuer: Key,
+    solvers: &'a [ChallengeSolver],
+    /// Those that fit, the one that is taken first.
+    fit: Vec<(usize, Match)>,
+}
+
+fn lost(case: &Case) -> Vec<LostName<'_>> {
+    case.names.iter().filter_map(|name| of_name(case, name)).collect()
+}
+
+fn of_name<'a>(case: &'a Case, name: &'a NameCase) -> Option<LostName<'a>> {
+    let NameCase { pending, answer, kind, .. } = name;
+    let challenge = pending.as_ref().filter(|_| kind.is_some_and(ChallengeType::is_by_record))?;
+    let answer = answer.as_ref()?;
+    // The servers answer, and say that it is not there.
+    let is_absent = answer.reason.is_some() && answer.sighting.is_none();
+    let is_of = |of: &&CertificateCase| {
+        of.current_challenges().any(|own| own.metadata.uid == challenge.metadata.uid)
+    };
+    let of = case.certificates.iter().find(is_of)?;
+    if !is_absent || name.is_fresh(case.at) {
+        return None;
+    }
+    let key = issuer_key(&of.certificate)?;
+    let issuer = case.issuer(&key)?.issuer.as_ref()?;
+    let metadata = &of.certificate.metadata;
+    let asking = Asking {
+        namespace: &metadata.namespace,
+        labels: &metadata.labels,
+        annotations: &metadata.annotations,
+        kind: asked_type(issuer).ok()?,
+    };
+    let solvers = &issuer.spec.acme.as_ref()?.solvers;
+    let fit = fitting(solvers, &Identifier::parse(&name.shown()).ok()?, asking);
+    Some(LostName { of, name, challenge, issuer: key, solvers, fit })
+}
+
+fn another_solver_takes_it(case: &Case, found: &mut Vec<Finding>) {
+    for lost in lost(case) {
+        let [(winner, why), (next, next_why), ..] = lost.fit[..] else { continue };
+        let is_same = lost.solvers[winner].dns01 == lost.solvers[next].dns01;
+        // One without a selector is for whatever no other takes.
+        let is_meant = lost.solvers[next].selector.is_some();
+        if is_same || !is_meant || lost.challenge.spec.solver.dns01 != lost.solvers[winner].dns01 {
+            continue;
+        }
+        let rule = rule(why, next_why);
+        let place = |at: usize| format!("solvers[{at}] ({})", selected(&lost.solvers[at]));
+        let asked = format!("{}: spec.acme.solvers for {}", lost.issuer, lost.name.shown());
+        let came = format!("{} comes first, since {rule}; then {}", place(winner), place(next));
+        let shown = stored(asked, case.at, came);
+        let taken = stored(
+            format!("Challenge {}: spec.solver", lost.challenge.name()),
+            case.at,
+            format!(
+                "that of solvers[{winner}]; the record is published, and the zone does not have it"
+            ),
+        );
+        let name = lost.of.certificate.name();
+        found.push(
+            Finding::new(CauseId::Cfg06, Grade::Likely, lost.name.shown(), shown)
+                .shown_by([taken])
+                .with("DOMAIN", lost.name.shown())
+                .with("ISSUER", lost.issuer.to_string())
+                .with("INDEX", winner.to_string())
+                .with("NEXT", next.to_string())
+                .with("RULE", rule)
+                .with("CHALLENGE", lost.challenge.name().name)
+                .with("NAMESPACE", name.namespace),
+        );
+    }
+}
+
+/// Why one solver comes before another.
+fn rule(winner: Match, next: Match) -> &'static str {
+    if winner.dns_name && !next.dns_name {
+        "its dnsNames have the name"
+    } else if winner.zone_labels > next.zone_labels {
+        "its zone is longer"
+    } else if winner.labels > next.labels {
+        "it asks for more labels"
+    } else {
+        "it stands before the other in the list"
+    }
+}
+
+/// What the selector of a solver asks for, in its own words.
+fn selected(solver: &ChallengeSolver) -> String {
+    let Some(Selector { match_labels, dns_names, dns_zones }) = &solver.selector else {
+        return "without selector".to_owned();
+    };
+    let labels: Vec<String> =
+        match_labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let parts = [("dnsNames", dns_names), ("dnsZones", dns_zones), ("matchLabels", &labels)];
+    let parts = parts.into_iter().filter(|(_, all)| !all.is_empty());
+    let parts: Vec<String> =
+        parts.map(|(what, all)| format!("{what} {}", all.join(", "))).collect();
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_by_which_one_comes_before_another_is_told() {
+        let of = |dns_name, zone_labels, labels| Match { dns_name, zone_labels, labels };
+        for (winner, next, expected) in [
+            (of(true, 0, 0), of(false, 3, 1), "its dnsNames have the name"),
+            (of(false, 3, 0), of(false, 2, 1), "its zone is longer"),
+            (of(false, 2, 2), of(false, 2, 1), "it asks for more labels"),
+            (of(false, 2, 1), of(false, 2, 1), "it stands before the other in the list"),
+        ] {
+            assert_eq!(rule(winner, next), expected);
+        }
+    }
+}
