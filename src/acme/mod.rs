@@ -13,7 +13,7 @@ pub mod authority;
 pub mod chain;
 pub mod clients;
 pub mod csr;
-mod der;
+pub(crate) mod der;
 pub mod error;
 mod headers;
 pub mod inspection;

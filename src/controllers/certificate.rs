@@ -3,19 +3,24 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::keystores::Passwords;
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
+use super::secret_builder::Builder;
 use super::{Controller, ReconcileError, Stopped, blocking, facts, name_conflict, secret_builder};
 use crate::acme::{KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
-use crate::model::event::source;
+use crate::model::event::{reason, source};
+use crate::model::keystore::NoKeystore;
+use crate::model::secret::TLS_KEY;
 use crate::model::{
     self, Blob, Certificate, CertificateRequest, Key, Kind, Metadata, ObjectName, Record, Secret,
 };
 use crate::reconcile::certificate::types::{Action, Delivery, KeyOrigin, Outcome};
 use crate::reconcile::facts::annotation;
-use crate::reconcile::{Wake, certificate, differences};
+use crate::reconcile::{Note, Wake, certificate, differences};
 use crate::store::error::StoreError;
+use crate::store::events::reference;
 use crate::store::resources::{Resources, Stored};
 
 /// Most steps by which a Certificate is put right: more are left to whoever drives.
@@ -159,7 +164,7 @@ impl CertificateController {
         action: Action,
         now: Timestamp,
     ) -> Result<(), ReconcileError> {
-        let outcome = self.perform(certificate, secret, action).await?;
+        let outcome = self.perform(certificate, secret, action, now).await?;
         let certificates = self.certificates.clone().written_by(outcome.writer());
         let recorded = certificate::record(certificate, outcome, now);
         Ok(self.recorder.keep(&certificates, certificate, None, recorded, now).await?)
@@ -170,6 +175,7 @@ impl CertificateController {
         certificate: &Certificate,
         secret: Option<&Secret>,
         action: Action,
+        now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
         let named = |name: &str| ObjectName::new(&certificate.metadata.namespace, name);
         match action {
@@ -187,16 +193,15 @@ impl CertificateController {
                 Ok(Outcome::Deleted)
             }
             Action::RepairSecret(metadata) => {
-                self.secrets
-                    .apply(&secret_builder::repaired(certificate, metadata, secret))
-                    .await?;
+                let repair = |builder: Builder<'_>| builder.repaired(metadata);
+                self.apply_secret(certificate, secret, now, repair).await?;
                 Ok(Outcome::SecretRepaired)
             }
             Action::StoreNextKey(name, origin) => {
                 self.store_next_key(certificate, secret, name, origin).await
             }
             Action::StoreSecret(delivery) => {
-                self.store_secret(certificate, secret, *delivery).await
+                self.store_secret(certificate, secret, *delivery, now).await
             }
             Action::Wait(_) => Ok(Outcome::Deleted),
         }
@@ -213,7 +218,7 @@ impl CertificateController {
             expect_free(&self.next_keys, name, certificate).await?;
         }
         let kept = secret.filter(|_| origin == KeyOrigin::Reused);
-        let key = match kept.and_then(|secret| secret.value(secret_builder::TLS_KEY)) {
+        let key = match kept.and_then(|secret| secret.value(TLS_KEY)) {
             Some(pem) => PrivateKey::from_pem(pem),
             None => make_key(certificate).await?,
         };
@@ -221,7 +226,7 @@ impl CertificateController {
             Ok(key) => key,
             Err(error) => return Ok(Outcome::KeyImpossible(error.to_string())),
         };
-        let secret = secret_builder::next_key(certificate, name, &key).map_err(unwritten)?;
+        let secret = secret_builder::next_key(certificate, name, &key)?;
         let made = self.next_keys.create(&secret).await?;
         Ok(Outcome::NextKeyStored(made.metadata.name, origin))
     }
@@ -249,6 +254,7 @@ impl CertificateController {
         certificate: &Certificate,
         existing: Option<&Secret>,
         delivery: Delivery,
+        now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
         let namespace = &certificate.metadata.namespace;
         let key = self.read_key(&ObjectName::new(namespace, &delivery.next_key)).await?;
@@ -262,18 +268,45 @@ impl CertificateController {
             let key = self.requests.key(&request.name());
             return Err(StoreError::Conflict { key }.into());
         }
-        let secret =
-            secret_builder::issued(certificate, &request, &key, delivery.metadata, existing)
-                .map_err(unwritten)?;
-        self.secrets.apply(&secret).await?;
+        let status = &request.status;
+        let build = |builder: Builder<'_>| {
+            builder.of_pair(&key, &status.certificate, &status.ca, delivery.metadata)
+        };
+        self.apply_secret(certificate, existing, now, build).await?;
         Ok(Outcome::Issued(delivery.revision))
+    }
+
+    /// Writes the Secret of a Certificate as it is built. A password that is missing is told as an event, too.
+    async fn apply_secret(
+        &self,
+        certificate: &Certificate,
+        existing: Option<&Secret>,
+        now: Timestamp,
+        build: impl FnOnce(Builder<'_>) -> Result<Secret, ReconcileError>,
+    ) -> Result<(), ReconcileError> {
+        let passwords = &Passwords::read(&self.secrets, certificate).await?;
+        let secret = match build(Builder { certificate, existing, passwords, now }) {
+            Ok(secret) => secret,
+            Err(error) => {
+                if let ReconcileError::Keystore(why) = &error
+                    && let NoKeystore::SecretNotFound { .. } = **why
+                {
+                    let reason = reason::KEYSTORE_PASSWORD_SECRET_NOT_FOUND;
+                    let note = Note::warning(source::ISSUING, reason, why.to_string());
+                    self.recorder.note(&reference(certificate), &note, now).await?;
+                }
+                return Err(error);
+            }
+        };
+        self.secrets.apply(&secret).await?;
+        Ok(())
     }
 
     async fn read_key(&self, name: &ObjectName) -> Result<PrivateKey, ReconcileError> {
         let secret = self.secrets.get(name).await?;
-        let pem = secret.as_ref().and_then(|secret| secret.value(secret_builder::TLS_KEY));
+        let pem = secret.as_ref().and_then(|secret| secret.value(TLS_KEY));
         let missing = || ReconcileError::Missing(format!("Secret {name} holds no key"));
-        PrivateKey::from_pem(pem.ok_or_else(missing)?).map_err(unwritten)
+        Ok(PrivateKey::from_pem(pem.ok_or_else(missing)?)?)
     }
 }
 
@@ -290,7 +323,7 @@ impl Controller for CertificateController {
         let annotated = changed.metadata().annotations.get(annotation::CERTIFICATE_NAME).cloned();
         match changed.key.kind {
             Kind::Certificate => {
-                self.neighbours.remember(&changed.key.name, changed.text("/spec/secretName"));
+                self.neighbours.remember(changed);
                 Ok(vec![changed.key.clone()])
             }
             Kind::CertificateRequest => {
@@ -313,8 +346,8 @@ impl Controller for CertificateController {
         let Some(certificate) = self.certificates.get_known(&key.name).await? else {
             self.neighbours.forget(&key.name);
             // Another one of that name may have been told of between.
-            if let Some(another) = self.certificates.get_known(&key.name).await? {
-                self.neighbours.remember(&another.name(), &another.spec.secret_name);
+            if let Some(another) = self.recorder.store().get_known(key).await? {
+                self.neighbours.remember(&another);
             }
             return Ok(Wake::OnChange);
         };
@@ -352,11 +385,6 @@ async fn make_key(
     let wanted = wanted.map_err(ReconcileError::Missing)?;
     let made = blocking::compute(move || PrivateKey::generate(wanted)).await;
     made.map_err(|error| ReconcileError::Missing(format!("cannot make private key: {error}")))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
-fn unwritten(error: KeyError) -> ReconcileError {
-    ReconcileError::Missing(error.to_string())
 }
 
 #[cfg(test)]
@@ -457,7 +485,7 @@ mod tests {
         async fn signed(&self) -> String {
             let name = self.certificate().await.status.next_private_key_secret_name;
             let secret: Secret = self.desk.get(Kind::Secret, &name).await.unwrap();
-            let pem = std::str::from_utf8(secret.value(secret_builder::TLS_KEY).unwrap()).unwrap();
+            let pem = std::str::from_utf8(secret.value(TLS_KEY).unwrap()).unwrap();
             let key = rcgen::KeyPair::from_pem(pem).unwrap();
             let mut params = rcgen::CertificateParams::new(["www.example.com".to_owned()]).unwrap();
             params.distinguished_name = rcgen::DistinguishedName::new();

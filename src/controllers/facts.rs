@@ -1,18 +1,19 @@
 //! Facts: keys, certificates and signing requests taken apart for the machines.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::secret_builder::{self, TLS_CRT, TLS_KEY};
+use super::secret_builder;
 use crate::acme::chain::{self, ChainFault};
 use crate::acme::csr;
 use crate::acme::keys::PrivateKey;
 use crate::model::event::source;
+use crate::model::secret::{TLS_CRT, TLS_KEY};
 use crate::model::{Blob, Metadata, Secret, memory};
 use crate::reconcile::facts::{CsrFacts, KeyFacts, LeafFacts, Names, PublicKey, SecretFacts};
 
-/// What is known of a Secret of key and certificate.
+/// What is known of a Secret of key and certificate, but for keystores: only their passwords tell.
 pub fn of_secret(secret: &Secret) -> SecretFacts {
     let filled = |key: &str| secret.value(key).filter(|value| !value.is_empty());
     SecretFacts {
@@ -20,6 +21,7 @@ pub fn of_secret(secret: &Secret) -> SecretFacts {
         key: filled(TLS_KEY).map(of_key),
         leaf: filled(TLS_CRT).map(of_chain),
         formats: secret_builder::formats_in(secret),
+        keystores: BTreeMap::new(),
         labels: secret.metadata.labels.clone(),
         annotations: secret.metadata.annotations.clone(),
         foreign: foreign(&secret.metadata, &["f:metadata/f:labels", "f:metadata/f:annotations"]),

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::common::{Condition, Duration, IssuerRef, Other, Time, is_false, is_true};
+use super::keystore::Keystores;
 use super::metadata::Resource;
 
 /// `cert-manager.io/v1` Certificate.
@@ -65,7 +66,7 @@ pub struct CertificateSpec {
     pub secret_template: Option<SecretTemplate>,
     /// Keystores beside the PEM files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keystores: Option<serde_json::Value>,
+    pub keystores: Option<Keystores>,
     /// Issuer.
     pub issuer_ref: IssuerRef,
     /// Whether a CA certificate is wanted.

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 
 use crate::model::certificate::{KeyAlgorithm, Subject};
+use crate::model::keystore::KeystoreFormat;
 use crate::model::{CertificateRequest, CertificateSpec};
 
 /// A public key, DER (RFC 5280 §4.1.2.7); two keys are one when these bytes are equal.
@@ -78,6 +79,8 @@ pub struct SecretFacts {
     pub leaf: Option<Result<LeafFacts, String>>,
     /// Other forms of key and chain that are in it, true to these.
     pub formats: BTreeSet<OutputFormat>,
+    /// Keystores that are in it.
+    pub keystores: BTreeMap<KeystoreFormat, KeystoreFacts>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Annotations.
@@ -125,6 +128,19 @@ impl OutputFormat {
             Self::Der => "DER",
         }
     }
+}
+
+/// What is known of a keystore in a Secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeystoreFacts {
+    /// It opens with the password, and is what is asked for.
+    AsAsked,
+    /// Its password, alias or profile is another one, or it lacks the certificates of CAs.
+    Outdated,
+    /// There is no password to open it with.
+    Unknown,
+    /// Nobody asks for it.
+    Unasked,
 }
 
 impl SecretFacts {

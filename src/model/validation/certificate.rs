@@ -7,6 +7,7 @@ use crate::model::certificate::{Certificate, CertificateSpec, subidentifiers};
 use crate::model::common::Duration;
 use crate::model::cron::Cron;
 use crate::model::field::FieldPath;
+use crate::model::keystore::{KeystoreFormat, Password};
 use crate::model::names::DnsName;
 
 /// Shortest life time that can be asked for.
@@ -23,7 +24,9 @@ const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
 pub fn certificate(certificate: &Certificate) -> Validation {
     let mut verdict = Validation::default();
     let (spec, at) = (&certificate.spec, FieldPath::of("spec"));
-    for rule in [names, wildcards, subject, key, times, windows, secret, issuer, odds_and_ends] {
+    for rule in
+        [names, wildcards, subject, key, times, windows, secret, keystores, issuer, odds_and_ends]
+    {
         rule(spec, &at, &mut verdict);
     }
     if certificate.metadata.annotations.get(TEMPORARY).is_some_and(|value| value == "true") {
@@ -207,6 +210,37 @@ fn secret(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     }
 }
 
+fn keystores(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
+    let Some(keystores) = &spec.keystores else { return };
+    let jks = keystores.jks.as_ref().map(|jks| (&jks.password_secret_ref, &jks.password));
+    let pkcs12 = keystores.pkcs12.as_ref();
+    let pkcs12 = pkcs12.map(|pkcs12| (&pkcs12.password_secret_ref, &pkcs12.password));
+    for (format, passwords) in [(KeystoreFormat::Jks, jks), (KeystoreFormat::Pkcs12, pkcs12)] {
+        let Some((selector, written)) = passwords else { continue };
+        let at = at.key("keystores").key(format.field());
+        let selector = selector.as_ref().filter(|selector| !selector.name.is_empty());
+        let is_in_secret = selector.is_some();
+        if selector.is_some_and(|selector| selector.key.is_empty()) {
+            verdict.error(at.below("passwordSecretRef.key"), "is required");
+        }
+        match written {
+            Some(_) if is_in_secret => {
+                verdict.error(at, "passwordSecretRef excludes password: write one of the two");
+            }
+            Some(Password(text)) if text.is_empty() => {
+                verdict.error(at.key("password"), "must not be empty");
+            }
+            Some(_) => {}
+            None if is_in_secret => {}
+            None => verdict.error_hint(
+                at,
+                "needs a password",
+                "write passwordSecretRef: {name: SECRET, key: KEY}, or password",
+            ),
+        }
+    }
+}
+
 fn issuer(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     let (issuer, at) = (&spec.issuer_ref, at.key("issuerRef"));
     verdict.object_name(at.key("name"), &issuer.name);
@@ -224,11 +258,11 @@ fn odds_and_ends(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validatio
     if spec.revision_history_limit.is_some_and(|limit| limit < 1) {
         verdict.error(at.key("revisionHistoryLimit"), "must be at least 1");
     }
-    if let Some(keystores) = &spec.keystores {
-        for kind in ["jks", "pkcs12"] {
-            if keystores[kind]["create"] == true {
-                verdict.not_acted_on.push(at.key("keystores").key(kind));
-            }
+    let mut formats = BTreeSet::new();
+    for (index, format) in spec.additional_output_formats.iter().enumerate() {
+        if !formats.insert(format["type"].as_str().unwrap_or_default()) {
+            let at = at.key("additionalOutputFormats").index(index).key("type");
+            verdict.error(at, "stands there twice");
         }
     }
     if spec.name_constraints.is_some() {
@@ -297,6 +331,35 @@ mod tests {
         assert_eq!(check(json!({"dnsNames": names})).len(), MANY);
         let same = vec!["www.example.com"; 5 * MANY];
         assert_eq!(check(json!({"dnsNames": same})), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_keystore_has_one_password() {
+        let secret = json!({"name": "pw", "key": "word"});
+        for (jks, expected) in [
+            (json!({"create": true, "password": "p"}), &[][..]),
+            (json!({"create": true, "passwordSecretRef": secret}), &[]),
+            (json!({"create": true}), &["spec.keystores.jks: needs a password"]),
+            (
+                json!({"create": true, "password": ""}),
+                &["spec.keystores.jks.password: must not be empty"],
+            ),
+            (
+                json!({"create": true, "password": "p", "passwordSecretRef": secret}),
+                &["spec.keystores.jks: passwordSecretRef excludes password: write one of the two"],
+            ),
+            (
+                json!({"create": true, "passwordSecretRef": {"name": "pw"}}),
+                &["spec.keystores.jks.passwordSecretRef.key: is required"],
+            ),
+        ] {
+            assert_eq!(check_named(json!({"keystores": {"jks": jks}})), expected);
+        }
+        let twice = json!([{"type": "DER"}, {"type": "CombinedPEM"}, {"type": "DER"}]);
+        assert_eq!(
+            check_named(json!({"additionalOutputFormats": twice})),
+            ["spec.additionalOutputFormats[2].type: stands there twice"]
+        );
     }
 
     #[test]
@@ -436,7 +499,7 @@ mod tests {
             "metadata": {"annotations": {TEMPORARY: "true"}},
             "spec": {
                 "secretName": "web-tls", "issuerRef": {"name": "ca"}, "dnsNames": ["a.example"],
-                "keystores": {"pkcs12": {"create": true}, "jks": {"create": false}},
+                "keystores": {"pkcs12": {"create": true, "password": "changeit"}},
                 "nameConstraints": {"critical": true},
             },
         });
@@ -444,6 +507,6 @@ mod tests {
         assert_eq!((verdict.errors, verdict.warnings), (Vec::new(), Vec::new()));
         let named: Vec<_> = verdict.not_acted_on.iter().map(ToString::to_string).collect();
         let annotation = format!("metadata.annotations.{TEMPORARY}");
-        assert_eq!(named, ["spec.keystores.pkcs12", "spec.nameConstraints", &annotation]);
+        assert_eq!(named, ["spec.nameConstraints", &annotation]);
     }
 }

@@ -209,13 +209,18 @@ mod tests {
 
     use super::*;
     use crate::model::CertificateRequest;
+    use crate::model::keystore::{KeystoreFormat, Keystores};
     use crate::reconcile::certificate::types::{NextKey, Rival};
     use crate::reconcile::facts::{
-        CsrFacts, KeyFacts, LeafFacts, Names, OutputFormat, PublicKey, RequestFacts, SecretFacts,
-        annotation,
+        CsrFacts, KeyFacts, KeystoreFacts, LeafFacts, Names, OutputFormat, PublicKey, RequestFacts,
+        SecretFacts, annotation,
     };
     use crate::reconcile::testing::at;
     use crate::reconcile::{differences, renewal};
+
+    fn as_asked(keystores: &Keystores) -> impl Iterator<Item = (KeystoreFormat, KeystoreFacts)> {
+        keystores.wanted().map(|format| (format, KeystoreFacts::AsAsked))
+    }
 
     /// A Certificate and its neighbours, in which every deed succeeds at once.
     struct World {
@@ -309,6 +314,8 @@ mod tests {
                     let secret = self.observed.secret.as_mut().unwrap();
                     (secret.labels, secret.annotations) = (metadata.labels, metadata.annotations);
                     secret.formats = OutputFormat::of(&self.certificate.spec);
+                    secret.keystores =
+                        self.certificate.spec.keystores.iter().flat_map(as_asked).collect();
                     ("repair".to_owned(), Outcome::SecretRepaired)
                 }
                 Action::StoreNextKey(name, origin) => {
@@ -329,6 +336,14 @@ mod tests {
                         leaf: request.leaf,
                         labels: delivery.metadata.labels,
                         annotations: delivery.metadata.annotations,
+                        formats: OutputFormat::of(&self.certificate.spec),
+                        keystores: self
+                            .certificate
+                            .spec
+                            .keystores
+                            .iter()
+                            .flat_map(as_asked)
+                            .collect(),
                         ..SecretFacts::default()
                     });
                     (format!("store {}", delivery.request), Outcome::Issued(delivery.revision))
@@ -776,6 +791,37 @@ mod tests {
         web.check(&["ready True Ready", "repair", "wait 1440h"]);
         web.observed.secret.as_mut().unwrap().foreign_data.insert("key.der".into());
         web.change_spec(&formats(json!([])));
+        web.check(&["ready True Ready", "wait 1440h"]);
+    }
+
+    #[test]
+    fn changed_keystores_are_put_into_the_secret_without_a_new_certificate() {
+        let mut web = world(&json!({})).issued();
+        let asked = json!({"create": true, "password": "changeit"});
+        for keystores in [
+            json!({"jks": asked}),
+            json!({"jks": asked, "pkcs12": asked}),
+            json!({"jks": {"create": false}, "pkcs12": asked}),
+            json!(null),
+        ] {
+            web.change_spec(&json!({"keystores": keystores}));
+            web.check(&["ready True Ready", "repair", "wait 1440h"]);
+        }
+        web.change_spec(&json!({"keystores": {"jks": asked}}));
+        web.run();
+        let state = |web: &mut World, facts| {
+            let secret = web.observed.secret.as_mut().unwrap();
+            secret.keystores.insert(KeystoreFormat::Jks, facts);
+        };
+        state(&mut web, KeystoreFacts::Outdated);
+        web.check(&["repair", "wait 1440h"]);
+        state(&mut web, KeystoreFacts::Unknown);
+        web.check(&["wait 1440h"]);
+        // Somebody else has put it there, and keeps it.
+        web.change_spec(&json!({"keystores": null}));
+        state(&mut web, KeystoreFacts::Unasked);
+        let foreign = &mut web.observed.secret.as_mut().unwrap().foreign_data;
+        foreign.insert("keystore.jks".to_owned());
         web.check(&["ready True Ready", "wait 1440h"]);
     }
 

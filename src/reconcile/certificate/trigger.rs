@@ -1,5 +1,7 @@
 //! Certificate that is not being issued: what its Secret is worth, when to issue, what to tidy up.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::readiness;
@@ -7,7 +9,8 @@ use super::types::{Action, Observed, Outcome, current, next};
 use crate::model::Certificate;
 use crate::model::certificate::READY;
 use crate::model::common::is_true;
-use crate::reconcile::facts::{OutputFormat, SecretFacts, annotation};
+use crate::model::keystore::{KeystoreFormat, Keystores};
+use crate::reconcile::facts::{KeystoreFacts, OutputFormat, SecretFacts, annotation};
 use crate::reconcile::{Wake, differences, policy, renewal, request, secret_content};
 
 /// First pause after a failed issuance; each further failure doubles it.
@@ -125,8 +128,8 @@ fn pause(attempts: i64) -> SignedDuration {
     SignedDuration::from_hours(hours.min(LONGEST_PAUSE_HOURS))
 }
 
-/// Puts labels and annotations of the Secret right after the template or somebody's hand changed them, and the forms in which key
-/// and chain are in it after the spec did.
+/// Puts labels and annotations of the Secret right after the template or somebody's hand changed them, and the forms and keystores
+/// in which key and chain are in it after the spec did.
 fn repair(certificate: &Certificate, observed: &Observed) -> Option<Action> {
     let secret = observed.secret.as_ref()?;
     let name = &certificate.metadata.name;
@@ -136,7 +139,9 @@ fn repair(certificate: &Certificate, observed: &Observed) -> Option<Action> {
     let request = current(certificate, observed).map(|facts| &facts.request.spec.issuer_ref);
     let issuer = request.unwrap_or(&certificate.spec.issuer_ref);
     let metadata = secret_content::metadata(name, &certificate.spec, issuer, secret.usable_leaf()?);
-    let is_right = metadata.is_on(secret) && has_formats(certificate, secret);
+    let is_right = metadata.is_on(secret)
+        && has_formats(certificate, secret)
+        && has_keystores(certificate, secret);
     (!is_right).then_some(Action::RepairSecret(metadata))
 }
 
@@ -149,6 +154,23 @@ fn has_formats(certificate: &Certificate, secret: &SecretFacts) -> bool {
     let mut surplus = secret.formats.difference(&wanted);
     wanted.is_subset(&secret.formats)
         && surplus.all(|format| secret.foreign_data.contains(format.key()))
+}
+
+/// Tells whether a Secret has every keystore that is asked for, as it is asked for, and of ours no other. One whose password cannot
+/// be had is left as it is.
+fn has_keystores(certificate: &Certificate, secret: &SecretFacts) -> bool {
+    if secret.usable_key().is_none() {
+        return true;
+    }
+    let wanted: BTreeSet<KeystoreFormat> =
+        certificate.spec.keystores.iter().flat_map(Keystores::wanted).collect();
+    let is_right = |format: KeystoreFormat| match secret.keystores.get(&format) {
+        None => !wanted.contains(&format),
+        Some(_) if !wanted.contains(&format) => secret.foreign_data.contains(format.keystore_key()),
+        Some(KeystoreFacts::AsAsked | KeystoreFacts::Unknown) => true,
+        Some(KeystoreFacts::Outdated | KeystoreFacts::Unasked) => false,
+    };
+    KeystoreFormat::ALL.into_iter().all(is_right)
 }
 
 /// The oldest CertificateRequest beyond the history limit; none while the Certificate is not Ready.

@@ -53,7 +53,7 @@ pub enum Action {
     DeleteNextKey(String, Vec<&'static str>),
     /// Delete a CertificateRequest.
     DeleteRequest(String),
-    /// Give the Secret these labels and annotations; its data stays.
+    /// Give the Secret these labels and annotations, and every form that the spec asks for; key and chain stay.
     RepairSecret(SecretMetadata),
     /// Store the key for the next certificate, under that name or a new one.
     StoreNextKey(Option<String>, KeyOrigin),
@@ -126,7 +126,7 @@ pub enum Outcome {
     RequestCreated(String),
     /// No signing request can be made of this spec.
     RequestImpossible(String),
-    /// Labels and annotations are as they should be.
+    /// What the Secret holds beside key and chain is as it should be.
     SecretRepaired,
 }
 
