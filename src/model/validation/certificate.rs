@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Validation;
-use crate::model::certificate::{Certificate, CertificateSpec, subidentifiers};
+use crate::model::certificate::{Certificate, CertificateSpec, network, subidentifiers};
 use crate::model::common::Duration;
 use crate::model::cron::Cron;
 use crate::model::field::FieldPath;
@@ -24,9 +24,19 @@ const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
 pub fn certificate(certificate: &Certificate) -> Validation {
     let mut verdict = Validation::default();
     let (spec, at) = (&certificate.spec, FieldPath::of("spec"));
-    for rule in
-        [names, wildcards, subject, key, times, windows, secret, keystores, issuer, odds_and_ends]
-    {
+    for rule in [
+        names,
+        wildcards,
+        subject,
+        key,
+        times,
+        windows,
+        secret,
+        keystores,
+        constraints,
+        issuer,
+        odds_and_ends,
+    ] {
         rule(spec, &at, &mut verdict);
     }
     if certificate.metadata.annotations.get(TEMPORARY).is_some_and(|value| value == "true") {
@@ -241,6 +251,29 @@ fn keystores(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     }
 }
 
+fn constraints(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
+    let Some(constraints) = &spec.name_constraints else { return };
+    let at = at.key("nameConstraints");
+    if !spec.is_ca {
+        verdict.error(at.clone(), "is for CA certificates: isCA should be true");
+    }
+    let halves = [("permitted", &constraints.permitted), ("excluded", &constraints.excluded)];
+    if halves.iter().all(|(_, half)| half.is_none()) {
+        verdict.error(at.clone(), "needs permitted or excluded");
+    }
+    for (name, half) in halves {
+        let ranges = half.iter().flat_map(|half| &half.ip_ranges).enumerate();
+        for (index, range) in ranges.filter(|(_, range)| network(range).is_none()) {
+            let at = at.key(name).key("ipRanges").index(index);
+            verdict.error_hint(
+                at,
+                format!("\"{range}\" is not an IP network"),
+                "write address and length: 192.0.2.0/24",
+            );
+        }
+    }
+}
+
 fn issuer(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     let (issuer, at) = (&spec.issuer_ref, at.key("issuerRef"));
     verdict.object_name(at.key("name"), &issuer.name);
@@ -264,9 +297,6 @@ fn odds_and_ends(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validatio
             let at = at.key("additionalOutputFormats").index(index).key("type");
             verdict.error(at, "stands there twice");
         }
-    }
-    if spec.name_constraints.is_some() {
-        verdict.not_acted_on.push(at.key("nameConstraints"));
     }
     if spec.is_ca {
         verdict.warn(at.key("isCA"), "an ACME server signs no CA certificates");
@@ -360,6 +390,34 @@ mod tests {
             check_named(json!({"additionalOutputFormats": twice})),
             ["spec.additionalOutputFormats[2].type: stands there twice"]
         );
+    }
+
+    #[test]
+    fn constraints_are_for_authorities_and_name_networks() {
+        let half =
+            json!({"dnsDomains": ["example.com"], "ipRanges": ["192.0.2.0/24", "192.0.2.0"]});
+        for (constraints, is_ca, expected) in [
+            (
+                json!({"permitted": half}),
+                true,
+                &["spec.nameConstraints.permitted.ipRanges[1]: \"192.0.2.0\" is not an IP network"]
+                    [..],
+            ),
+            (
+                json!({"critical": true}),
+                true,
+                &["spec.nameConstraints: needs permitted or excluded"],
+            ),
+            (
+                json!({"excluded": {}}),
+                false,
+                &["spec.nameConstraints: is for CA certificates: isCA should be true"],
+            ),
+        ] {
+            let mut said = check_named(json!({"nameConstraints": constraints, "isCA": is_ca}));
+            said.retain(|remark| !remark.starts_with("spec.isCA"));
+            assert_eq!(said, expected);
+        }
     }
 
     #[test]
@@ -500,13 +558,12 @@ mod tests {
             "spec": {
                 "secretName": "web-tls", "issuerRef": {"name": "ca"}, "dnsNames": ["a.example"],
                 "keystores": {"pkcs12": {"create": true, "password": "changeit"}},
-                "nameConstraints": {"critical": true},
             },
         });
         let verdict = certificate(&serde_json::from_value(annotated).unwrap());
         assert_eq!((verdict.errors, verdict.warnings), (Vec::new(), Vec::new()));
         let named: Vec<_> = verdict.not_acted_on.iter().map(ToString::to_string).collect();
         let annotation = format!("metadata.annotations.{TEMPORARY}");
-        assert_eq!(named, ["spec.nameConstraints", &annotation]);
+        assert_eq!(named, [annotation]);
     }
 }
