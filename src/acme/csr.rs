@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ::der::Tag;
+use ::der::{Tag, TagNumber};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeyPair as RsaKeyPair;
 use aws_lc_rs::signature::{
@@ -18,13 +18,16 @@ use x509_parser::prelude::FromDer as _;
 use super::keys::{PrivateKey, to_pem};
 use super::x509::{self, AlternativeNames};
 use super::{der, subject, usages};
-use crate::model::certificate::{CertificateSpec, Subject};
+use crate::model::certificate::{
+    CertificateSpec, ConstrainedNames, NameConstraints, Subject, network,
+};
 use crate::model::{DnsName, KeyAlgorithm};
 
 const TAG: &str = "CERTIFICATE REQUEST";
 const ALTERNATIVE_NAMES: &str = "2.5.29.17";
 const KEY_USAGE: &str = "2.5.29.15";
 const EXTENDED_KEY_USAGE: &str = "2.5.29.37";
+const NAME_CONSTRAINTS: &str = "2.5.29.30";
 const EXTENSION_REQUEST: &str = "1.2.840.113549.1.9.14";
 
 /// A signing request whose signature is good.
@@ -95,22 +98,8 @@ impl SigningRequest {
 }
 
 fn write(spec: &CertificateSpec, key: &PrivateKey) -> Result<Vec<u8>, String> {
-    let (name, empty) = subject::name(spec)?;
-    let mut extensions = Vec::new();
-    if let Some(names) = alternative_names(spec)? {
-        extensions.push(extension(ALTERNATIVE_NAMES, empty, &names)?);
-    }
-    if spec.encode_usages_in_request.unwrap_or(true) {
-        let usages = usages::read(spec.usages.as_deref().unwrap_or_default(), spec.is_ca)?;
-        extensions.push(extension(KEY_USAGE, true, &der::named_bits(usages.basic))?);
-        if !usages.extended.is_empty() {
-            let oids: Option<Vec<Vec<u8>>> =
-                usages.extended.iter().map(|o| der::dotted(o)).collect();
-            let oids = oids.ok_or("an extended usage has no number")?;
-            let list = der::constructed(Tag::Sequence, &oids);
-            extensions.push(extension(EXTENDED_KEY_USAGE, false, &list)?);
-        }
-    }
+    let (name, _) = subject::name(spec)?;
+    let extensions = requested_extensions(spec)?;
     let mut attributes = Vec::new();
     if !extensions.is_empty() {
         let list = der::constructed(Tag::Sequence, &extensions);
@@ -134,11 +123,37 @@ fn write(spec: &CertificateSpec, key: &PrivateKey) -> Result<Vec<u8>, String> {
     Ok(der::constructed(Tag::Sequence, &[information, algorithm, der::bit_string(&signature)]))
 }
 
+/// The extensions that a Certificate asks for.
+pub(super) fn requested_extensions(spec: &CertificateSpec) -> Result<Vec<Vec<u8>>, String> {
+    let (_, empty) = subject::name(spec)?;
+    let mut extensions = Vec::new();
+    if let Some(names) = alternative_names(spec)? {
+        extensions.push(extension(ALTERNATIVE_NAMES, empty, &names)?);
+    }
+    if spec.encode_usages_in_request.unwrap_or(true) {
+        let usages = usages::read(spec.usages.as_deref().unwrap_or_default(), spec.is_ca)?;
+        extensions.push(extension(KEY_USAGE, true, &der::named_bits(usages.basic))?);
+        if !usages.extended.is_empty() {
+            let oids: Option<Vec<Vec<u8>>> =
+                usages.extended.iter().map(|o| der::dotted(o)).collect();
+            let oids = oids.ok_or("an extended usage has no number")?;
+            let list = der::constructed(Tag::Sequence, &oids);
+            extensions.push(extension(EXTENDED_KEY_USAGE, false, &list)?);
+        }
+    }
+    if let Some(constraints) = &spec.name_constraints
+        && let Some(names) = constrained(constraints)?
+    {
+        extensions.push(extension(NAME_CONSTRAINTS, constraints.critical, &names)?);
+    }
+    Ok(extensions)
+}
+
 fn oid(dotted: &str) -> Result<Vec<u8>, String> {
     der::dotted(dotted).ok_or_else(|| format!("\"{dotted}\" is no object identifier"))
 }
 
-fn extension(kind: &str, critical: bool, value: &[u8]) -> Result<Vec<u8>, String> {
+pub(super) fn extension(kind: &str, critical: bool, value: &[u8]) -> Result<Vec<u8>, String> {
     let mut parts = vec![oid(kind)?];
     if critical {
         parts.push(der::element(Tag::Boolean, &[0xff]));
@@ -177,13 +192,45 @@ fn alternative_names(spec: &CertificateSpec) -> Result<Option<Vec<u8>>, String> 
     Ok((!names.is_empty()).then(|| der::constructed(Tag::Sequence, &names)))
 }
 
+/// NameConstraints (RFC 5280 §4.2.1.10) in cert-manager's order; `None` when there are none.
+fn constrained(constraints: &NameConstraints) -> Result<Option<Vec<u8>>, String> {
+    let mut halves = Vec::new();
+    for (number, half) in [(0, &constraints.permitted), (1, &constraints.excluded)] {
+        let names = half.as_ref().map(general_names).transpose()?.unwrap_or_default();
+        if !names.is_empty() {
+            let trees = names.into_iter().map(|name| der::constructed(Tag::Sequence, &[name]));
+            let trees: Vec<_> = trees.collect();
+            halves.push(der::constructed(TagNumber(number).context_specific(true), &trees));
+        }
+    }
+    Ok((!halves.is_empty()).then(|| der::constructed(Tag::Sequence, &halves)))
+}
+
+fn general_names(half: &ConstrainedNames) -> Result<Vec<Vec<u8>>, String> {
+    let mut names = Vec::new();
+    for domain in &half.dns_domains {
+        names.push(der::element(der::context(2), ascii("DNS domain", domain)?.as_bytes()));
+    }
+    for range in &half.ip_ranges {
+        let bytes = network(range).ok_or_else(|| format!("\"{range}\" is no IP network"))?;
+        names.push(der::element(der::context(7), &bytes));
+    }
+    for email in &half.email_addresses {
+        names.push(der::element(der::context(1), ascii("e-mail address", email)?.as_bytes()));
+    }
+    for domain in &half.uri_domains {
+        names.push(der::element(der::context(6), ascii("URI domain", domain)?.as_bytes()));
+    }
+    Ok(names)
+}
+
 fn ascii<'a>(what: &str, text: &'a str) -> Result<&'a str, String> {
     if text.is_ascii() { Ok(text) } else { Err(format!("the {what} \"{text}\" is not ASCII")) }
 }
 
-/// How a request is signed.
+/// How a request is signed, or a certificate.
 #[derive(Clone, Copy)]
-enum Scheme {
+pub(super) enum Scheme {
     Rsa(&'static dyn RsaEncoding, &'static str),
     Ecdsa(&'static EcdsaSigningAlgorithm, &'static str),
     Ed25519,
@@ -191,7 +238,7 @@ enum Scheme {
 
 impl Scheme {
     /// cert-manager's choice for the key, or the one that the Certificate names.
-    fn choose(key: KeyAlgorithm, wanted: &str) -> Result<Self, String> {
+    pub(super) fn choose(key: KeyAlgorithm, wanted: &str) -> Result<Self, String> {
         let default = match key {
             KeyAlgorithm::Rsa(..3072) => "SHA256WithRSA",
             KeyAlgorithm::Rsa(..4096) => "SHA384WithRSA",
@@ -232,7 +279,7 @@ impl Scheme {
         })
     }
 
-    fn identifier(self) -> Result<Vec<u8>, String> {
+    pub(super) fn identifier(self) -> Result<Vec<u8>, String> {
         let parts = match self {
             // RSA alone carries a NULL (RFC 4055 §5).
             Self::Rsa(_, number) => vec![oid(number)?, der::element(Tag::Null, &[])],
@@ -242,7 +289,7 @@ impl Scheme {
         Ok(der::constructed(Tag::Sequence, &parts))
     }
 
-    fn sign(self, key: &PrivateKey, message: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn sign(self, key: &PrivateKey, message: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();
         match self {
             Self::Rsa(encoding, _) => {
@@ -358,6 +405,29 @@ mod tests {
                 "Signature Algorithm: ecdsa-with-SHA256",
             ],
         );
+    }
+
+    #[test]
+    fn name_constraints_stand_in_the_request() {
+        let half = |domain: &str| ConstrainedNames {
+            dns_domains: vec![domain.to_owned()],
+            ip_ranges: vec!["192.0.2.77/24".to_owned(), "2001:db8::/32".to_owned()],
+            email_addresses: vec![".example.com".to_owned()],
+            uri_domains: vec!["example.org".to_owned()],
+        };
+        let constraints = NameConstraints {
+            critical: true,
+            permitted: Some(half("example.com")),
+            excluded: Some(half("x.example.com")),
+        };
+        let spec = CertificateSpec { is_ca: true, name_constraints: Some(constraints), ..full() };
+        let addresses = ["IP:192.0.2.0/255.255.255.0\n", "/FFFF:FFFF:0:0:0:0:0:0\n"];
+        let others = ["email:.example.com\n", "URI:example.org\n"];
+        let permitted =
+            ["X509v3 Name Constraints: critical\n", "Permitted:\n", "DNS:example.com\n"];
+        let excluded = ["Excluded:\n", "DNS:x.example.com\n"];
+        let parts = [&permitted[..], &addresses, &others, &excluded, &addresses, &others].concat();
+        check(&spec, &key(KeyAlgorithm::Ecdsa(256)), &parts);
     }
 
     #[test]

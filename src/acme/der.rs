@@ -1,43 +1,45 @@
-//! DER, just enough to write signing requests (X.690).
+//! DER, just enough to write signing requests and keystores (X.690).
 
 use der::asn1::{AnyRef, PrintableStringRef};
 use der::{Encode as _, Tag, TagNumber};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::model::certificate::subidentifiers;
 
 /// The tag `[number]`, primitive (an implicit string).
-pub(super) fn context(number: u32) -> Tag {
+pub(crate) fn context(number: u32) -> Tag {
     TagNumber(number).context_specific(false)
 }
 
 /// The tag `[0]`, constructed.
-pub(super) fn context_constructed() -> Tag {
+pub(crate) fn context_constructed() -> Tag {
     TagNumber(0).context_specific(true)
 }
 
 /// One element: tag, length, content; nothing for content beyond the 4 GiB that the library writes.
-pub(super) fn element(tag: Tag, content: &[u8]) -> Vec<u8> {
+pub(crate) fn element(tag: Tag, content: &[u8]) -> Vec<u8> {
     AnyRef::new(tag, content).and_then(|element| element.to_der()).unwrap_or_default()
 }
 
 /// One element that holds others, in that order.
-pub(super) fn constructed(tag: Tag, parts: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn constructed(tag: Tag, parts: &[Vec<u8>]) -> Vec<u8> {
     element(tag, &parts.concat())
 }
 
 /// SET OF: DER wants the elements in the order of their encodings (X.690 §11.6).
-pub(super) fn set_of(mut parts: Vec<Vec<u8>>) -> Vec<u8> {
+pub(crate) fn set_of(mut parts: Vec<Vec<u8>>) -> Vec<u8> {
     parts.sort();
     constructed(Tag::Set, &parts)
 }
 
 /// BIT STRING of whole bytes.
-pub(super) fn bit_string(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn bit_string(bytes: &[u8]) -> Vec<u8> {
     element(Tag::BitString, &[&[0], bytes].concat())
 }
 
 /// BIT STRING of named bits, bit 0 first, without the zeroes at the end (X.690 §11.2.2).
-pub(super) fn named_bits(bits: u16) -> Vec<u8> {
+pub(crate) fn named_bits(bits: u16) -> Vec<u8> {
     let reversed = bits.reverse_bits().to_be_bytes();
     let bytes = if reversed[1] == 0 { &reversed[..1] } else { &reversed[..] };
     let unused = match bytes.last() {
@@ -47,8 +49,29 @@ pub(super) fn named_bits(bits: u16) -> Vec<u8> {
     element(Tag::BitString, &[&[unused], bytes].concat())
 }
 
+/// The tag `[number]`, constructed, around an element (explicit).
+pub(crate) fn explicit(number: u32, content: &[u8]) -> Vec<u8> {
+    element(TagNumber(number).context_specific(true), content)
+}
+
+/// A moment, to the second (RFC 5280 §4.1.2.5).
+pub(crate) fn time(at: Timestamp) -> Vec<u8> {
+    let at = at.to_zoned(TimeZone::UTC);
+    let (tag, format) = if (1950..2050).contains(&at.year()) {
+        (Tag::UtcTime, "%y%m%d%H%M%SZ")
+    } else {
+        (Tag::GeneralizedTime, "%Y%m%d%H%M%SZ")
+    };
+    element(tag, at.strftime(format).to_string().as_bytes())
+}
+
+/// INTEGER.
+pub(crate) fn number(number: u32) -> Vec<u8> {
+    number.to_der().unwrap_or_default()
+}
+
 /// OBJECT IDENTIFIER from its dotted form; `None` when it is none.
-pub(super) fn dotted(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn dotted(text: &str) -> Option<Vec<u8>> {
     let numbers = subidentifiers(text)?;
     let content: Vec<u8> = numbers.into_iter().flat_map(base128).collect();
     Some(element(Tag::ObjectIdentifier, &content))
@@ -66,7 +89,7 @@ fn base128(number: u64) -> Vec<u8> {
 }
 
 /// Text as Go writes it into names: PrintableString where that suffices, else UTF8String.
-pub(super) fn text(text: &str) -> Vec<u8> {
+pub(crate) fn text(text: &str) -> Vec<u8> {
     let tag =
         if PrintableStringRef::new(text).is_ok() { Tag::PrintableString } else { Tag::Utf8String };
     element(tag, text.as_bytes())

@@ -130,7 +130,7 @@ impl PrivateKey {
     }
 
     /// PKCS#8, version 1, DER.
-    pub(super) fn pkcs8(&self) -> &[u8] {
+    pub fn pkcs8(&self) -> &[u8] {
         &self.pkcs8
     }
 

@@ -5,13 +5,17 @@ use jiff::Timestamp;
 
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
+use super::secret_builder::Builder;
+use super::secret_writer::SecretWriter;
 use super::{Controller, ReconcileError, Stopped, blocking, facts, name_conflict, secret_builder};
 use crate::acme::{KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
 use crate::model::event::source;
+use crate::model::secret::TLS_KEY;
 use crate::model::{
     self, Blob, Certificate, CertificateRequest, Key, Kind, Metadata, ObjectName, Record, Secret,
 };
+use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::{Action, Delivery, KeyOrigin, Outcome};
 use crate::reconcile::facts::annotation;
 use crate::reconcile::{Wake, certificate, differences};
@@ -50,6 +54,7 @@ pub struct CertificateController {
     requests: Resources<CertificateRequest>,
     next_keys: Resources<Secret>,
     secrets: Resources<Secret>,
+    writer: SecretWriter,
     neighbours: Neighbours,
     recorder: Recorder,
 }
@@ -65,9 +70,17 @@ impl CertificateController {
                 .written_by(source::REQUEST_MANAGER),
             next_keys: Resources::new(store.clone(), Kind::Secret).written_by(source::KEY_MANAGER),
             secrets: Resources::new(store.clone(), Kind::Secret).written_by(source::ISSUING),
+            writer: SecretWriter::new(&recorder),
             neighbours: Neighbours::new(store),
             recorder,
         }
+    }
+
+    /// The same for somebody who has been told something else of Certificates.
+    #[must_use]
+    pub fn with(self, options: Options) -> Self {
+        let writer = self.writer.owned(options.owns_secret);
+        Self { writer, neighbours: self.neighbours.with(options), ..self }
     }
 
     /// Says whether a Certificate has to be issued now, when a person asks. Which others name its Secret is read once per namespace.
@@ -159,7 +172,7 @@ impl CertificateController {
         action: Action,
         now: Timestamp,
     ) -> Result<(), ReconcileError> {
-        let outcome = self.perform(certificate, secret, action).await?;
+        let outcome = self.perform(certificate, secret, action, now).await?;
         let certificates = self.certificates.clone().written_by(outcome.writer());
         let recorded = certificate::record(certificate, outcome, now);
         Ok(self.recorder.keep(&certificates, certificate, None, recorded, now).await?)
@@ -170,6 +183,7 @@ impl CertificateController {
         certificate: &Certificate,
         secret: Option<&Secret>,
         action: Action,
+        now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
         let named = |name: &str| ObjectName::new(&certificate.metadata.namespace, name);
         match action {
@@ -187,16 +201,19 @@ impl CertificateController {
                 Ok(Outcome::Deleted)
             }
             Action::RepairSecret(metadata) => {
-                self.secrets
-                    .apply(&secret_builder::repaired(certificate, metadata, secret))
-                    .await?;
+                let repair = |builder: Builder<'_>| builder.repaired(metadata);
+                self.writer.apply(certificate, secret, now, repair).await?;
                 Ok(Outcome::SecretRepaired)
             }
             Action::StoreNextKey(name, origin) => {
                 self.store_next_key(certificate, secret, name, origin).await
             }
             Action::StoreSecret(delivery) => {
-                self.store_secret(certificate, secret, *delivery).await
+                self.store_secret(certificate, secret, *delivery, now).await
+            }
+            Action::StoreTemporary(key) => {
+                let key = self.read_key(&named(&key)).await?;
+                self.writer.temporary(certificate, secret, &key, now).await
             }
             Action::Wait(_) => Ok(Outcome::Deleted),
         }
@@ -213,7 +230,7 @@ impl CertificateController {
             expect_free(&self.next_keys, name, certificate).await?;
         }
         let kept = secret.filter(|_| origin == KeyOrigin::Reused);
-        let key = match kept.and_then(|secret| secret.value(secret_builder::TLS_KEY)) {
+        let key = match kept.and_then(|secret| secret.value(TLS_KEY)) {
             Some(pem) => PrivateKey::from_pem(pem),
             None => make_key(certificate).await?,
         };
@@ -221,7 +238,7 @@ impl CertificateController {
             Ok(key) => key,
             Err(error) => return Ok(Outcome::KeyImpossible(error.to_string())),
         };
-        let secret = secret_builder::next_key(certificate, name, &key).map_err(unwritten)?;
+        let secret = secret_builder::next_key(certificate, name, &key)?;
         let made = self.next_keys.create(&secret).await?;
         Ok(Outcome::NextKeyStored(made.metadata.name, origin))
     }
@@ -249,6 +266,7 @@ impl CertificateController {
         certificate: &Certificate,
         existing: Option<&Secret>,
         delivery: Delivery,
+        now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
         let namespace = &certificate.metadata.namespace;
         let key = self.read_key(&ObjectName::new(namespace, &delivery.next_key)).await?;
@@ -262,18 +280,19 @@ impl CertificateController {
             let key = self.requests.key(&request.name());
             return Err(StoreError::Conflict { key }.into());
         }
-        let secret =
-            secret_builder::issued(certificate, &request, &key, delivery.metadata, existing)
-                .map_err(unwritten)?;
-        self.secrets.apply(&secret).await?;
+        let status = &request.status;
+        let build = |builder: Builder<'_>| {
+            builder.of_pair(&key, &status.certificate, &status.ca, delivery.metadata)
+        };
+        self.writer.apply(certificate, existing, now, build).await?;
         Ok(Outcome::Issued(delivery.revision))
     }
 
     async fn read_key(&self, name: &ObjectName) -> Result<PrivateKey, ReconcileError> {
         let secret = self.secrets.get(name).await?;
-        let pem = secret.as_ref().and_then(|secret| secret.value(secret_builder::TLS_KEY));
+        let pem = secret.as_ref().and_then(|secret| secret.value(TLS_KEY));
         let missing = || ReconcileError::Missing(format!("Secret {name} holds no key"));
-        PrivateKey::from_pem(pem.ok_or_else(missing)?).map_err(unwritten)
+        Ok(PrivateKey::from_pem(pem.ok_or_else(missing)?)?)
     }
 }
 
@@ -290,7 +309,7 @@ impl Controller for CertificateController {
         let annotated = changed.metadata().annotations.get(annotation::CERTIFICATE_NAME).cloned();
         match changed.key.kind {
             Kind::Certificate => {
-                self.neighbours.remember(&changed.key.name, changed.text("/spec/secretName"));
+                self.neighbours.remember(changed);
                 Ok(vec![changed.key.clone()])
             }
             Kind::CertificateRequest => {
@@ -313,8 +332,8 @@ impl Controller for CertificateController {
         let Some(certificate) = self.certificates.get_known(&key.name).await? else {
             self.neighbours.forget(&key.name);
             // Another one of that name may have been told of between.
-            if let Some(another) = self.certificates.get_known(&key.name).await? {
-                self.neighbours.remember(&another.name(), &another.spec.secret_name);
+            if let Some(another) = self.recorder.store().get_known(key).await? {
+                self.neighbours.remember(&another);
             }
             return Ok(Wake::OnChange);
         };
@@ -352,11 +371,6 @@ async fn make_key(
     let wanted = wanted.map_err(ReconcileError::Missing)?;
     let made = blocking::compute(move || PrivateKey::generate(wanted)).await;
     made.map_err(|error| ReconcileError::Missing(format!("cannot make private key: {error}")))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
-fn unwritten(error: KeyError) -> ReconcileError {
-    ReconcileError::Missing(error.to_string())
 }
 
 #[cfg(test)]
@@ -457,7 +471,7 @@ mod tests {
         async fn signed(&self) -> String {
             let name = self.certificate().await.status.next_private_key_secret_name;
             let secret: Secret = self.desk.get(Kind::Secret, &name).await.unwrap();
-            let pem = std::str::from_utf8(secret.value(secret_builder::TLS_KEY).unwrap()).unwrap();
+            let pem = std::str::from_utf8(secret.value(TLS_KEY).unwrap()).unwrap();
             let key = rcgen::KeyPair::from_pem(pem).unwrap();
             let mut params = rcgen::CertificateParams::new(["www.example.com".to_owned()]).unwrap();
             params.distinguished_name = rcgen::DistinguishedName::new();
@@ -565,6 +579,34 @@ mod tests {
         let woken = bench(json!({})).await.certificates.wakes(&Record::new(request).unwrap()).await;
         let certificate = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
         assert_eq!(woken.unwrap(), [certificate], "when it goes, the name is free");
+    }
+
+    #[tokio::test]
+    async fn a_keystore_without_a_password_keeps_its_secret_from_being_written() {
+        let reference = json!({"name": "pw", "key": "word"});
+        let keystores = json!({"jks": {"create": true, "passwordSecretRef": reference}});
+        let bench = bench(json!({"keystores": keystores})).await;
+        bench.settle("web-1").await;
+        bench.end_order(State::Valid).await;
+        let requests = Kind::CertificateRequest;
+        bench.desk.settle(&bench.requests, requests, "web-1", now()).await.unwrap();
+        let settle = || bench.desk.settle(&bench.certificates, Kind::Certificate, "web", now());
+        let error = settle().await.unwrap_err();
+        let expected = "JKS keystore password Secret \"pw\" not found";
+        assert_eq!((error.to_string().as_str(), error.retry()), (expected, Retry::Never));
+        assert!(bench.desk.events().await.contains(&"KeystorePasswordSecretNotFound".to_owned()));
+        assert!(is_true(&bench.certificate().await.status.conditions, "Issuing"));
+        let password = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pw", "namespace": "web"},
+            "stringData": {"word": "changeit"},
+        });
+        bench.desk.create(password.clone()).await;
+        bench.certificates.neighbours.meet("web").await.unwrap();
+        let woken = bench.certificates.wakes(&Record::new(password).unwrap()).await.unwrap();
+        assert_eq!(woken, [Key::new(Kind::Certificate, ObjectName::new("web", "web"))]);
+        settle().await.unwrap();
+        let secret: Secret = bench.desk.get(Kind::Secret, "web-tls").await.unwrap();
+        assert!(secret.value("keystore.jks").unwrap().starts_with(&[0xfe, 0xed, 0xfe, 0xed]));
     }
 
     #[tokio::test]

@@ -21,6 +21,7 @@ pub mod dns01;
 pub mod driver;
 pub mod facts;
 pub mod issuer;
+pub mod keystores;
 pub mod name_conflict;
 pub mod neighbours;
 pub mod obstacles;
@@ -34,6 +35,7 @@ pub mod request;
 mod resolver_cache;
 pub mod scheduler;
 pub mod secret_builder;
+mod secret_writer;
 pub mod selection;
 mod self_check;
 pub mod shared_orders;
@@ -45,7 +47,9 @@ mod work_queue;
 
 pub use self::clock::Clock;
 use self::name_conflict::NameConflict;
+use crate::acme::KeyError;
 use crate::acme::error::{AcmeError, Retry};
+use crate::model::keystore::NoKeystore;
 use crate::model::order_budget::OverBudget;
 use crate::model::{ChallengeType, IssuerRef, Key, Kind, Metadata, ObjectName, Record};
 use crate::reconcile::Wake;
@@ -128,6 +132,9 @@ pub enum ReconcileError {
     /// Something else bears the name of what is to be made.
     #[error(transparent)]
     NameConflict(#[from] Box<NameConflict>),
+    /// A keystore cannot be written until somebody changes something, which wakes the object.
+    #[error(transparent)]
+    Keystore(#[from] Box<NoKeystore>),
     /// Our own mistake.
     #[error("this step failed by a mistake of kubectl-acme itself")]
     Panicked,
@@ -151,7 +158,7 @@ impl ReconcileError {
             Self::Acme(error) => error.retry(),
             Self::Solve(error) if error.needs_person => Retry::Never,
             Self::Solve(SolveError { until: Some(until), .. }) => Retry::At(*until),
-            Self::Store(StoreError::Unreadable { .. }) => Retry::Never,
+            Self::Store(StoreError::Unreadable { .. }) | Self::Keystore(_) => Retry::Never,
             Self::Store(error) if error.lacks_permission() => Retry::Never,
             Self::OverBudget(over) => over.until.map_or(Retry::Never, Retry::At),
             Self::NameConflict(taken) if !taken.passes => Retry::Never,
@@ -161,6 +168,18 @@ impl ReconcileError {
             | Self::NameConflict(_)
             | Self::Panicked => Retry::Backoff,
         }
+    }
+}
+
+impl From<KeyError> for ReconcileError {
+    fn from(error: KeyError) -> Self {
+        Self::Missing(error.to_string())
+    }
+}
+
+impl From<NoKeystore> for ReconcileError {
+    fn from(why: NoKeystore) -> Self {
+        Self::Keystore(Box::new(why))
     }
 }
 

@@ -6,38 +6,45 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{facts, secret_builder};
-use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Order, Secret};
+use super::facts;
+use super::keystores::{self, Passwords};
+use crate::model::secret::TLS_KEY;
+use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Order, Record, Secret};
+use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::{NextKey, Observed, Rival};
-use crate::reconcile::facts::{RequestFacts, annotation};
+use crate::reconcile::facts::{RequestFacts, SecretFacts, annotation};
 use crate::reconcile::{renewal, request};
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// Which Secret each Certificate named when it was seen last, and the same the other way round. It may name another one by now.
+/// Which Secrets each Certificate named when it was seen last, its own and those of passwords, and the same the other way round.
+/// It may name others by now.
 #[derive(Debug, Default)]
 struct Naming {
-    secrets: BTreeMap<ObjectName, ObjectName>,
+    secrets: BTreeMap<ObjectName, BTreeSet<ObjectName>>,
     sharing: BTreeMap<ObjectName, BTreeSet<String>>,
 }
 
 impl Naming {
-    fn remember(&mut self, certificate: &ObjectName, secret: ObjectName) {
-        if self.secrets.get(certificate) == Some(&secret) {
+    fn remember(&mut self, certificate: &ObjectName, secrets: BTreeSet<ObjectName>) {
+        if self.secrets.get(certificate) == Some(&secrets) {
             return;
         }
         self.forget(certificate);
-        self.sharing.entry(secret.clone()).or_default().insert(certificate.name.clone());
-        self.secrets.insert(certificate.clone(), secret);
+        for secret in &secrets {
+            self.sharing.entry(secret.clone()).or_default().insert(certificate.name.clone());
+        }
+        self.secrets.insert(certificate.clone(), secrets);
     }
 
     fn forget(&mut self, certificate: &ObjectName) {
-        let Some(secret) = self.secrets.remove(certificate) else { return };
-        let Some(sharing) = self.sharing.get_mut(&secret) else { return };
-        sharing.remove(&certificate.name);
-        if sharing.is_empty() {
-            self.sharing.remove(&secret);
+        for secret in self.secrets.remove(certificate).unwrap_or_default() {
+            let Some(sharing) = self.sharing.get_mut(&secret) else { continue };
+            sharing.remove(&certificate.name);
+            if sharing.is_empty() {
+                self.sharing.remove(&secret);
+            }
         }
     }
 }
@@ -51,6 +58,7 @@ pub struct Neighbours {
     secrets: Resources<Secret>,
     /// Who names which Secret, from every change seen.
     naming: Mutex<Naming>,
+    options: Options,
     /// Namespaces of which every Certificate was met, for those whom no watch tells of them.
     met: Mutex<BTreeSet<String>>,
 }
@@ -64,8 +72,15 @@ impl Neighbours {
             orders: Resources::new(Arc::clone(store), Kind::Order),
             secrets: Resources::new(Arc::clone(store), Kind::Secret),
             naming: Mutex::default(),
+            options: Options::default(),
             met: Mutex::default(),
         }
+    }
+
+    /// The same for somebody who has been told something else.
+    #[must_use]
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
     }
 
     /// Remembers which Certificates of a namespace name which Secret; it is read once.
@@ -74,7 +89,7 @@ impl Neighbours {
             return Ok(());
         }
         for other in self.store.list(Kind::Certificate, &Scope::namespace(namespace)).await? {
-            self.remember(&other.key.name, other.text("/spec/secretName"));
+            self.remember(&other);
         }
         self.met().insert(namespace.to_owned());
         Ok(())
@@ -84,10 +99,12 @@ impl Neighbours {
         self.met.lock()
     }
 
-    /// Remembers that a Certificate names a Secret.
-    pub fn remember(&self, certificate: &ObjectName, secret: &str) {
-        let secret = ObjectName::new(&certificate.namespace, secret);
-        self.naming().remember(certificate, secret);
+    /// Remembers which Secrets a Certificate names.
+    pub fn remember(&self, certificate: &Record) {
+        let name = &certificate.key.name;
+        let own = ObjectName::new(&name.namespace, certificate.text("/spec/secretName"));
+        let secrets = keystores::password_secrets(certificate).chain([own]).collect();
+        self.naming().remember(name, secrets);
     }
 
     /// Forgets a Certificate that is gone.
@@ -95,7 +112,7 @@ impl Neighbours {
         self.naming().forget(certificate);
     }
 
-    /// Names of the Certificates that named a Secret.
+    /// Names of the Certificates that named a Secret, as their own or for a password.
     pub fn sharing(&self, secret: &ObjectName) -> BTreeSet<String> {
         self.naming().sharing.get(secret).cloned().unwrap_or_default()
     }
@@ -119,7 +136,7 @@ impl Neighbours {
             .into_iter()
             .filter(|secret| secret.metadata.labels.contains_key(annotation::NEXT_PRIVATE_KEY));
         let next_keys = temporary.map(|secret| NextKey {
-            key: facts::of_key(secret.value(secret_builder::TLS_KEY).unwrap_or_default()),
+            key: facts::of_key(secret.value(TLS_KEY).unwrap_or_default()),
             secret: secret.metadata.name,
         });
         let next_keys = next_keys.collect();
@@ -138,12 +155,19 @@ impl Neighbours {
         for request in self.requests.list(&owned).await? {
             requests.push(self.request_facts(request).await?);
         }
+        let passwords = Passwords::read(&self.secrets, certificate).await?;
+        let asked = certificate.spec.keystores.as_ref();
+        let facts = |secret: &Secret| SecretFacts {
+            keystores: keystores::look(secret, asked, &passwords),
+            ..facts::of_secret(secret)
+        };
         Ok(Observed {
-            secret: secret.map(facts::of_secret),
+            secret: secret.map(facts),
             next_keys: Vec::new(),
             requests,
             rivals: self.rivals(certificate).await?,
             windows: renewal::windows(&certificate.spec, |name| TimeZone::get(name).ok()),
+            options: self.options.clone(),
         })
     }
 
@@ -189,13 +213,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_shares_the_secret_that_it_named_last_until_it_is_gone() {
+    fn a_certificate_shares_the_secrets_that_it_named_last_until_it_is_gone() {
         let name = |name: &str| ObjectName::new("web", name);
+        let names = |all: &[&str]| all.iter().map(|one| name(one)).collect();
         let mut naming = Naming::default();
-        naming.remember(&name("one"), name("tls"));
-        naming.remember(&name("two"), name("tls"));
-        naming.remember(&name("one"), name("other"));
+        naming.remember(&name("one"), names(&["tls", "password"]));
+        naming.remember(&name("two"), names(&["tls", "password"]));
+        naming.remember(&name("one"), names(&["other", "password"]));
         assert_eq!(naming.sharing[&name("tls")], BTreeSet::from(["two".to_owned()]));
+        assert_eq!(naming.sharing[&name("password")].len(), 2);
         naming.forget(&name("one"));
         naming.forget(&name("two"));
         assert!(naming.secrets.is_empty() && naming.sharing.is_empty(), "{naming:?}");

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
+
+use super::ReconcileError;
+use super::keystores::{self, Passwords};
 use crate::acme::{KeyEncoding, KeyError, PrivateKey};
-use crate::model::{
-    Blob, Certificate, CertificateRequest, CertificateSpec, Kind, Metadata, Secret,
-};
+use crate::model::secret::{CA_CRT, TLS_CRT, TLS_KEY};
+use crate::model::{Blob, Certificate, CertificateSpec, Kind, Metadata, Secret};
 use crate::reconcile::facts::{OutputFormat, annotation};
 use crate::reconcile::secret_content::SecretMetadata;
 
@@ -37,44 +40,83 @@ pub fn next_key(
     })
 }
 
-/// The Secret that the Certificate names, with what was issued; an existing one keeps its type.
-///
-/// # Errors
-/// Fails when the key cannot be written down.
-pub fn issued(
-    certificate: &Certificate,
-    request: &CertificateRequest,
-    key: &PrivateKey,
-    metadata: SecretMetadata,
-    existing: Option<&Secret>,
-) -> Result<Secret, KeyError> {
-    let spec = &certificate.spec;
-    let key = key.to_pem(encoding(spec))?;
-    let chain = &request.status.certificate;
-    let mut data = BTreeMap::from([
-        (TLS_CRT.to_owned(), chain.clone()),
-        (TLS_KEY.to_owned(), Blob(key.as_bytes().to_vec())),
-    ]);
-    if !request.status.ca.is_empty() {
-        data.insert("ca.crt".to_owned(), request.status.ca.clone());
-    }
-    put_formats(&mut data, spec);
-    Ok(Secret { data, ..relabelled(certificate, metadata, existing) })
+/// Builds the Secret that a Certificate names; an existing one keeps its type.
+#[derive(Clone, Copy, Debug)]
+pub struct Builder<'a> {
+    /// The Certificate.
+    pub certificate: &'a Certificate,
+    /// The Secret as it is.
+    pub existing: Option<&'a Secret>,
+    /// Passwords of the keystores that are asked for.
+    pub passwords: &'a Passwords,
+    /// Whether the Certificate owns it, so that both go together.
+    pub is_owned: bool,
+    /// When it is built.
+    pub now: Timestamp,
 }
 
-/// The Secret that the Certificate names, with other labels and annotations, and in the forms that the spec asks for.
-pub fn repaired(
-    certificate: &Certificate,
-    metadata: SecretMetadata,
-    existing: Option<&Secret>,
-) -> Secret {
-    let mut secret = relabelled(certificate, metadata, existing);
-    let ours = existing.map(formats_in).unwrap_or_default();
-    for format in ours {
-        secret.data.remove(format.key());
+impl Builder<'_> {
+    /// The Secret with a key and its chain; `authorities` are the certificates of the CA, which an ACME server does not name.
+    ///
+    /// # Errors
+    /// Fails when the key cannot be written down, or a keystore.
+    pub fn of_pair(
+        self,
+        key: &PrivateKey,
+        chain: &Blob,
+        authorities: &Blob,
+        metadata: SecretMetadata,
+    ) -> Result<Secret, ReconcileError> {
+        let spec = &self.certificate.spec;
+        let key = key.to_pem(encoding(spec))?;
+        let mut data = BTreeMap::from([
+            (TLS_CRT.to_owned(), chain.clone()),
+            (TLS_KEY.to_owned(), Blob(key.as_bytes().to_vec())),
+        ]);
+        if !authorities.is_empty() {
+            data.insert(CA_CRT.to_owned(), authorities.clone());
+        }
+        put_formats(&mut data, spec);
+        keystores::put(&mut data, spec.keystores.as_ref(), self.passwords, self.now)?;
+        Ok(Secret { data, ..self.relabelled(metadata) })
     }
-    put_formats(&mut secret.data, &certificate.spec);
-    secret
+
+    /// The Secret with the pair that it has, other labels and annotations, and in the forms that the spec asks for.
+    ///
+    /// # Errors
+    /// Fails when a keystore cannot be written.
+    pub fn repaired(self, metadata: SecretMetadata) -> Result<Secret, ReconcileError> {
+        let spec = &self.certificate.spec;
+        let mut data = self.existing.map(|existing| existing.data.clone()).unwrap_or_default();
+        for format in self.existing.map(formats_in).unwrap_or_default() {
+            data.remove(format.key());
+        }
+        put_formats(&mut data, spec);
+        keystores::put(&mut data, spec.keystores.as_ref(), self.passwords, self.now)?;
+        Ok(Secret { data, ..self.relabelled(metadata) })
+    }
+
+    fn relabelled(self, metadata: SecretMetadata) -> Secret {
+        let Metadata { namespace, .. } = &self.certificate.metadata;
+        let owner = self.is_owned.then(|| self.certificate.owner_reference());
+        Secret {
+            api_version: Kind::Secret.api_version().to_owned(),
+            kind: Kind::Secret.as_str().to_owned(),
+            metadata: Metadata {
+                name: self.certificate.spec.secret_name.clone(),
+                namespace: namespace.clone(),
+                labels: metadata.labels,
+                annotations: metadata.annotations,
+                owner_references: owner.into_iter().collect(),
+                ..Metadata::default()
+            },
+            secret_type: self.existing.map_or_else(
+                || "kubernetes.io/tls".to_owned(),
+                |existing| existing.secret_type.clone(),
+            ),
+            ..Secret::default()
+        }
+    }
 }
 
 /// Other forms of key and chain that a Secret has, true to these.
@@ -86,30 +128,6 @@ pub fn formats_in(secret: &Secret) -> BTreeSet<OutputFormat> {
         there.is_some() && there == made.as_deref()
     };
     OutputFormat::ALL.into_iter().filter(is_true).collect()
-}
-
-fn relabelled(
-    certificate: &Certificate,
-    metadata: SecretMetadata,
-    existing: Option<&Secret>,
-) -> Secret {
-    Secret {
-        api_version: Kind::Secret.api_version().to_owned(),
-        kind: Kind::Secret.as_str().to_owned(),
-        metadata: Metadata {
-            name: certificate.spec.secret_name.clone(),
-            namespace: certificate.metadata.namespace.clone(),
-            labels: metadata.labels,
-            annotations: metadata.annotations,
-            ..Metadata::default()
-        },
-        secret_type: existing.map_or_else(
-            || "kubernetes.io/tls".to_owned(),
-            |existing| existing.secret_type.clone(),
-        ),
-        data: existing.map(|existing| existing.data.clone()).unwrap_or_default(),
-        ..Secret::default()
-    }
 }
 
 fn encoding(spec: &CertificateSpec) -> KeyEncoding {
@@ -135,9 +153,3 @@ fn in_format(format: OutputFormat, key: &[u8], chain: &[u8]) -> Option<Vec<u8>> 
         OutputFormat::Der => pem::parse(key).ok().map(pem::Pem::into_contents),
     }
 }
-
-/// Key of the private key in a Secret.
-pub const TLS_KEY: &str = "tls.key";
-
-/// Key of the chain in a Secret.
-pub const TLS_CRT: &str = "tls.crt";

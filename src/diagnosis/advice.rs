@@ -23,6 +23,7 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<NextStep> {
             ours: conflict.ours.clone(),
             passes: conflict.passes,
         }),
+        ReconcileError::Keystore(why) => Some(NextStep::Keystore(why.clone())),
         ReconcileError::Panicked => Some(NextStep::Report),
     }
 }

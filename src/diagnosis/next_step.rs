@@ -2,6 +2,7 @@
 
 use crate::model::cause::{Sighting, Symptom};
 use crate::model::guard::Guard;
+use crate::model::keystore::NoKeystore;
 use crate::model::{Challenge, Key, ObjectName};
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
@@ -108,6 +109,8 @@ pub enum NextStep {
     /// Tell whoever makes this program.
     Report,
 
+    /// What helps where a keystore cannot be written.
+    Keystore(Box<NoKeystore>),
     /// What helps against a fault of the store.
     Store(Box<StoreError>),
     /// What helps a solver.

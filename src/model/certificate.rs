@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
 use super::common::{Condition, Duration, IssuerRef, Other, Time, is_false, is_true};
+use super::keystore::Keystores;
 use super::metadata::Resource;
 
 /// `cert-manager.io/v1` Certificate.
@@ -65,7 +67,7 @@ pub struct CertificateSpec {
     pub secret_template: Option<SecretTemplate>,
     /// Keystores beside the PEM files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keystores: Option<serde_json::Value>,
+    pub keystores: Option<Keystores>,
     /// Issuer.
     pub issuer_ref: IssuerRef,
     /// Whether a CA certificate is wanted.
@@ -91,7 +93,59 @@ pub struct CertificateSpec {
     pub additional_output_formats: Vec<serde_json::Value>,
     /// Name constraints of a CA certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name_constraints: Option<serde_json::Value>,
+    pub name_constraints: Option<NameConstraints>,
+}
+
+/// Which names a CA certificate may sign (RFC 5280 §4.2.1.10).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NameConstraints {
+    /// Whether who does not know the extension refuses the certificate.
+    #[serde(skip_serializing_if = "is_false")]
+    pub critical: bool,
+    /// Names that it may sign.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permitted: Option<ConstrainedNames>,
+    /// Names that it may not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub excluded: Option<ConstrainedNames>,
+}
+
+/// Names of one half of name constraints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConstrainedNames {
+    /// DNS domains.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dns_domains: Vec<String>,
+    /// IP addresses, as networks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ip_ranges: Vec<String>,
+    /// E-mail addresses, and domains of such.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub email_addresses: Vec<String>,
+    /// Domains of URIs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub uri_domains: Vec<String>,
+}
+
+/// An IP network as a name constraint has it: the address, its bits beyond the mask cleared, and the mask; `None` when the text is
+/// none.
+pub fn network(text: &str) -> Option<Vec<u8>> {
+    let (address, length) = text.split_once('/')?;
+    let address = match address.parse().ok()? {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    let length = Some(length).filter(|length| length.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let length = length.parse::<usize>().ok().filter(|length| *length <= address.len() * 8)?;
+    let mask = |index: usize| {
+        let bits = length.saturating_sub(index * 8).min(8);
+        u8::try_from(0xff00_u16 >> bits & 0xff).unwrap_or(u8::MAX)
+    };
+    let mask: Vec<u8> = (0..address.len()).map(mask).collect();
+    let masked = address.iter().zip(&mask).map(|(byte, mask)| byte & mask);
+    Some(masked.chain(mask.iter().copied()).collect())
 }
 
 /// Subject of a certificate.
@@ -263,3 +317,24 @@ pub const READY: &str = "Ready";
 
 /// Condition: whether a certificate is being issued.
 pub const ISSUING: &str = "Issuing";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_an_address_and_a_mask() {
+        for (text, expected) in [
+            ("10.1.2.3/8", Some(&[10, 0, 0, 0, 255, 0, 0, 0][..])),
+            ("192.0.2.129/25", Some(&[192, 0, 2, 128, 255, 255, 255, 128])),
+            ("0.0.0.0/0", Some(&[0; 8])),
+            ("192.0.2.1", None),
+            ("192.0.2.1/33", None),
+            ("192.0.2.1/+8", None),
+            ("host/8", None),
+        ] {
+            assert_eq!(network(text).as_deref(), expected, "{text}");
+        }
+        assert_eq!(network("2001:db8::1/32").map(|bytes| bytes.len()), Some(32));
+    }
+}

@@ -177,6 +177,8 @@ pub mod reason {
     pub const CANNOT_REGENERATE_KEY: &str = "CannotRegenerateKey";
     /// Certificate: renewed outside its windows.
     pub const WINDOW_ERROR: &str = "WindowError";
+    /// The Secret with the password of a keystore is not there.
+    pub const KEYSTORE_PASSWORD_SECRET_NOT_FOUND: &str = "KeystorePasswordSecretNotFound";
     /// Issuer: the account could not be set up.
     pub const ERR_INIT_ISSUER: &str = "ErrInitIssuer";
     /// Issuer: newAccount was refused.

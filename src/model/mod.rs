@@ -20,6 +20,7 @@ pub mod guard;
 pub mod hashed_names;
 pub mod issuer;
 pub mod key;
+pub mod keystore;
 pub mod manifest;
 pub mod masked;
 pub mod memory;

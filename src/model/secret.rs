@@ -8,6 +8,15 @@ use serde::{Deserialize, Serialize};
 use super::common::{Blob, Other};
 use super::metadata::Metadata;
 
+/// Key of the private key in a Secret.
+pub const TLS_KEY: &str = "tls.key";
+
+/// Key of the chain in a Secret.
+pub const TLS_CRT: &str = "tls.crt";
+
+/// Key of the certificates of the CA in a Secret, where the issuer names them.
+pub const CA_CRT: &str = "ca.crt";
+
 /// `v1` Secret.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 
 use crate::model::certificate::{KeyAlgorithm, Subject};
-use crate::model::{CertificateRequest, CertificateSpec};
+use crate::model::keystore::KeystoreFormat;
+use crate::model::{CertificateRequest, CertificateSpec, OwnerReference};
 
 /// A public key, DER (RFC 5280 §4.1.2.7); two keys are one when these bytes are equal.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -78,12 +79,18 @@ pub struct SecretFacts {
     pub leaf: Option<Result<LeafFacts, String>>,
     /// Other forms of key and chain that are in it, true to these.
     pub formats: BTreeSet<OutputFormat>,
+    /// Keystores that are in it.
+    pub keystores: BTreeMap<KeystoreFormat, KeystoreFacts>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
     /// Keys of labels and annotations that somebody else wrote and that we leave alone.
     pub foreign: BTreeSet<String>,
+    /// Its owners.
+    pub owners: Vec<OwnerReference>,
+    /// UIDs of owners whom somebody else has named.
+    pub foreign_owners: BTreeSet<String>,
     /// Keys of the data that somebody else wrote.
     pub foreign_data: BTreeSet<String>,
 }
@@ -127,10 +134,35 @@ impl OutputFormat {
     }
 }
 
+/// What is known of a keystore in a Secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeystoreFacts {
+    /// It opens with the password, and is what is asked for.
+    AsAsked,
+    /// Its password, alias or profile is another one, or it lacks the certificates of CAs.
+    Outdated,
+    /// There is no password to open it with.
+    Unknown,
+    /// Nobody asks for it.
+    Unasked,
+}
+
 impl SecretFacts {
     /// The key, when it can be read.
     pub fn usable_key(&self) -> Option<&KeyFacts> {
         self.key.as_ref()?.as_ref().ok()
+    }
+
+    /// Tells whether it holds a key and a certificate of this key.
+    pub fn has_pair(&self) -> bool {
+        let pair = self.usable_key().zip(self.usable_leaf());
+        pair.is_some_and(|(key, leaf)| key.public_key == leaf.public_key)
+    }
+
+    /// Tells whether its certificate is one that no issuer has signed: a temporary one.
+    pub fn is_temporary(&self) -> bool {
+        let issuer = [annotation::ISSUER_NAME, annotation::ISSUER_KIND, annotation::ISSUER_GROUP];
+        self.has_pair() && !issuer.iter().any(|key| self.annotations.contains_key(*key))
     }
 
     /// The certificate, when it can be read.
@@ -154,6 +186,8 @@ pub struct RequestFacts {
 
 /// Keys of annotations and labels by which the resources of one issuance find each other.
 pub mod annotation {
+    /// On Certificates: `true` asks for a temporary certificate.
+    pub const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
     /// On CertificateRequests and Secrets: name of the Certificate.
     pub const CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
     /// On CertificateRequests: Secret of the key.

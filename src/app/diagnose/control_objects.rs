@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::control::{Around, DEFINITIONS, Look, MOST_ASKED, list};
 use crate::controllers::facts;
-use crate::controllers::secret_builder::TLS_KEY;
 use crate::diagnosis::control_case::{DroppedCase, IssuedSecretCase, NextKeyCase};
 use crate::model::common::is_true;
+use crate::model::secret::TLS_KEY;
 use crate::model::{Key, Kind, ObjectName, Secret};
 use crate::store::cluster::raw_objects::Resource;
 use crate::store::resources::typed;

@@ -1,5 +1,5 @@
-//! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`. Both are written beside the old ones, then replaced by
-//! rename.
+//! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`, and the other forms in which the Secret has them. All are
+//! written beside the old ones, then replaced by rename.
 //!
 //! The key is replaced first, and only when both files are complete: a full disk must not leave a pair that does not
 //! fit. A key is 0600 at every replacement, whatever mode or group the one before was given, because no secret may
@@ -38,6 +38,16 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 const KEY: &str = "tls.key";
 const CERTIFICATE: &str = "tls.crt";
 const MANIFEST: &str = "secret.yaml";
+/// Other forms of key and chain that a Secret may have, and who may read them.
+const FORMS: [(&str, Readers); 7] = [
+    ("key.der", Readers::Owner),
+    ("tls-combined.pem", Readers::Owner),
+    ("keystore.jks", Readers::Owner),
+    ("keystore.p12", Readers::Owner),
+    ("truststore.jks", Readers::Permitted),
+    ("truststore.p12", Readers::Permitted),
+    ("ca.crt", Readers::Permitted),
+];
 
 /// Where a certificate and its key were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +103,8 @@ fn try_to_write(folder: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Writes certificate and key of a Secret below `folder`, and the Secret as a manifest where one is given; what is there already
-/// and equal is left alone. What others have put there is neither followed nor waited for.
+/// Writes certificate and key of a Secret below `folder`, the other forms that it has of them, and the Secret as a manifest where
+/// one is given; what is there already and equal is left alone. What others have put there is neither followed nor waited for.
 ///
 /// # Errors
 /// Fails when the Secret holds no pair, somebody keeps the folder locked, a file cannot be written, or a signal came. The files are
@@ -115,6 +125,9 @@ pub async fn write(
     let manifest_path = manifest.as_ref().map(|_| path.join(MANIFEST));
     let manifest = manifest.map(String::into_bytes);
     files.extend(manifest.map(|text| Content { name: MANIFEST, text, readers: Readers::Owner }));
+    let form =
+        |(name, readers)| Some(Content { name, text: secret.value(name)?.to_vec(), readers });
+    files.extend(FORMS.into_iter().filter_map(form));
     // Last: whoever waits for a new one finds its key there already.
     let text = certificate.to_vec();
     files.push(Content { name: CERTIFICATE, text, readers: Readers::Permitted });

@@ -5,6 +5,7 @@ pub mod answer;
 pub(crate) mod by_hand;
 pub mod finding;
 mod http01;
+mod keystore;
 pub mod reproduce;
 pub mod solver;
 pub mod store;
@@ -192,6 +193,7 @@ impl Words {
             NextStep::FreeName { taken, ours, .. } => format!(
                 "delete {taken}, or keep it under another name, or give {ours} another name"
             ),
+            NextStep::Keystore(why) => keystore::line(why),
             NextStep::Report => "please report it, with what stands on stderr".to_owned(),
             NextStep::Caa(step) => caa(step),
             NextStep::Zone(symptom) => answer::zone(*symptom).unwrap_or_default().to_owned(),

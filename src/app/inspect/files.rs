@@ -13,9 +13,9 @@ use crate::acme::{KeyError, PrivateKey};
 use crate::app::blocking::{Interrupted, Left, aside};
 use crate::app::failure::Failure;
 use crate::app::input::files::reason;
-use crate::controllers::secret_builder::{TLS_CRT, TLS_KEY};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::disk;
+use crate::model::secret::{TLS_CRT, TLS_KEY};
 
 /// Largest file that is read, in bytes: far above any chain.
 const LARGEST: u64 = 5 << 20;

@@ -13,12 +13,13 @@ use crate::app::input::lookup;
 use crate::app::invocation;
 use crate::controllers::facts;
 use crate::controllers::neighbours::Neighbours;
-use crate::controllers::secret_builder::{TLS_CRT, TLS_KEY};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::certificate_report::{
     CertificateSource, ReportedCertificate, ReportedResource, SourceKind,
 };
+use crate::model::secret::{TLS_CRT, TLS_KEY};
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::Observed;
 use crate::reconcile::policy::Input;
 use crate::reconcile::{certificate, differences, policy, renewal};
@@ -117,6 +118,7 @@ async fn observe(
             requests: Vec::new(),
             rivals: Vec::new(),
             windows: renewal::windows(&certificate.spec, |name| TimeZone::get(name).ok()),
+            options: Options::default(),
         }),
         observed => observed,
     }

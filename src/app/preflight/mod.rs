@@ -3,6 +3,7 @@
 pub mod announce;
 pub mod certificates;
 pub mod challenge_types;
+mod keystores;
 pub mod own_solvers;
 pub mod permissions;
 pub mod provider_check;
@@ -93,6 +94,7 @@ async fn check_certificate(
             None => return Err(unknown_issuer(certificate, &key)),
         },
     };
+    keystores::check(certificate, places).await?;
     challenge_types::check(certificate, &key, &issuer, venue)?;
     check_own_solvers(certificate, &key, &issuer, venue)?;
     check_solvers(certificate, &key, &issuer, venue, places).await

@@ -1,5 +1,5 @@
-//! What a rehearsal takes from the real store: the Issuers that the manifests leave out, and account keys. It is read, and
-//! never written.
+//! What a rehearsal takes from the real store: the Issuers that the manifests leave out, account keys, and what solvers and
+//! keystores need. It is read, and never written.
 
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::preflight;
 use crate::model::issuer::AcmeIssuer;
+use crate::model::keystore::Keystores;
 use crate::model::memory::is_ours;
 use crate::model::solver::Dns01Solver;
-use crate::model::{Issuer, Key, Kind, ObjectName, Record};
+use crate::model::{Certificate, Issuer, Key, Kind, ObjectName, Record};
 use crate::store::Store;
 use crate::store::cluster::ClusterFault;
 use crate::store::error::StoreError;
@@ -53,7 +54,7 @@ pub(super) async fn borrow(
         }
     }
     for record in records.iter() {
-        for key in solver_keys(record, context)? {
+        for key in solver_keys(record, context)?.into_iter().chain(password_keys(record)?) {
             match source.get(&key).await {
                 Ok(secret) => secrets.extend(secret.map(|secret| bare(&secret))),
                 // What solvers lack is told before the rehearsal begins.
@@ -86,6 +87,17 @@ fn solver_keys(record: &Record, context: &Context) -> Result<Vec<Key>, StoreErro
     let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_deref());
     let names = solvers.flat_map(Dns01Solver::secrets).map(|selector| selector.name);
     Ok(names.map(|name| Key::new(Kind::Secret, ObjectName::new(namespace, name))).collect())
+}
+
+/// The Secrets that a Certificate names for the passwords of its keystores.
+fn password_keys(record: &Record) -> Result<Vec<Key>, StoreError> {
+    if record.key.kind != Kind::Certificate {
+        return Ok(Vec::new());
+    }
+    let certificate = typed::<Certificate>(record.clone())?;
+    let secrets = certificate.spec.keystores.iter().flat_map(Keystores::secrets);
+    let place = |name: &str| ObjectName::new(&certificate.metadata.namespace, name);
+    Ok(secrets.map(|secret| Key::new(Kind::Secret, place(&secret.name))).collect())
 }
 
 /// What an Issuer says of its CA, and the namespace of its Secrets.

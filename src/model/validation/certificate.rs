@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::Validation;
-use crate::model::certificate::{Certificate, CertificateSpec, subidentifiers};
+use crate::model::certificate::{Certificate, CertificateSpec, network, subidentifiers};
 use crate::model::common::Duration;
 use crate::model::cron::Cron;
 use crate::model::field::FieldPath;
+use crate::model::keystore::{KeystoreFormat, Password};
 use crate::model::names::DnsName;
 
 /// Shortest life time that can be asked for.
@@ -16,19 +17,24 @@ const SHORTEST_RENEWAL: Duration = Duration::from_secs(300);
 /// Life time when none is asked for: 90 days.
 const USUAL: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// Asks cert-manager for a certificate of its own until the real one is there.
-const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
-
 /// Checks a Certificate.
 pub fn certificate(certificate: &Certificate) -> Validation {
     let mut verdict = Validation::default();
     let (spec, at) = (&certificate.spec, FieldPath::of("spec"));
-    for rule in [names, wildcards, subject, key, times, windows, secret, issuer, odds_and_ends] {
+    for rule in [
+        names,
+        wildcards,
+        subject,
+        key,
+        times,
+        windows,
+        secret,
+        keystores,
+        constraints,
+        issuer,
+        odds_and_ends,
+    ] {
         rule(spec, &at, &mut verdict);
-    }
-    if certificate.metadata.annotations.get(TEMPORARY).is_some_and(|value| value == "true") {
-        let at = FieldPath::of("metadata.annotations").key(TEMPORARY);
-        verdict.not_acted_on.push(at);
     }
     verdict
 }
@@ -207,6 +213,60 @@ fn secret(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     }
 }
 
+fn keystores(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
+    let Some(keystores) = &spec.keystores else { return };
+    let jks = keystores.jks.as_ref().map(|jks| (&jks.password_secret_ref, &jks.password));
+    let pkcs12 = keystores.pkcs12.as_ref();
+    let pkcs12 = pkcs12.map(|pkcs12| (&pkcs12.password_secret_ref, &pkcs12.password));
+    for (format, passwords) in [(KeystoreFormat::Jks, jks), (KeystoreFormat::Pkcs12, pkcs12)] {
+        let Some((selector, written)) = passwords else { continue };
+        let at = at.key("keystores").key(format.field());
+        let selector = selector.as_ref().filter(|selector| !selector.name.is_empty());
+        let is_in_secret = selector.is_some();
+        if selector.is_some_and(|selector| selector.key.is_empty()) {
+            verdict.error(at.below("passwordSecretRef.key"), "is required");
+        }
+        match written {
+            Some(_) if is_in_secret => {
+                verdict.error(at, "passwordSecretRef excludes password: write one of the two");
+            }
+            Some(Password(text)) if text.is_empty() => {
+                verdict.error(at.key("password"), "must not be empty");
+            }
+            Some(_) => {}
+            None if is_in_secret => {}
+            None => verdict.error_hint(
+                at,
+                "needs a password",
+                "write passwordSecretRef: {name: SECRET, key: KEY}, or password",
+            ),
+        }
+    }
+}
+
+fn constraints(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
+    let Some(constraints) = &spec.name_constraints else { return };
+    let at = at.key("nameConstraints");
+    if !spec.is_ca {
+        verdict.error(at.clone(), "is for CA certificates: isCA should be true");
+    }
+    let halves = [("permitted", &constraints.permitted), ("excluded", &constraints.excluded)];
+    if halves.iter().all(|(_, half)| half.is_none()) {
+        verdict.error(at.clone(), "needs permitted or excluded");
+    }
+    for (name, half) in halves {
+        let ranges = half.iter().flat_map(|half| &half.ip_ranges).enumerate();
+        for (index, range) in ranges.filter(|(_, range)| network(range).is_none()) {
+            let at = at.key(name).key("ipRanges").index(index);
+            verdict.error_hint(
+                at,
+                format!("\"{range}\" is not an IP network"),
+                "write address and length: 192.0.2.0/24",
+            );
+        }
+    }
+}
+
 fn issuer(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     let (issuer, at) = (&spec.issuer_ref, at.key("issuerRef"));
     verdict.object_name(at.key("name"), &issuer.name);
@@ -224,15 +284,12 @@ fn odds_and_ends(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validatio
     if spec.revision_history_limit.is_some_and(|limit| limit < 1) {
         verdict.error(at.key("revisionHistoryLimit"), "must be at least 1");
     }
-    if let Some(keystores) = &spec.keystores {
-        for kind in ["jks", "pkcs12"] {
-            if keystores[kind]["create"] == true {
-                verdict.not_acted_on.push(at.key("keystores").key(kind));
-            }
+    let mut formats = BTreeSet::new();
+    for (index, format) in spec.additional_output_formats.iter().enumerate() {
+        if !formats.insert(format["type"].as_str().unwrap_or_default()) {
+            let at = at.key("additionalOutputFormats").index(index).key("type");
+            verdict.error(at, "stands there twice");
         }
-    }
-    if spec.name_constraints.is_some() {
-        verdict.not_acted_on.push(at.key("nameConstraints"));
     }
     if spec.is_ca {
         verdict.warn(at.key("isCA"), "an ACME server signs no CA certificates");
@@ -297,6 +354,63 @@ mod tests {
         assert_eq!(check(json!({"dnsNames": names})).len(), MANY);
         let same = vec!["www.example.com"; 5 * MANY];
         assert_eq!(check(json!({"dnsNames": same})), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_keystore_has_one_password() {
+        let secret = json!({"name": "pw", "key": "word"});
+        for (jks, expected) in [
+            (json!({"create": true, "password": "p"}), &[][..]),
+            (json!({"create": true, "passwordSecretRef": secret}), &[]),
+            (json!({"create": true}), &["spec.keystores.jks: needs a password"]),
+            (
+                json!({"create": true, "password": ""}),
+                &["spec.keystores.jks.password: must not be empty"],
+            ),
+            (
+                json!({"create": true, "password": "p", "passwordSecretRef": secret}),
+                &["spec.keystores.jks: passwordSecretRef excludes password: write one of the two"],
+            ),
+            (
+                json!({"create": true, "passwordSecretRef": {"name": "pw"}}),
+                &["spec.keystores.jks.passwordSecretRef.key: is required"],
+            ),
+        ] {
+            assert_eq!(check_named(json!({"keystores": {"jks": jks}})), expected);
+        }
+        let twice = json!([{"type": "DER"}, {"type": "CombinedPEM"}, {"type": "DER"}]);
+        assert_eq!(
+            check_named(json!({"additionalOutputFormats": twice})),
+            ["spec.additionalOutputFormats[2].type: stands there twice"]
+        );
+    }
+
+    #[test]
+    fn constraints_are_for_authorities_and_name_networks() {
+        let half =
+            json!({"dnsDomains": ["example.com"], "ipRanges": ["192.0.2.0/24", "192.0.2.0"]});
+        for (constraints, is_ca, expected) in [
+            (
+                json!({"permitted": half}),
+                true,
+                &["spec.nameConstraints.permitted.ipRanges[1]: \"192.0.2.0\" is not an IP network"]
+                    [..],
+            ),
+            (
+                json!({"critical": true}),
+                true,
+                &["spec.nameConstraints: needs permitted or excluded"],
+            ),
+            (
+                json!({"excluded": {}}),
+                false,
+                &["spec.nameConstraints: is for CA certificates: isCA should be true"],
+            ),
+        ] {
+            let mut said = check_named(json!({"nameConstraints": constraints, "isCA": is_ca}));
+            said.retain(|remark| !remark.starts_with("spec.isCA"));
+            assert_eq!(said, expected);
+        }
     }
 
     #[test]
@@ -428,22 +542,5 @@ mod tests {
         ] {
             assert_eq!(check_named(window(cron, length)), Vec::from_iter(expected), "{cron}");
         }
-    }
-
-    #[test]
-    fn what_is_not_acted_on_is_named() {
-        let annotated = json!({
-            "metadata": {"annotations": {TEMPORARY: "true"}},
-            "spec": {
-                "secretName": "web-tls", "issuerRef": {"name": "ca"}, "dnsNames": ["a.example"],
-                "keystores": {"pkcs12": {"create": true}, "jks": {"create": false}},
-                "nameConstraints": {"critical": true},
-            },
-        });
-        let verdict = certificate(&serde_json::from_value(annotated).unwrap());
-        assert_eq!((verdict.errors, verdict.warnings), (Vec::new(), Vec::new()));
-        let named: Vec<_> = verdict.not_acted_on.iter().map(ToString::to_string).collect();
-        let annotation = format!("metadata.annotations.{TEMPORARY}");
-        assert_eq!(named, ["spec.keystores.pkcs12", "spec.nameConstraints", &annotation]);
     }
 }

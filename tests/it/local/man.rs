@@ -153,6 +153,10 @@ fn files(command: &clap::Command, path: &str, known: &CommandPage) -> String {
     if known.ends.contains(&FailureKind::CaUnreachable) {
         add("DIR/SECRETNAME/tls.key", "The private key, below --out: secret, mode 0600.");
         add("DIR/SECRETNAME/tls.crt", "The certificate with its chain, below --out.");
+        add(
+            "DIR/SECRETNAME/keystore.jks, keystore.p12, tls-combined.pem, key.der",
+            "Key and chain in the other forms that the Certificate asks for: secret, mode 0600.",
+        );
     }
     if command.get_arguments().any(|arg| arg.get_long() == Some("out-secret")) {
         add(

@@ -8,6 +8,7 @@ mod live;
 mod names;
 mod replay;
 mod scenarios;
+mod secrets;
 mod sheets;
 
 use std::fmt::Write as _;
@@ -23,7 +24,7 @@ use crate::support::program;
 pub(crate) fn listed() -> impl Iterator<Item = &'static Difference> {
     let plays = scenarios::PLAYS.iter().chain([&scenarios::DENIED, &scenarios::KILLED]);
     let played = plays.flat_map(|play| play.differences.iter().copied().flatten());
-    played.chain(live::DIFFERENCES)
+    played.chain(live::DIFFERENCES).chain(secrets::DIFFERENCES)
 }
 
 /// A cluster with the namespace of cert-manager.

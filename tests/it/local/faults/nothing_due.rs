@@ -1,10 +1,11 @@
 //! Nothing has to be issued: what was changed is taken in all the same, and nobody is asked for what the change does not need.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::site::Site;
+use super::site::{Site, wait_until};
 use crate::support::traffic::Endpoint;
 
 fn object(site: &Site, words: &str) -> Value {
@@ -85,6 +86,128 @@ fn changed_output_formats_are_put_into_the_secret() {
     check(&site, "--out-secret");
     assert_eq!(keys(), 2);
     assert_eq!(site.proxy.counts().total(), 0);
+}
+
+/// What keytool says of a keystore that `order` has written, by the password that opens it; nothing when none does.
+fn keystore(site: &Site, name: &str, kind: &str, password: &str) -> Option<String> {
+    let file = site.path(&format!("out/web-tls/{name}"));
+    let listed = Command::new("keytool")
+        .args(["-list", "-v", "-storetype", kind, "-storepass", password, "-keystore"])
+        .arg(file)
+        .output()
+        .expect("tests need keytool on the PATH");
+    let said = String::from_utf8_lossy(&listed.stdout).into_owned();
+    listed.status.success().then_some(said)
+}
+
+/// That a keystore opens with a password and no other one, and has the key that belongs to the certificate.
+#[track_caller]
+fn check_keystore(site: &Site, name: &str, kind: &str, alias: &str, password: &str) {
+    let said = keystore(site, name, kind, password).unwrap();
+    for part in [&format!("Alias name: {alias}\n"), "PrivateKeyEntry", "DNSName: www.example.com"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(keystore(site, name, kind, "another").is_none());
+}
+
+#[test]
+fn changed_keystores_are_put_into_the_secret() {
+    let site = Site::new();
+    site.issues();
+    site.proxy.forget();
+    let mut before = "  secretName: web-tls\n".to_owned();
+    let mut change = |keystores: &str| {
+        let after = format!("  secretName: web-tls\n  keystores: {keystores}\n");
+        site.change(&before, &after);
+        before = after;
+        check(&site, "--out-secret");
+    };
+    change(
+        "{jks: {create: true, password: changeit}, pkcs12: {create: true, profile: Modern2023, password: changeit}}",
+    );
+    check_keystore(&site, "keystore.jks", "JKS", "certificate", "changeit");
+    check_keystore(&site, "keystore.p12", "PKCS12", "1", "changeit");
+    let read = |name: &str| fs::read(site.path(&format!("out/web-tls/{name}"))).unwrap();
+    let (jks, pkcs12) = (read("keystore.jks"), read("keystore.p12"));
+    check(&site, "");
+    assert_eq!((read("keystore.jks"), read("keystore.p12")), (jks, pkcs12), "nothing was asked");
+    change(
+        "{jks: {create: true, alias: web, password: changed}, pkcs12: {create: true, profile: LegacyDES, password: changed}}",
+    );
+    check_keystore(&site, "keystore.jks", "JKS", "web", "changed");
+    check_keystore(&site, "keystore.p12", "PKCS12", "1", "changed");
+    change("{jks: {create: false, password: changed}}");
+    let secret = fs::read_to_string(site.path("out/web-tls/secret.yaml")).unwrap();
+    assert!(!secret.contains("keystore"), "{secret}");
+    assert_eq!(site.proxy.counts().total(), 0);
+}
+
+#[test]
+fn a_keystore_has_the_password_that_its_secret_has() {
+    let site = Site::new();
+    let plain = fs::read_to_string(site.path("site.yaml")).unwrap();
+    let asks = plain.replace(
+        "  secretName: web-tls\n",
+        "  secretName: web-tls\n  keystores: {jks: {create: true, passwordSecretRef: {name: pw, key: word}}}\n",
+    );
+    let secret = |entry: &str, password: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: pw}}\nstringData: {{{entry}: {password}}}\n"
+        )
+    };
+    // Nothing is asked of the CA before the password is there.
+    for (manifest, expected) in [
+        (asks.clone(), "JKS keystore password Secret \"pw\" not found"),
+        (
+            format!("{asks}{}", secret("words", "first")),
+            "JKS keystore password Secret \"pw\" contains no data for key \"word\"",
+        ),
+    ] {
+        site.give(&manifest);
+        let said = site.run(site.order(""));
+        assert_eq!(said.code, Some(2), "{}", said.talk);
+        assert!(said.talk.contains(expected), "{}", said.talk);
+        assert!(said.talk.contains("hint: "), "{}", said.talk);
+        assert_eq!(site.proxy.counts().total(), 0);
+    }
+    site.give(&format!("{asks}{}", secret("word", "first")));
+    site.run(site.order("")).check(0, "");
+    check_keystore(&site, "keystore.jks", "JKS", "certificate", "first");
+    site.give(&format!("{asks}{}", secret("word", "second")));
+    check(&site, "");
+    check_keystore(&site, "keystore.jks", "JKS", "certificate", "second");
+}
+
+#[test]
+fn a_secret_goes_with_its_certificate_where_a_flag_says_so() {
+    let site = Site::new();
+    site.issues();
+    check(&site, "--enable-certificate-owner-ref");
+    site.run(site.program("certificate show secret/web-tls")).check(0, "");
+    site.run(site.program("delete certificate web")).check(0, "");
+    let said = site.run(site.program("certificate show secret/web-tls"));
+    assert!(said.talk.contains("secrets \"web-tls\" not found"), "{}", said.talk);
+}
+
+#[test]
+fn a_temporary_certificate_stands_in_the_secret_until_the_real_one_is_there() {
+    let site = Site::new();
+    site.change(
+        "  name: web\n",
+        "  name: web\n  annotations: {cert-manager.io/issue-temporary-certificate: 'true'}\n",
+    );
+    site.blind();
+    let order = site.start("order", site.order(""));
+    let shown = || site.run(site.program("certificate show secret/web-tls")).result;
+    wait_until(|| shown().contains("cert-manager.local"), "the temporary certificate");
+    assert!(shown().contains("www.example.com"), "{}", shown());
+    site.see();
+    let said = order.end();
+    said.check(0, "");
+    let told = site.run(site.program("describe certificate/web")).result;
+    assert!(told.contains("Issued temporary certificate"), "{told}");
+    assert!(!shown().contains("cert-manager.local"), "{}", shown());
+    site.has_pair();
 }
 
 #[test]

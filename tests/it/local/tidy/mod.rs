@@ -20,7 +20,7 @@ const VERBS: usize = 5_000;
 const VERB: usize = 250;
 
 /// Rooms, and the rooms they may import; `*` stands for every room. Down only.
-const FLOORS: [(&str, &[&str]); 24] = [
+const FLOORS: [(&str, &[&str]); 25] = [
     ("main", &["*"]),
     ("lib", &["*"]),
     ("process", &["*"]),
@@ -64,7 +64,7 @@ const FLOORS: [(&str, &[&str]); 24] = [
     ),
     ("diagnosis", &["model", "reconcile", "store", "acme", "ca", "solvers", "controllers"]),
     ("print", &["model"]),
-    ("controllers", &["model", "reconcile", "store", "acme", "solvers", "probes"]),
+    ("controllers", &["model", "reconcile", "store", "acme", "keystores", "solvers", "probes"]),
     ("solvers", &["model", "disk", "dns", "http", "serve"]),
     (IN_CLUSTER[0], &["model", "solvers", "store"]),
     (IN_CLUSTER[1], &["model", "probes", "store"]),
@@ -73,6 +73,7 @@ const FLOORS: [(&str, &[&str]); 24] = [
     ("ca", &["model", "dns", "fetch", "serve"]),
     ("fetch", &["model", "dns", "http"]),
     ("store", &["model", "disk", "http"]),
+    ("keystores", &["model", "acme"]),
     ("acme", &["model", "http"]),
     ("disk", &[]),
     ("dns", &["model", "http"]),
