@@ -19,6 +19,7 @@ use super::context::Ca;
 use super::refusal::Refusal;
 use super::reply::answer;
 use super::state::{Issued, rfc3339};
+use crate::model::text::hex;
 
 /// When to ask again, in seconds, as Boulder says.
 const RETRY_AFTER_SECONDS: u32 = 6 * 60 * 60;
@@ -27,17 +28,6 @@ const SHORT_LIFE: SignedDuration = SignedDuration::from_hours(10 * 24);
 /// How far the window of a revoked certificate lies behind, and how long it is.
 const IMMEDIATE: (SignedDuration, SignedDuration) =
     (SignedDuration::from_hours(1), SignedDuration::from_mins(30));
-
-/// A window to which those of all certificates were moved that were issued before.
-#[derive(Clone, Debug)]
-pub(super) struct MovedWindow {
-    /// When they were moved.
-    pub(super) at: Timestamp,
-    /// Start and end.
-    pub(super) window: (Timestamp, Timestamp),
-    /// A page that says why; empty where there is none.
-    pub(super) explanation: String,
-}
 
 /// Gives the window of a certificate, unsigned (§4.1).
 pub(super) async fn renewal_info(
@@ -50,7 +40,7 @@ pub(super) async fn renewal_info(
         )
     })?;
     let state = ca.state();
-    let serial = serial.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let serial = hex(&serial);
     let issued = state
         .certificates
         .get(&serial)

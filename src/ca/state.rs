@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::jwk::Jwk;
 use super::refusal::{Kind, Refusal};
-use super::renewal::MovedWindow;
 use crate::fetch::outcome::Hop;
 use crate::model::Identifier;
 
@@ -140,6 +139,17 @@ pub(super) struct Issued {
     pub(super) der: Vec<u8>,
     pub(super) at: Timestamp,
     pub(super) revoked: Option<Revocation>,
+}
+
+/// A window to which those of all certificates were moved that were issued before.
+#[derive(Clone, Debug)]
+pub(super) struct MovedWindow {
+    /// When they were moved.
+    pub(super) at: Timestamp,
+    /// Start and end.
+    pub(super) window: (Timestamp, Timestamp),
+    /// A page that says why; empty where there is none.
+    pub(super) explanation: String,
 }
 
 /// A certificate's early end.
