@@ -26,6 +26,7 @@ pub mod node_state;
 pub mod path_case;
 pub mod path_objects;
 pub mod provider_words;
+pub mod replacement;
 pub mod rules;
 pub mod verdict;
 pub mod web_case;

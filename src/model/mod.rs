@@ -5,6 +5,7 @@
 
 pub mod cause;
 pub mod certificate;
+pub mod certificate_check;
 pub mod certificate_report;
 pub mod challenge;
 pub mod closest;

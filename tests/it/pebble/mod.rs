@@ -2,6 +2,7 @@
 
 mod again;
 mod bed;
+mod certificate_check;
 mod challenge_types;
 mod ci;
 mod diagnose_dns;
