@@ -162,6 +162,11 @@ impl InspectedChain {
     }
 }
 
+/// Common name of whoever has signed a certificate, DER; empty where it has none.
+pub fn issuer_name(der: &[u8]) -> String {
+    parse_one(der).map(|certificate| x509::common_name(certificate.issuer())).unwrap_or_default()
+}
+
 /// Organizations and common names.
 fn identities(name: &X509Name<'_>) -> Vec<String> {
     x509::texts(name.iter_organization().chain(name.iter_common_name()))

@@ -28,6 +28,8 @@ mod post;
 pub mod refusal;
 pub mod renewal_info;
 pub mod replies;
+pub mod revocation;
+pub mod revocation_list;
 pub mod session;
 mod shared;
 mod subject;

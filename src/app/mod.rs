@@ -7,6 +7,7 @@ pub mod blocking;
 pub mod cause_page;
 pub mod chain;
 pub mod changes;
+pub mod check;
 pub(crate) mod check_report;
 pub mod confirm;
 pub mod context;

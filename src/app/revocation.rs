@@ -15,7 +15,7 @@ use crate::app::flags::output::OutputArgs;
 use crate::app::input::{completers, lookup, target};
 use crate::app::inspect::{CertificatePlace, files};
 use crate::app::invocation;
-use crate::controllers::secret_builder::{TLS_CRT, TLS_KEY};
+use crate::model::secret::{TLS_CRT, TLS_KEY};
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
 use crate::store::local::Access;
 use crate::store::resources::typed;

@@ -20,7 +20,7 @@ use super::refusal::{Kind, Refusal};
 use super::reply::answer;
 use super::request::Signed;
 use super::state::{self, Id, Issuance, Issued, Status};
-use super::{caa, signing_request};
+use super::{caa, revocation_list, signing_request};
 
 /// What Boulder sends while it issues, in seconds.
 const ISSUING_RETRY_AFTER: u32 = 3;
@@ -148,13 +148,15 @@ pub(super) fn issue(ca: &Ca, state: &mut state::State, id: Id, key: &SubjectKey,
         Some(moment) => Lifetime::Until(moment),
         None => Lifetime::For(validity.unwrap_or_default()),
     };
-    let leaf = Leaf { identifiers: &order.identifiers, key, lifetime };
+    let list = revocation_list::url(&ca.base);
+    let leaf = Leaf { identifiers: &order.identifiers, key, lifetime, revocation_list: &list };
     let issuance = match ca.authority.issue(&leaf, now) {
         Ok(signed) => {
             let issued = Issued {
                 account: order.account,
                 identifiers: order.identifiers.clone(),
                 der: signed.der,
+                at: now,
                 revoked: None,
             };
             state.certificates.insert(signed.serial.clone(), issued);

@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 use aws_lc_rs::rand;
 use jiff::Timestamp;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, Error,
-    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber,
-    SignatureAlgorithm,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
+    CrlDistributionPoint, CrlIssuingDistributionPoint, CrlScope, DistinguishedName, DnType, Error,
+    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData,
+    RevocationReason, RevokedCertParams, SanType, SerialNumber, SignatureAlgorithm,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
@@ -40,6 +41,17 @@ pub(super) struct Leaf<'a> {
     pub(super) identifiers: &'a [Identifier],
     pub(super) key: &'a SubjectKey,
     pub(super) lifetime: Lifetime,
+    /// Where the list lies in which it would stand, were it revoked.
+    pub(super) revocation_list: &'a str,
+}
+
+/// A certificate that was revoked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RevokedSerial {
+    pub(super) serial: u128,
+    pub(super) at: Timestamp,
+    /// Number of the reason (RFC 5280 §5.3.1).
+    pub(super) reason: u8,
 }
 
 /// How long a leaf is good.
@@ -121,10 +133,40 @@ impl IssuingAuthority {
     ) -> Result<IssuedCertificate, Error> {
         let mut parameters = parameters(leaf.identifiers, now, leaf.lifetime)?;
         parameters.key_usages = key_usages(leaf.key.algorithm);
+        parameters.crl_distribution_points = vec![point(leaf.revocation_list)];
         let serial = random_serial()?;
         parameters.serial_number = Some(SerialNumber::from_slice(&serial.to_be_bytes()));
         let certificate = parameters.signed_by(leaf.key, &self.intermediate)?;
         Ok(IssuedCertificate { serial: format!("{serial:032x}"), der: certificate.der().to_vec() })
+    }
+
+    /// Signs the list of those that were revoked, DER.
+    pub(super) fn revocation_list(
+        &self,
+        revoked: &[RevokedSerial],
+        url: &str,
+        now: Timestamp,
+        good_for: Duration,
+    ) -> Result<Vec<u8>, Error> {
+        let revoked = revoked.iter().map(|one| RevokedCertParams {
+            serial_number: SerialNumber::from_slice(&one.serial.to_be_bytes()),
+            revocation_time: SystemTime::from(one.at).into(),
+            reason_code: reason(one.reason),
+            invalidity_date: None,
+        });
+        let number = u64::try_from(now.as_millisecond()).unwrap_or_default();
+        let list = CertificateRevocationListParams {
+            this_update: SystemTime::from(now).into(),
+            next_update: (SystemTime::from(now) + good_for).into(),
+            crl_number: SerialNumber::from(number),
+            issuing_distribution_point: Some(CrlIssuingDistributionPoint {
+                distribution_point: point(url),
+                scope: Some(CrlScope::UserCertsOnly),
+            }),
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        Ok(list.signed_by(&self.intermediate)?.der().to_vec())
     }
 
     /// The chain of a leaf in PEM, without its root, an empty line between certificates as at Boulder.
@@ -194,6 +236,21 @@ fn alternative_name(identifier: &Identifier) -> Result<SanType, Error> {
     match identifier {
         Identifier::Dns(name) => Ok(SanType::DnsName(name.as_str().try_into()?)),
         Identifier::Ip(address) => Ok(SanType::IpAddress(*address)),
+    }
+}
+
+fn point(url: &str) -> CrlDistributionPoint {
+    CrlDistributionPoint { uris: vec![url.to_owned()] }
+}
+
+/// The reason of that number; none is given where none was (RFC 5280 §5.3.1).
+fn reason(number: u8) -> Option<RevocationReason> {
+    match number {
+        1 => Some(RevocationReason::KeyCompromise),
+        3 => Some(RevocationReason::AffiliationChanged),
+        4 => Some(RevocationReason::Superseded),
+        5 => Some(RevocationReason::CessationOfOperation),
+        _ => None,
     }
 }
 

@@ -1,11 +1,26 @@
-//! How the CA speaks TLS.
+//! How the CA speaks TLS, and how it sees that somebody does not.
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+
+/// The first byte of a TLS handshake (RFC 8446 §5.1).
+const HANDSHAKE: u8 = 0x16;
+/// How long a client may take to its first byte.
+const FIRST_BYTE: Duration = Duration::from_secs(10);
+
+/// Tells whether a client begins with a TLS handshake.
+pub(super) async fn begins_tls(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    let seen = timeout(FIRST_BYTE, stream.peek(&mut first)).await;
+    matches!(seen, Ok(Ok(1))) && first == [HANDSHAKE]
+}
 
 /// Shows that chain, and speaks that protocol (ALPN) only.
 pub(super) fn acceptor(

@@ -23,9 +23,11 @@ mod nonces;
 mod orders;
 mod protocol;
 mod refusal;
+mod renewal;
 mod reply;
 mod request;
 mod revocation;
+mod revocation_list;
 mod rollover;
 mod signing_request;
 mod state;
@@ -54,9 +56,10 @@ use self::issuance::IssuingAuthority;
 use self::look::Look;
 use self::nonces::Nonces;
 use self::orders::order_url;
+use self::state::{MovedWindow, Revocation};
 use self::statistics::{Counters, Statistics};
 use crate::model::Identifier;
-use crate::serve::{self, ConnectionSlots};
+use crate::serve::{self, ConnectionSlots, Patience};
 
 /// A CA at work; stops when dropped.
 #[derive(Debug)]
@@ -103,6 +106,22 @@ impl Server {
         let state = self.ca.state();
         let orders = state.orders.iter();
         orders.map(|(id, o)| (order_url(&self.ca, *id), state.order_status(o).word())).collect()
+    }
+
+    /// Revokes a certificate by its serial number in hexadecimal, for a reason by its number (RFC 5280 §5.3.1), as a CA does that
+    /// has issued by mistake; tells whether there is such a certificate.
+    pub fn revoke(&self, serial: &str, reason: u8) -> bool {
+        let mut state = self.ca.state();
+        let issued = state.certificates.get_mut(serial);
+        let revocation = Revocation { at: Timestamp::now(), reason };
+        issued.map(|issued| issued.revoked = Some(revocation)).is_some()
+    }
+
+    /// Moves the windows in which all certificates are to be renewed that were issued so far (RFC 9773), and names a page that says
+    /// why; an empty one is none.
+    pub fn move_windows(&self, window: (Timestamp, Timestamp), explanation: &str) {
+        let (at, explanation) = (Timestamp::now(), explanation.to_owned());
+        self.ca.state().moved_window = Some(MovedWindow { at, window, explanation });
     }
 
     /// What it was asked so far.
@@ -156,10 +175,17 @@ pub async fn serve_as(
     let wire = behaviours.wire();
     let acceptor = listener::acceptor(shown, wire.protocol())?;
     let router = protocol::router(Arc::clone(&ca), &behaviours);
+    let plain = revocation_list::router(Arc::clone(&ca));
     let stopped = stop.clone();
     let served = move |stream| {
         let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stopped.clone());
+        let plain = plain.clone();
         async move {
+            match stop.run_until_cancelled(listener::begins_tls(&stream)).await {
+                Some(true) => {}
+                Some(false) => return serve::http(stream, plain, Patience::SHORT, stop).await,
+                None => return,
+            }
             let hello = stop.run_until_cancelled(serve::handshake(stream, &acceptor)).await;
             if let Some(stream) = hello.flatten() {
                 wire.serve(stream, router, stop).await;

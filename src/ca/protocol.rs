@@ -18,7 +18,7 @@ use super::behaviour::middleware::{self, Stage};
 use super::context::Ca;
 use super::refusal::Refusal;
 use super::reply::{REPLAY_NONCE, add};
-use super::{accounts, authorizations, certificates, orders, revocation, rollover};
+use super::{accounts, authorizations, certificates, orders, renewal, revocation, rollover};
 
 const TERMS: &str = "This CA is a rehearsal. Nobody trusts its certificates, and nobody should.\n";
 
@@ -41,6 +41,7 @@ pub(super) fn router(ca: Arc<Ca>, behaviours: &Arc<Behaviours>) -> Router {
         .route("/acme/authorization/{id}", post(authorizations::authorization))
         .route("/acme/challenge/{id}/{method}", post(authorizations::challenge))
         .route("/acme/revoke-cert", post(revocation::revoke))
+        .route("/acme/renewal-info/{id}", get(renewal::renewal_info))
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed);
     let stage = Stage { ca: Arc::clone(&ca), behaviours: Arc::clone(behaviours) };
@@ -81,6 +82,7 @@ async fn directory(State(ca): State<Arc<Ca>>) -> Json<Value> {
         "newAccount": ca.url("/acme/new-account"),
         "newNonce": ca.url("/acme/new-nonce"),
         "newOrder": ca.url("/acme/new-order"),
+        "renewalInfo": ca.url("/acme/renewal-info"),
         "revokeCert": ca.url("/acme/revoke-cert"),
         "meta": {
             "caaIdentities": identities,
@@ -106,7 +108,8 @@ async fn no_such_page() -> Refusal {
 }
 
 async fn method_not_allowed(request: Request) -> Refusal {
-    let readable =
-        matches!(request.uri().path(), "/" | "/terms" | "/directory" | "/acme/new-nonce");
+    let path = request.uri().path();
+    let readable = matches!(path, "/" | "/terms" | "/directory" | "/acme/new-nonce")
+        || path.starts_with("/acme/renewal-info/");
     Refusal::method_not_allowed(if readable { "GET, HEAD" } else { "POST" })
 }

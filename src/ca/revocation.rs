@@ -14,7 +14,7 @@ use x509_parser::prelude::FromDer;
 use super::context::Ca;
 use super::refusal::{Kind, Refusal};
 use super::request::Signed;
-use super::state::{self, Id, Issued, Status};
+use super::state::{self, Id, Issued, Revocation, Status};
 
 /// Reasons a subscriber may give (RFC 5280 §5.3.1), as at Let's Encrypt.
 const REASONS: [u8; 5] = [0, 1, 3, 4, 5];
@@ -64,7 +64,7 @@ pub(super) async fn revoke(
         return Err(Refusal::new(Kind::AlreadyRevoked, detail));
     }
     if let Some(issued) = state.certificates.get_mut(&serial) {
-        issued.revoked = Some(wish.reason);
+        issued.revoked = Some(Revocation { at: now, reason: wish.reason });
     }
     Ok(StatusCode::OK)
 }

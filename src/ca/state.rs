@@ -137,8 +137,27 @@ pub(super) struct Issued {
     pub(super) account: Id,
     pub(super) identifiers: Vec<Identifier>,
     pub(super) der: Vec<u8>,
-    /// Why it was revoked (RFC 5280 §5.3.1).
-    pub(super) revoked: Option<u8>,
+    pub(super) at: Timestamp,
+    pub(super) revoked: Option<Revocation>,
+}
+
+/// A window to which those of all certificates were moved that were issued before.
+#[derive(Clone, Debug)]
+pub(super) struct MovedWindow {
+    /// When they were moved.
+    pub(super) at: Timestamp,
+    /// Start and end.
+    pub(super) window: (Timestamp, Timestamp),
+    /// A page that says why; empty where there is none.
+    pub(super) explanation: String,
+}
+
+/// A certificate's early end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Revocation {
+    pub(super) at: Timestamp,
+    /// Number of the reason (RFC 5280 §5.3.1).
+    pub(super) reason: u8,
 }
 
 /// Everything the CA remembers.
@@ -149,6 +168,8 @@ pub(super) struct State {
     pub(super) authorizations: BTreeMap<Id, Authorization>,
     /// By serial number in hexadecimal.
     pub(super) certificates: BTreeMap<String, Issued>,
+    /// Where the windows of what was issued before have been moved, if they have (RFC 9773).
+    pub(super) moved_window: Option<MovedWindow>,
     last_id: Id,
     /// When it is looked for what has expired.
     next_look: Timestamp,

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Requests by the RFC's word for what they ask: `directory`, `newNonce`, `newAccount`, `account`, `orders`, `newOrder`,
-    /// `order`, `authorization`, `challenge`, `finalize`, `certificate`, `keyChange`, `revokeCert`; `other` for the rest.
+    /// `order`, `authorization`, `challenge`, `finalize`, `certificate`, `keyChange`, `renewalInfo`, `revokeCert`; `other` for the
+    /// rest.
     pub requests: BTreeMap<&'static str, u64>,
     /// Requests refused with `badNonce`; they are among `requests` too.
     pub refused_nonces: u64,
@@ -65,6 +66,7 @@ pub(super) fn what(path: &str) -> &'static str {
         "new-order" => "newOrder",
         "order" => "order",
         "orders" => "orders",
+        "renewal-info" => "renewalInfo",
         "revoke-cert" => "revokeCert",
         _ => "other",
     }

@@ -36,9 +36,12 @@ pub fn run(args: CrdsArgs, context: &Context) -> Result<(), Failure> {
             printer.format().document(&list).unwrap_or_default()
         }
         Format::Jsonl => definitions.iter().map(document::json_line).collect(),
-        Format::CustomColumns(_) | Format::Name | Format::Table | Format::Wide | Format::Yaml => {
-            definitions.map(|definition| document::yaml(&definition)).join("---\n")
-        }
+        Format::Csv
+        | Format::CustomColumns(_)
+        | Format::Name
+        | Format::Table
+        | Format::Wide
+        | Format::Yaml => definitions.map(|definition| document::yaml(&definition)).join("---\n"),
     };
     printer.data(&text)?;
     Ok(())

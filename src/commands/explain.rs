@@ -51,7 +51,7 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<(), Failure> {
     let terminal = printer.width();
     let (Asked::Whole(entries) | Asked::Listed(entries)) = &asked;
     match printer.format() {
-        Format::Table | Format::Wide => {
+        Format::Csv | Format::Table | Format::Wide => {
             let is_wide = *printer.format() == Format::Wide;
             let text = match &asked {
                 Asked::Whole(entries) => {

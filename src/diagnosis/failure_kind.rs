@@ -25,9 +25,9 @@ pub enum FailureKind {
     Cluster,
     /// Solver or DNS provider.
     Solver,
-    /// `diagnose` has found what keeps a certificate from being issued.
+    /// `diagnose` has found what keeps a certificate from being issued, or `certificate check` one that must be replaced.
     CausesFound,
-    /// It has found nothing but warnings, and they count.
+    /// It has found nothing but warnings, and they count; or not all could be found out.
     WarningsFound,
     /// Somebody else drives.
     OwnedByAnother,
@@ -97,8 +97,12 @@ impl FailureKind {
                 "The cluster cannot be reached, lacks the definitions, or does not permit it."
             }
             Self::Solver => "A solver or a DNS provider cannot do its work.",
-            Self::CausesFound => "diagnose found what keeps a certificate from being issued.",
-            Self::WarningsFound => "diagnose found warnings only, and they count.",
+            Self::CausesFound => {
+                "diagnose found what keeps a certificate from being issued, or certificate check one that must be replaced."
+            }
+            Self::WarningsFound => {
+                "diagnose found warnings only, and they count; or certificate check could not find out all."
+            }
             Self::OwnedByAnother => "Another controller or process works on the same objects.",
             Self::Person => "A person has to do something first; the message says what.",
             Self::Timeout => "The time given was over before all was done.",

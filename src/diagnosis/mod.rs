@@ -28,6 +28,7 @@ pub mod path_objects;
 pub mod provider_words;
 pub mod public_name;
 pub mod refusal_words;
+pub mod replacement;
 pub mod rules;
 pub mod sights;
 pub mod verdict;

@@ -59,6 +59,100 @@ pub struct ReportedCertificate {
     /// The server that shows it, where that is where it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ReportedServer>,
+    /// Whether its CA has revoked it, where that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revocation: Option<ReportedRevocation>,
+    /// When its CA wants it to be renewed, where that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renewal_window: Option<ReportedWindow>,
+}
+
+/// Whether a CA has revoked a certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedRevocation {
+    /// What is known.
+    pub state: RevocationState,
+    /// The list that says so, or that was to say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// When it was revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+    /// Why it was revoked, in the words of RFC 5280 §5.3.1, where the list says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// By when there is another list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_update: Option<Time>,
+    /// Why it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What is known of the revocation of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RevocationState {
+    /// It does not stand in the list of its CA.
+    Good,
+    /// It names no place that tells.
+    NotOffered,
+    /// It does.
+    Revoked,
+    /// It could not be found out.
+    Unknown,
+}
+
+impl ReportedRevocation {
+    /// What is known, and nothing beside it.
+    pub fn of(state: RevocationState) -> Self {
+        let (url, at, reason, next_update, why) = (None, None, None, None, None);
+        Self { state, url, at, reason, next_update, why }
+    }
+}
+
+/// When a CA wants a certificate to be renewed (RFC 9773).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedWindow {
+    /// Where the window is in time.
+    pub state: WindowState,
+    /// Its start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Time>,
+    /// Its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Time>,
+    /// A page that says why.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "explanationURL")]
+    pub explanation: Option<String>,
+    /// Why it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Where a window is in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WindowState {
+    /// It is to come.
+    Ahead,
+    /// The CA offers none.
+    NotOffered,
+    /// It has begun.
+    Open,
+    /// It is over.
+    Past,
+    /// It could not be found out.
+    Unknown,
+}
+
+impl ReportedWindow {
+    /// What is known, and nothing beside it.
+    pub fn of(state: WindowState) -> Self {
+        Self { state, start: None, end: None, explanation: None, why: None }
+    }
 }
 
 /// Where a certificate was found.

@@ -6,6 +6,7 @@
 pub mod account_report;
 pub mod cause;
 pub mod certificate;
+pub mod certificate_check;
 pub mod certificate_report;
 pub mod challenge;
 pub mod closest;

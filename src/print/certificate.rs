@@ -6,9 +6,11 @@ use super::age::short;
 use super::escape::escape;
 use super::table::Headers;
 use super::tabs;
+use crate::model::Time;
 use crate::model::certificate_report::{
     CertificateContent, CertificateKey, ChainEnd, ChainLink, ReportedCertificate, ReportedResource,
-    ReportedServer, RootsOrigin, SourceKind, left,
+    ReportedRevocation, ReportedServer, ReportedWindow, RevocationState, RootsOrigin, SourceKind,
+    WindowState, left,
 };
 use crate::model::text::shortened;
 
@@ -166,6 +168,12 @@ fn says(sheet: &mut Sheet, certificate: &ReportedCertificate, now: Timestamp) {
     sheet.line("CA", if content.is_ca { "yes: it may sign certificates" } else { "no" });
     sheet.list("OCSP", &content.ocsp_urls);
     sheet.list("CRL", &content.crl_urls);
+    if let Some(revocation) = &certificate.revocation {
+        sheet.line("Revoked", &revoked(revocation));
+    }
+    if let Some(window) = &certificate.renewal_window {
+        sheet.line("Renewal Window", &asked_for(window));
+    }
     sheet.line("SCTs", &content.sct_count.to_string());
     sheet.list("Unreadable", &content.faults);
 }
@@ -197,6 +205,42 @@ fn key(key: &CertificateKey) -> String {
         (algorithm, Some(size)) => format!("{algorithm} {size}"),
         (algorithm, None) => algorithm.to_owned(),
     }
+}
+
+/// Whether it was revoked, as far as that is known.
+fn revoked(revocation: &ReportedRevocation) -> String {
+    let list = revocation.url.as_deref().unwrap_or_default();
+    match revocation.state {
+        RevocationState::Good => format!("no, by {list}"),
+        RevocationState::NotOffered => "not known: it names no list that would tell".to_owned(),
+        RevocationState::Revoked => {
+            let at = revocation.at.map(|at| format!(" {at}")).unwrap_or_default();
+            let why = revocation.reason.map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("YES,{at}{why}, by {list}")
+        }
+        RevocationState::Unknown => {
+            let why = revocation.why.as_deref().unwrap_or_default();
+            let list = if list.is_empty() { String::new() } else { format!("{list}: ") };
+            format!("not known: {list}{why}")
+        }
+    }
+}
+
+/// When its CA wants it to be renewed, as far as that is known.
+fn asked_for(window: &ReportedWindow) -> String {
+    let state = match window.state {
+        WindowState::Ahead => "",
+        WindowState::NotOffered => return "the CA offers none".to_owned(),
+        WindowState::Open => " (NOW)",
+        WindowState::Past => " (OVER: to be renewed now)",
+        WindowState::Unknown => {
+            return format!("not known: {}", window.why.as_deref().unwrap_or_default());
+        }
+    };
+    let moment = |at: Option<Time>| at.map(|at| at.to_string()).unwrap_or_default();
+    let page = window.explanation.as_ref().map(|page| format!(", see {page}"));
+    let (start, end) = (moment(window.start), moment(window.end));
+    format!("{start} to {end}{state}{}", page.unwrap_or_default())
 }
 
 /// How long a certificate lives on, or how long ago it ended.
@@ -267,7 +311,7 @@ mod tests {
         AlternativeNamesByKind, CertificateSource, Fingerprints,
     };
 
-    fn time(text: &str) -> crate::model::Time {
+    fn time(text: &str) -> Time {
         text.parse::<Timestamp>().unwrap().into()
     }
 
@@ -323,6 +367,8 @@ mod tests {
             root: ChainEnd::NotIncluded,
             resource: None,
             server: None,
+            revocation: None,
+            renewal_window: None,
         }
     }
 
@@ -367,6 +413,63 @@ mod tests {
           CN=www.example.com            2027-02-21T11:59:59Z  yes
           C=US, O=Let's Encrypt, CN=E8  2027-02-21T11:59:59Z  CN=ISRG Root X1, which is not included
         ");
+    }
+
+    #[test]
+    fn what_the_ca_says_of_it_is_told_and_what_it_does_not_say_too() {
+        let url = || Some("http://e8.c.lencr.org/1.crl".to_owned());
+        let labels = ["Revoked", "Renewal Window"];
+        let shown = |state: RevocationState, window: WindowState| {
+            let text = check(|it| {
+                it.revocation = Some(ReportedRevocation {
+                    url: url(),
+                    at: (state == RevocationState::Revoked).then(|| time("2026-11-24T09:00:00Z")),
+                    reason: (state == RevocationState::Revoked).then_some("keyCompromise"),
+                    why: Some("no connection within 5 s".to_owned()),
+                    ..ReportedRevocation::of(state)
+                });
+                it.renewal_window = Some(ReportedWindow {
+                    start: Some(time("2026-11-24T10:00:00Z")),
+                    end: Some(time("2026-11-24T11:00:00Z")),
+                    explanation: Some("https://ca.example/why".to_owned()),
+                    why: Some("no answer".to_owned()),
+                    ..ReportedWindow::of(window)
+                });
+            });
+            lines(&text, &labels).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let whole = "2026-11-24T10:00:00Z to 2026-11-24T11:00:00Z";
+        let page = ", see https://ca.example/why";
+        for (state, window, expected) in [
+            (
+                RevocationState::Good,
+                WindowState::Ahead,
+                format!("Revoked: no, by http://e8.c.lencr.org/1.crl Renewal Window: {whole}{page}"),
+            ),
+            (
+                RevocationState::Revoked,
+                WindowState::Past,
+                format!(
+                    "Revoked: YES, 2026-11-24T09:00:00Z (keyCompromise), by http://e8.c.lencr.org/1.crl \
+                     Renewal Window: {whole} (OVER: to be renewed now){page}"
+                ),
+            ),
+            (
+                RevocationState::Unknown,
+                WindowState::Unknown,
+                "Revoked: not known: http://e8.c.lencr.org/1.crl: no connection within 5 s \
+                 Renewal Window: not known: no answer"
+                    .to_owned(),
+            ),
+            (
+                RevocationState::NotOffered,
+                WindowState::NotOffered,
+                "Revoked: not known: it names no list that would tell Renewal Window: the CA offers none"
+                    .to_owned(),
+            ),
+        ] {
+            assert_eq!(shown(state, window), expected);
+        }
     }
 
     #[test]

@@ -215,6 +215,7 @@ const CERTIFICATE: &[Column] = &[
     READY,
     Column::new("SECRET", CellSource::At("/spec/secretName")),
     Column::new("EXPIRES", CellSource::Until("/status/notAfter")).ours(),
+    Column::new("RENEWAL", CellSource::Until("/status/renewalTime")).ours().wide(),
     ISSUER.wide(),
     STATUS,
     AGE,

@@ -12,6 +12,8 @@ use super::jsonpath::Template;
 /// How results are written to stdout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Format {
+    /// Values with commas between them, for the one report that has a table in it.
+    Csv,
     /// Columns of one's own.
     CustomColumns(CustomColumns),
     /// One resource, or a List.
@@ -45,7 +47,7 @@ impl Format {
             Self::Json | Self::Jsonl | Self::JsonPath(_) | Self::JsonPathAsJson(_) | Self::Yaml => {
                 true
             }
-            Self::CustomColumns(_) | Self::Name | Self::Table | Self::Wide => false,
+            Self::Csv | Self::CustomColumns(_) | Self::Name | Self::Table | Self::Wide => false,
         }
     }
 
@@ -59,7 +61,7 @@ impl Format {
                 Some(document::json(&Value::Array(template.values(value))))
             }
             Self::Yaml => Some(document::yaml(value)),
-            Self::CustomColumns(_) | Self::Name | Self::Table | Self::Wide => None,
+            Self::Csv | Self::CustomColumns(_) | Self::Name | Self::Table | Self::Wide => None,
         }
     }
 }

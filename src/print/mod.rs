@@ -5,6 +5,7 @@
 pub mod account;
 pub mod age;
 pub mod certificate;
+pub mod certificate_check;
 pub mod colour;
 pub mod columns;
 pub mod custom_columns;
@@ -177,7 +178,7 @@ impl Printer {
         let filled: Vec<&Group<'_>> = groups.iter().filter(|g| !g.objects.is_empty()).collect();
         let objects = filled.iter().flat_map(|group| group.objects.iter().copied());
         let width = match &self.format {
-            Format::Table => Width::Narrow,
+            Format::Csv | Format::Table => Width::Narrow,
             Format::Wide => Width::Wide,
             Format::CustomColumns(columns) => {
                 let text = columns.render(objects, self.headers);

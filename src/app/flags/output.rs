@@ -6,6 +6,9 @@ use crate::print::format::{Format, FormatError};
 
 /// Formats of documents, as they are offered at TAB; a template follows the sign.
 pub const DOCUMENTS: [&str; 5] = ["json", "yaml", "jsonl", "jsonpath=", "jsonpath-as-json="];
+/// Those of a report with a table in it.
+pub const TABLES: [&str; 7] =
+    ["wide", "json", "yaml", "jsonl", "csv", "jsonpath=", "jsonpath-as-json="];
 /// Formats of streams.
 const STREAMS: [&str; 1] = ["jsonl"];
 /// Formats that resources have beside those of documents.
@@ -75,6 +78,14 @@ pub(super) fn of_report(text: &str) -> Result<Format, FormatError> {
         }
         format => Ok(format),
     }
+}
+
+/// Reads the format of a report with a table in it, which spreadsheets read, too.
+///
+/// # Errors
+/// Fails when it is another one.
+pub fn of_table(text: &str) -> Result<Format, FormatError> {
+    if text == "csv" { Ok(Format::Csv) } else { of_report(text) }
 }
 
 fn of_stream(text: &str) -> Result<Format, FormatError> {

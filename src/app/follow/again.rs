@@ -12,6 +12,7 @@ use super::events;
 use super::finish::{self, Results};
 use super::purpose::Purpose;
 use super::renewal::mark_for_renewal;
+use super::replacement::Replacement;
 use super::report::Places;
 use super::results;
 use super::tracked::Tracked;
@@ -70,6 +71,29 @@ pub async fn run(
     args: AgainArgs,
     named: Named,
     wanted: Rerun,
+    context: &Context,
+) -> Result<(), Failure> {
+    Box::pin(work_on(args, named, (wanted, None), context)).await
+}
+
+/// Replaces Certificates because of what was found of them, as many as may be in an hour, and waits until each has ended.
+///
+/// # Errors
+/// Fails with the lowest exit code of all Certificates.
+pub async fn replace(
+    work: WorkArgs,
+    replacement: &Replacement,
+    context: &Context,
+) -> Result<(), Failure> {
+    let named: Named = replacement.names().map(|name| (name.clone(), Vec::new())).collect();
+    let args = AgainArgs { names: Vec::new(), chosen: ChosenArgs::default(), work };
+    Box::pin(work_on(args, named, (Rerun::Renewed, Some(replacement)), context)).await
+}
+
+async fn work_on(
+    args: AgainArgs,
+    named: Named,
+    wanted: (Rerun, Option<&Replacement>),
     context: &Context,
 ) -> Result<(), Failure> {
     let started = Timestamp::now();
@@ -141,7 +165,7 @@ struct Begun {
 /// Checks everything, and marks what is to be issued anew.
 async fn begin(
     args: &AgainArgs,
-    (named, wanted): (&Named, Rerun),
+    (named, (wanted, replacement)): (&Named, (Rerun, Option<&Replacement>)),
     (keys, found): (&[Key], &[Record]),
     (started, deadline): (Timestamp, Timestamp),
     context: &Context,
@@ -168,6 +192,9 @@ async fn begin(
             Some(why) => printer.note(&why),
             None => wanting.push(record),
         }
+    }
+    if let Some(replacement) = replacement {
+        wanting = replacement.allowed(&store, wanting, started).await?;
     }
     if wanted != Rerun::Resumed && venue.has_providers() {
         let told = (context, &args.work.output);

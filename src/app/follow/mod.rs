@@ -13,6 +13,7 @@ pub mod pipeline;
 pub mod plan;
 pub mod purpose;
 pub mod renewal;
+pub mod replacement;
 pub mod report;
 pub mod required_types;
 pub mod results;

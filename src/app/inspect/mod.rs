@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod authority;
 pub mod files;
+pub mod inquiry;
 pub mod servers;
 pub mod stored;
 
@@ -17,10 +18,10 @@ use url::Url;
 
 use crate::acme::PrivateKey;
 use crate::acme::chain::ChainFault;
-use crate::acme::inspection::{InspectedChain, Material};
+use crate::acme::inspection::{InspectedChain, Material, issuer_name};
 use crate::app::failure::Failure;
-use crate::model::Kind;
 use crate::model::certificate_report::{CertificateSource, ReportedCertificate};
+use crate::model::{Key, Kind};
 
 /// What the names of files with certificates and keys end with.
 const ENDINGS: [&str; 6] = [".cer", ".crt", ".der", ".key", ".pem", ".cert"];
@@ -104,11 +105,42 @@ impl CertificatePlace {
     }
 }
 
+/// A certificate that was found, and what its CA is asked by.
+#[derive(Clone, Debug)]
+pub struct FoundCertificate {
+    /// What it says.
+    pub reported: ReportedCertificate,
+    /// It and those found with it, DER.
+    pub chain: Vec<Vec<u8>>,
+    /// Common name of whoever has signed the last of them; empty where it has none.
+    pub top_issuer: String,
+    /// The issuer that it is from, as far as its Secret tells.
+    pub issued_by: Option<Key>,
+}
+
+impl FoundCertificate {
+    /// Reads certificates that were found together; the key given counts in place of the one found with them.
+    ///
+    /// # Errors
+    /// Fails when there is none, or one cannot be read.
+    pub fn read(
+        source: CertificateSource,
+        found: Material,
+        given: Option<&PrivateKey>,
+        now: Timestamp,
+    ) -> Result<Self, ChainFault> {
+        let reported = reported(source, &found, given, now)?;
+        let chain = found.certificates;
+        let top_issuer = chain.last().map(|der| issuer_name(der)).unwrap_or_default();
+        Ok(Self { reported, chain, top_issuer, issued_by: None })
+    }
+}
+
 /// Tells what certificates that were found together say; the key given counts in place of the one found with them.
 ///
 /// # Errors
 /// Fails when there is none, or one cannot be read.
-pub fn reported(
+fn reported(
     source: CertificateSource,
     found: &Material,
     given: Option<&PrivateKey>,
@@ -127,6 +159,8 @@ pub fn reported(
         root: end,
         resource: None,
         server: None,
+        revocation: None,
+        renewal_window: None,
     })
 }
 

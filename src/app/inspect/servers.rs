@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{files, reported};
+use super::{FoundCertificate, files};
 use crate::acme::PrivateKey;
 use crate::acme::inspection::Material;
 use crate::app::blocking::Interrupted;
@@ -15,7 +15,7 @@ use crate::fetch::Fetcher;
 use crate::fetch::served;
 use crate::fetch::trust::TrustingClient;
 use crate::model::certificate_report::{
-    CertificateSource, ReportedCertificate, ReportedServer, RootsOrigin, SourceKind,
+    CertificateSource, ReportedServer, RootsOrigin, SourceKind,
 };
 
 /// A client that looks at servers.
@@ -62,7 +62,7 @@ impl ServerVisitor {
         port: u16,
         given: Option<&PrivateKey>,
         now: Timestamp,
-    ) -> Result<ReportedCertificate, Failure> {
+    ) -> Result<FoundCertificate, Failure> {
         let shown = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let place = format!("{shown}:{port}");
         let failed = |why: &dyn std::fmt::Display| {
@@ -77,26 +77,25 @@ impl ServerVisitor {
         let found = Material { certificates, key: None };
         let source =
             CertificateSource { kind: SourceKind::Server, namespace: None, name: place.clone() };
-        let reported = reported(source, &found, given, now).map_err(|fault| failed(&fault))?;
+        let mut found =
+            FoundCertificate::read(source, found, given, now).map_err(|fault| failed(&fault))?;
         let verdict = self.client.judge(&seen.certificates, &name, now);
         let (protocol, handshake_fault) = match seen.protocol {
             Ok(protocol) => (Some(protocol), None),
             Err(why) => (None, Some(why)),
         };
-        Ok(ReportedCertificate {
-            // Whoever has signed the handshake holds the key.
-            key_matches: reported.key_matches.or(seen.holds_key),
-            server: Some(ReportedServer {
-                address: seen.address.to_string(),
-                server_name: wanted.to_owned(),
-                protocol,
-                handshake_fault,
-                roots: self.roots,
-                verified: verdict.fault.is_none(),
-                verify_fault: verdict.fault,
-                fits_name: verdict.fits_name,
-            }),
-            ..reported
-        })
+        // Whoever has signed the handshake holds the key.
+        found.reported.key_matches = found.reported.key_matches.or(seen.holds_key);
+        found.reported.server = Some(ReportedServer {
+            address: seen.address.to_string(),
+            server_name: wanted.to_owned(),
+            protocol,
+            handshake_fault,
+            roots: self.roots,
+            verified: verdict.fault.is_none(),
+            verify_fault: verdict.fault,
+            fits_name: verdict.fits_name,
+        });
+        Ok(found)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::reported;
+use super::FoundCertificate;
 use crate::acme::PrivateKey;
 use crate::acme::inspection::Material;
 use crate::app::failure::Failure;
@@ -14,18 +14,31 @@ use crate::app::invocation;
 use crate::controllers::facts;
 use crate::controllers::neighbours::Neighbours;
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::certificate_report::{
-    CertificateSource, ReportedCertificate, ReportedResource, SourceKind,
-};
+use crate::diagnosis::replacement::AskedFacts;
+use crate::model::certificate_report::{CertificateSource, ReportedResource, SourceKind};
 use crate::model::secret::{TLS_CRT, TLS_KEY};
-use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::model::{Certificate, IssuerRef, Key, Kind, ObjectName, Secret, Time};
 use crate::reconcile::certificate::options::Options;
-use crate::reconcile::certificate::types::Observed;
+use crate::reconcile::certificate::types::{Observed, current};
+use crate::reconcile::facts::annotation;
 use crate::reconcile::policy::Input;
 use crate::reconcile::{certificate, differences, policy, renewal};
 use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
+
+/// A Certificate of a store, and what there is of it.
+#[derive(Debug)]
+pub struct StoredCertificate {
+    /// The Certificate.
+    pub certificate: Certificate,
+    /// What is in its Secret, or why there is nothing.
+    pub found: Result<FoundCertificate, String>,
+    /// How that fits what is asked for.
+    pub asked: AskedFacts,
+    /// When what there is was asked for, where that is known.
+    pub issued_at: Option<Timestamp>,
+}
 
 /// Looks at the certificate in the Secret of a Certificate, and whether it is what that asks for.
 ///
@@ -36,7 +49,7 @@ pub async fn of_certificate(
     name: &ObjectName,
     given: Option<&PrivateKey>,
     now: Timestamp,
-) -> Result<ReportedCertificate, Failure> {
+) -> Result<FoundCertificate, Failure> {
     let key = Key::new(Kind::Certificate, name.clone());
     let key = lookup::one(store, &key).await.map_err(|failure| {
         let is_host = failure.kind == FailureKind::Unexpected && name.name.contains('.');
@@ -46,23 +59,43 @@ pub async fn of_certificate(
     })?;
     let certificate: Certificate = typed(lookup::read(store, &key).await?)?;
     let name = &key.name;
-    let secret_name = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
-    let secret =
-        Resources::<Secret>::new(Arc::clone(store), Kind::Secret).get(&secret_name).await?;
-    let nothing = |why: String| {
+    look_at(store, certificate, given, now).await?.found.map_err(|why| {
         let describe = format!("timeline certificate/{}", name.name);
         let describe = invocation::current().like_in(&name.namespace, &describe);
         Failure::new(FailureKind::Unexpected, format!("cannot show Certificate {name}: {why}"))
             .hint(format!("how far it is: {describe}"))
+    })
+}
+
+/// Looks at what there is of a Certificate.
+///
+/// # Errors
+/// Fails when the store does.
+pub async fn look_at(
+    store: &Arc<dyn Store>,
+    certificate: Certificate,
+    given: Option<&PrivateKey>,
+    now: Timestamp,
+) -> Result<StoredCertificate, StoreError> {
+    let name = certificate.name();
+    let secret_name = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+    let secret =
+        Resources::<Secret>::new(Arc::clone(store), Kind::Secret).get(&secret_name).await?;
+    let observed = observe(store, &certificate, secret.as_ref()).await?;
+    let asked = asked(&certificate, &observed, now);
+    let current = current(&certificate, &observed).map(|facts| &facts.request.metadata);
+    let issued_at = current.and_then(|metadata| metadata.creation_timestamp).map(Time::timestamp);
+    let found = match &secret {
+        None => Err(format!("there is no Secret {secret_name} yet")),
+        Some(secret) => of_data(source(SourceKind::Certificate, &name), secret, given, now),
     };
-    let Some(secret) = secret else {
-        return Err(nothing(format!("there is no Secret {secret_name} yet")));
-    };
-    let source = source(SourceKind::Certificate, name);
-    let mut reported = of_data(source, &secret, given, now).map_err(nothing)?;
-    let observed = observe(store, &certificate, &secret).await?;
-    reported.resource = Some(compare(&certificate, &observed, now));
-    Ok(reported)
+    let found = found.map(|mut found| {
+        found.reported.resource = Some(compare(&certificate, &observed, &asked));
+        let wanted = certificate.spec.issuer_ref.key(&name.namespace);
+        found.issued_by = found.issued_by.or(wanted);
+        found
+    });
+    Ok(StoredCertificate { certificate, found, asked, issued_at })
 }
 
 /// Looks at the certificate in a Secret.
@@ -74,7 +107,7 @@ pub async fn of_secret(
     name: &ObjectName,
     given: Option<&PrivateKey>,
     now: Timestamp,
-) -> Result<ReportedCertificate, Failure> {
+) -> Result<FoundCertificate, Failure> {
     let failed = |what: String| Failure::new(FailureKind::Unexpected, what);
     let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
     let Some(secret) = secrets.get(name).await? else {
@@ -82,8 +115,8 @@ pub async fn of_secret(
         return Err(failed(format!("secrets \"{name}\" not found in namespace {namespace}")));
     };
     let source = source(SourceKind::Secret, name);
-    let reported = of_data(source, &secret, given, now);
-    reported.map_err(|why| failed(format!("cannot show Secret {name}: {why}")))
+    let found = of_data(source, &secret, given, now);
+    found.map_err(|why| failed(format!("cannot show Secret {name}: {why}")))
 }
 
 fn source(kind: SourceKind, name: &ObjectName) -> CertificateSource {
@@ -96,24 +129,36 @@ fn of_data(
     secret: &Secret,
     given: Option<&PrivateKey>,
     now: Timestamp,
-) -> Result<ReportedCertificate, String> {
+) -> Result<FoundCertificate, String> {
     let filled = |key: &str| secret.value(key).filter(|value| !value.is_empty());
     let name = secret.metadata.object_name();
     let chain = filled(TLS_CRT).ok_or_else(|| format!("Secret {name} has no {TLS_CRT}"))?;
     let found = Material::find(chain).map_err(|fault| fault.to_string())?;
     let found = Material { key: filled(TLS_KEY).map(PrivateKey::from_pem), ..found };
-    reported(source, &found, given, now).map_err(|fault| fault.to_string())
+    let found = FoundCertificate::read(source, found, given, now);
+    let issued_by = issued_by(secret).and_then(|issuer| issuer.key(&name.namespace));
+    found.map(|found| FoundCertificate { issued_by, ..found }).map_err(|fault| fault.to_string())
+}
+
+/// The issuer that a Secret says its certificate is from.
+fn issued_by(secret: &Secret) -> Option<IssuerRef> {
+    let given = |key: &str| secret.metadata.annotations.get(key).cloned();
+    Some(IssuerRef {
+        name: given(annotation::ISSUER_NAME)?,
+        kind: given(annotation::ISSUER_KIND).unwrap_or_default(),
+        group: given(annotation::ISSUER_GROUP).unwrap_or_default(),
+    })
 }
 
 /// What the rules look at; without requests where those may not be read.
 async fn observe(
     store: &Arc<dyn Store>,
     certificate: &Certificate,
-    secret: &Secret,
+    secret: Option<&Secret>,
 ) -> Result<Observed, StoreError> {
-    match Neighbours::new(store).observe_from_outside(certificate, Some(secret)).await {
+    match Neighbours::new(store).observe_from_outside(certificate, secret).await {
         Err(error) if error.lacks_permission() => Ok(Observed {
-            secret: Some(facts::of_secret(secret)),
+            secret: secret.map(facts::of_secret),
             next_keys: Vec::new(),
             requests: Vec::new(),
             rivals: Vec::new(),
@@ -125,12 +170,34 @@ async fn observe(
 }
 
 /// Compares what is in the Secret with what is asked for.
-fn compare(wanted: &Certificate, observed: &Observed, now: Timestamp) -> ReportedResource {
+fn asked(wanted: &Certificate, observed: &Observed, now: Timestamp) -> AskedFacts {
     let spec = &wanted.spec;
     let secret = observed.secret.as_ref();
     let leaf = secret.and_then(|secret| secret.usable_leaf());
     let key = secret.and_then(|secret| secret.usable_key());
     let input = Input { certificate: wanted, secret, current: None };
+    let issuer = policy::is_of_another_issuer(&input).then(|| {
+        let given = |key: &str| secret.and_then(|secret| secret.annotations.get(key).cloned());
+        let issuer = IssuerRef {
+            name: given(annotation::ISSUER_NAME).unwrap_or_else(|| spec.issuer_ref.name.clone()),
+            kind: given(annotation::ISSUER_KIND).unwrap_or_default(),
+            group: String::new(),
+        };
+        format!("{} {}", issuer.effective_kind(), issuer.name)
+    });
+    AskedFacts {
+        due: certificate::due(wanted, observed, now),
+        names: leaf.map(|leaf| differences::of_leaf(spec, leaf)).unwrap_or_default(),
+        key: key.map(|key| differences::of_key(spec, key)).unwrap_or_default(),
+        issuer,
+    }
+}
+
+/// The same as it is reported.
+fn compare(wanted: &Certificate, observed: &Observed, asked: &AskedFacts) -> ReportedResource {
+    let spec = &wanted.spec;
+    let secret = observed.secret.as_ref();
+    let leaf = secret.and_then(|secret| secret.usable_leaf());
     let renewal_time = leaf.and_then(|leaf| {
         let (start, end) = (leaf.not_before, leaf.not_after);
         renewal::renewal_time(spec, start, end, &observed.windows).ok().flatten()
@@ -139,9 +206,9 @@ fn compare(wanted: &Certificate, observed: &Observed, now: Timestamp) -> Reporte
         secret_name: spec.secret_name.clone(),
         revision: wanted.status.revision,
         renewal_time: renewal_time.map(Into::into),
-        due: certificate::due(wanted, observed, now).map(|violation| violation.message),
-        names_as_asked: leaf.is_some_and(|leaf| differences::of_leaf(spec, leaf).is_empty()),
-        key_as_asked: key.map(|key| differences::of_key(spec, key).is_empty()),
-        issuer_as_asked: !policy::is_of_another_issuer(&input),
+        due: asked.due.as_ref().map(|violation| violation.message.clone()),
+        names_as_asked: leaf.is_some() && asked.names.is_empty(),
+        key_as_asked: secret.and_then(|secret| secret.usable_key()).map(|_| asked.key.is_empty()),
+        issuer_as_asked: asked.issuer.is_none(),
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::{DistributionPointName, GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
+use x509_parser::revocation_list::{CertificateRevocationList, RevokedCertificate};
 
 use super::client::{Client, Key, base64url, identifiers, signing_request};
 use super::issue::check_chain;
@@ -210,4 +212,91 @@ async fn an_account_is_found_again_by_its_key_alone() {
     let answer = client.ask("newAccount", &json!({ "onlyReturnExisting": true })).await;
     assert_eq!(answer.status, 200);
     assert_eq!(Some(answer.header("location")), account.as_deref());
+}
+
+/// What anybody gets at a URL, octets and all.
+async fn plain(bed: &Bed, url: &str) -> Vec<u8> {
+    let answer = bed.http.get(url).send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{url}");
+    answer.bytes().await.unwrap().to_vec()
+}
+
+/// Serial numbers and reasons of a list, once its issuer and its signature are found to be those of that certificate.
+async fn listed(bed: &Bed, url: &str, issuer: &[u8]) -> Vec<(String, Option<u8>)> {
+    let der = plain(bed, url).await;
+    let (_, list) = CertificateRevocationList::from_der(&der).unwrap();
+    let (_, issuer) = X509Certificate::from_der(issuer).unwrap();
+    assert_eq!(list.issuer().as_raw(), issuer.subject().as_raw());
+    list.verify_signature(issuer.public_key()).unwrap();
+    assert!(list.next_update().unwrap() > list.last_update());
+    let entry = |entry: &RevokedCertificate<'_>| {
+        let serial = entry.raw_serial_as_string().replace(':', "");
+        (serial, entry.reason_code().map(|(_, reason)| reason.0))
+    };
+    list.iter_revoked_certificates().map(entry).collect()
+}
+
+#[tokio::test]
+async fn what_was_revoked_stands_in_a_list_that_is_got_without_tls_and_is_to_be_renewed_at_once() {
+    let bed = Bed::start(Config::default()).await;
+    let client = Client::registered(&bed, Key::generate("ES256")).await;
+    let (_, order) = client.ready_order(NAMES).await;
+    let chain = client.read(&issued(&client, &order, &KeyPair::generate().unwrap()).await).await;
+    let chain = pem::parse_many(&chain.text).unwrap();
+    let (_, leaf) = X509Certificate::from_der(chain[0].contents()).unwrap();
+    let (mut url, mut key) = (String::new(), Vec::new());
+    for extension in leaf.extensions() {
+        match extension.parsed_extension() {
+            ParsedExtension::CRLDistributionPoints(points) => {
+                let Some(DistributionPointName::FullName(names)) = &points[0].distribution_point
+                else {
+                    panic!("{points:?}");
+                };
+                let GeneralName::URI(uri) = names[0] else { panic!("{names:?}") };
+                url = uri.to_owned();
+            }
+            ParsedExtension::AuthorityKeyIdentifier(of) => {
+                key = of.key_identifier.as_ref().unwrap().0.to_vec();
+            }
+            _ => {}
+        }
+    }
+    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+    assert_eq!(listed(&bed, &url, chain[1].contents()).await, []);
+    let serial = leaf.raw_serial_as_string().replace(':', "");
+    let renewal = format!("{}.{}", base64url(&key), base64url(leaf.raw_serial()));
+    let renewal = format!("{}/{renewal}", client.url("renewalInfo"));
+    let window = async || {
+        let window: Value = serde_json::from_slice(&plain(&bed, &renewal).await).unwrap();
+        let at = |end: &str| window["suggestedWindow"][end].as_str().unwrap().parse().unwrap();
+        let page = window["explanationURL"].as_str().map(ToOwned::to_owned);
+        ((at("start"), at("end")), page)
+    };
+    let now = jiff::Timestamp::now();
+    let ((start, end), page): ((jiff::Timestamp, jiff::Timestamp), _) = window().await;
+    let (two_months, days) = (now + Duration::from_hours(60 * 24), Duration::from_hours(48));
+    assert!(start > two_months - days && end < two_months + days && start < end, "{start} {end}");
+    assert_eq!(page, None);
+
+    assert!(bed.server.revoke(&serial, 1) && !bed.server.revoke("7f", 1));
+    assert_eq!(listed(&bed, &url, chain[1].contents()).await, [(serial, Some(1))]);
+    assert!(window().await.0.1 < now);
+
+    // A drill moves the windows of what was issued before it.
+    let moved = (now + Duration::from_hours(1), now + Duration::from_hours(2));
+    bed.server.move_windows(moved, "https://ca.test/drill");
+    let ((start, _), page) = window().await;
+    assert_eq!(
+        (start.as_second(), page.as_deref()),
+        (moved.0.as_second(), Some("https://ca.test/drill"))
+    );
+    let (_, order) = client.ready_order(NAMES).await;
+    issued(&client, &order, &KeyPair::generate().unwrap()).await;
+    for (id, status) in [("nothing", 400), ("AAAA.AAAA", 404)] {
+        let url = format!("{}/{id}", client.url("renewalInfo"));
+        assert_eq!(bed.http.get(url).send().await.unwrap().status(), status, "{id}");
+    }
+    // Whoever speaks plain HTTP on a port for TLS is told so, and gets nothing else.
+    let other = bed.http.get(url.replace("/crl", "/directory")).send().await.unwrap();
+    assert_eq!(other.status(), 400);
 }

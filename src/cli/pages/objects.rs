@@ -1,6 +1,6 @@
 //! What is said of `order`, `challenge` and `certificate` and the commands below them.
 
-use super::page::{ASKS, CommandPage, LOOKS, READS, WORKS, WRITES};
+use super::page::{ASKS, CHECKS, CommandPage, LOOKS, READS, WORKS, WRITES};
 
 /// Those commands, each before what is below it.
 pub(super) const PAGES: &[CommandPage] = &[
@@ -118,6 +118,22 @@ pub(super) const PAGES: &[CommandPage] = &[
         path: "certificate get",
         examples: &[("When certificates expire", "certificate get -A")],
         ends: READS,
+    },
+    CommandPage {
+        path: "certificate check",
+        examples: &[
+            ("What has to be replaced in a whole cluster", "certificate check -A"),
+            (
+                "The same every night, at most ten certificates in an hour",
+                "certificate check -A --renew --max-per-hour 10",
+            ),
+            (
+                "Serial numbers that a CA has announced, and what servers show",
+                "certificate check -A --serials incident.txt --hosts hosts.txt",
+            ),
+            ("For a spreadsheet", "certificate check -A -o csv"),
+        ],
+        ends: CHECKS,
     },
     CommandPage {
         path: "certificate show",

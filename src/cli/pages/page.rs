@@ -48,6 +48,24 @@ pub(super) const FINDS: &[FailureKind] = &[
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
+/// Of `certificate check`, which may work.
+pub(super) const CHECKS: &[FailureKind] = &[
+    FailureKind::Unexpected,
+    FailureKind::Usage,
+    FailureKind::Validation,
+    FailureKind::RateLimited,
+    FailureKind::CaUnreachable,
+    FailureKind::Account,
+    FailureKind::Cluster,
+    FailureKind::Solver,
+    FailureKind::CausesFound,
+    FailureKind::WarningsFound,
+    FailureKind::OwnedByAnother,
+    FailureKind::Person,
+    FailureKind::Timeout,
+    FailureKind::Interrupted,
+    FailureKind::Terminated,
+];
 /// Of commands that read what is in a store.
 pub(super) const READS: &[FailureKind] = &[
     FailureKind::Unexpected,

@@ -1,13 +1,16 @@
 //! `certificate`: the table of Certificates, what is in a certificate, and the life of those that are issued.
 
+pub mod check;
 pub mod show;
 
 use clap::Subcommand;
 
+use self::check::CheckArgs;
 use self::show::ShowArgs;
 use crate::app::approval::{self, DecideArgs, Decision};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
+use crate::app::flags::output::{TABLES, of_table, offered};
 use crate::app::follow::again::{self, AgainArgs, Named, Rerun};
 use crate::app::follow::chosen::ChosenFor;
 use crate::app::input::target::{self, Targets};
@@ -34,6 +37,12 @@ enum CertificateCommand {
     Get(Box<CertificateGetArgs>),
     /// Show what is in a certificate: of a Certificate, a Secret, a file or a TLS server
     Show(Box<ShowArgs>),
+    /// Find certificates that have to be replaced now: revoked, ending, not as asked for, wanted back by their CA
+    #[command(mut_arg("output", |output| {
+        let help = "Format: wide, json, yaml, jsonl, csv or jsonpath=TEMPLATE";
+        output.value_parser(of_table).add(offered(&TABLES)).help(help).long_help(help)
+    }))]
+    Check(Box<CheckArgs>),
     /// Issue certificates anew, due or not, and wait
     #[command(mut_arg("names", |names| names.add(completers::names(Kind::Certificate))))]
     Renew(Box<AgainArgs>),
@@ -62,6 +71,7 @@ impl CertificateArgs {
     /// Tells whether there must be a store: files and servers can be looked at without one.
     pub fn needs_store(&self) -> bool {
         match &self.command {
+            CertificateCommand::Check(check) => check.needs_store(),
             CertificateCommand::Show(show) => show.needs_store(),
             _ => true,
         }
@@ -78,6 +88,7 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
             let wanted = Targets::of_kind(Kind::Certificate, &get.names)?;
             listing::show(&wanted, &get.list, context).await
         }
+        CertificateCommand::Check(check) => Box::pin(check::run(*check, context)).await,
         CertificateCommand::Show(show) => show::run(*show, context).await,
         CertificateCommand::Revoke(args) => Box::pin(revocation::run(args, context)).await,
         CertificateCommand::Approve(args) => {

@@ -11,8 +11,9 @@ use crate::app::flags::duration;
 use crate::app::flags::look::LookArgs;
 use crate::app::flags::output::ReportArgs;
 use crate::app::input::completers;
+use crate::app::inspect::inquiry::Inquiry;
 use crate::app::inspect::servers::ServerVisitor;
-use crate::app::inspect::{CertificatePlace, files, reported, servers, stored};
+use crate::app::inspect::{CertificatePlace, FoundCertificate, files, servers, stored};
 use crate::model::certificate_report::{
     CertificateReport, CertificateSource, ReportedCertificate, SourceKind,
 };
@@ -34,6 +35,9 @@ pub struct ShowArgs {
     /// Private key to compare with, in place of the one found beside the certificate
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// Ask no CA whether it has revoked the certificate, or when it is to be renewed
+    #[arg(long)]
+    offline: bool,
     /// How servers are asked
     #[command(flatten)]
     server: ServerArgs,
@@ -89,9 +93,11 @@ pub async fn run(args: ShowArgs, context: &mut Context) -> Result<(), Failure> {
     };
     let asks_servers = places.iter().any(|place| matches!(place, CertificatePlace::Server { .. }));
     let visitor = if asks_servers { Some(visitor(&args.server, context).await?) } else { None };
+    let inquiry =
+        if args.offline { None } else { Some(inquiry(&args.server, &places, context).await?) };
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     for place in &places {
-        let looking = look(place, key.as_ref(), visitor.as_ref(), context);
+        let looking = look(place, key.as_ref(), (visitor.as_ref(), inquiry.as_ref()), context);
         let looked = tokio::select! {
             looked = looking => looked,
             kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
@@ -128,12 +134,39 @@ async fn visitor(args: &ServerArgs, context: &Context) -> Result<ServerVisitor, 
     })
 }
 
+/// What asks CAs, the issuers of a store among them where something is looked at there.
+async fn inquiry(
+    args: &ServerArgs,
+    places: &[CertificatePlace],
+    context: &Context,
+) -> Result<Inquiry, Failure> {
+    let look = LookArgs { dns: args.dns.clone(), ..LookArgs::default() };
+    let is_stored = places.iter().any(CertificatePlace::is_stored);
+    let store = if is_stored { Some(context.store(Access::ReadOnly).await?) } else { None };
+    Ok(Inquiry::new(store, &look.fetcher().await?.resolver, context.now()))
+}
+
 async fn look(
+    place: &CertificatePlace,
+    key: Option<&PrivateKey>,
+    (visitor, inquiry): (Option<&ServerVisitor>, Option<&Inquiry>),
+    context: &Context,
+) -> Result<ReportedCertificate, Failure> {
+    let found = find(place, key, visitor, context).await?;
+    let mut reported = found.reported.clone();
+    if let Some(inquiry) = inquiry {
+        let (revocation, window) = inquiry.ask(&found).await;
+        (reported.revocation, reported.renewal_window) = (Some(revocation), window);
+    }
+    Ok(reported)
+}
+
+async fn find(
     place: &CertificatePlace,
     key: Option<&PrivateKey>,
     visitor: Option<&ServerVisitor>,
     context: &Context,
-) -> Result<ReportedCertificate, Failure> {
+) -> Result<FoundCertificate, Failure> {
     let now = context.now();
     let named = |name: &str| ObjectName::new(context.namespace(), name);
     match place {
@@ -149,7 +182,7 @@ async fn look(
             let found = files::read(name, context.interrupted()).await?;
             let kind = SourceKind::File;
             let source = CertificateSource { kind, namespace: None, name: name.clone() };
-            reported(source, &found, key, now)
+            FoundCertificate::read(source, found, key, now)
                 .map_err(|fault| Failure::usage(format!("cannot show {name}: {fault}")))
         }
         CertificatePlace::Server { host, port } => match visitor {

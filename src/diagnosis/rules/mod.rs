@@ -8,6 +8,7 @@
 mod account;
 mod authority;
 mod caa;
+pub mod caa_records;
 mod control_plane;
 mod controller;
 mod defects;

@@ -8,7 +8,8 @@ use kubectl_acme::acme::inspection::{InspectedChain, Material};
 use kubectl_acme::ca::Config;
 use kubectl_acme::model::certificate_report::{
     CertificateReport, CertificateSource, ChainEnd, ReportedCertificate, ReportedResource,
-    ReportedServer, RootsOrigin, SourceKind,
+    ReportedRevocation, ReportedServer, ReportedWindow, RevocationState, RootsOrigin, SourceKind,
+    WindowState,
 };
 use kubectl_acme::model::{Key, Kind, ObjectName};
 use kubectl_acme::store::local::{Access, LocalStore};
@@ -242,6 +243,21 @@ fn reports() -> [Value; 2] {
             verify_fault: Some("why".to_owned()),
             fits_name: true,
         }),
+        revocation: Some(ReportedRevocation {
+            state: RevocationState::Revoked,
+            url: Some("http://ca.example/1.crl".to_owned()),
+            at: Some(now.into()),
+            reason: Some("keyCompromise"),
+            next_update: Some(now.into()),
+            why: Some("why".to_owned()),
+        }),
+        renewal_window: Some(ReportedWindow {
+            state: WindowState::Past,
+            start: Some(now.into()),
+            end: Some(now.into()),
+            explanation: Some("https://ca.example/why".to_owned()),
+            why: Some("why".to_owned()),
+        }),
     };
     whole.content.test_authority = Some("Pebble");
     whole.content.faults = vec!["why".to_owned()];
@@ -251,6 +267,7 @@ fn reports() -> [Value; 2] {
     bare.content.faults.clear();
     bare.content.key.size = None;
     (bare.key_matches, bare.key_fault, bare.resource, bare.server) = (None, None, None, None);
+    (bare.revocation, bare.renewal_window) = (None, None);
     bare.chain.iter_mut().for_each(|link| link.signed_by_next = None);
     [whole, bare].map(|certificate| json!(CertificateReport::new(vec![certificate])))
 }

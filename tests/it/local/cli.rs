@@ -27,7 +27,9 @@ fn check(page: &Path) {
         _ => format!("KUBECTL_ACME_LOCAL='{}'", state.display()),
     };
     let binary = program::PATH;
-    let ours = format!("exec env -i COLUMNS=100 KUBECTL_ACME_NOW={NOW} {local} '{binary}' \"$@\"");
+    let ours = format!(
+        "exec env -i COLUMNS=100 KUBECTL_ACME_NOW={NOW} KUBECTL_ACME_OFFLINE=1 {local} '{binary}' \"$@\""
+    );
     let program = folder.path().join("kubectl-acme");
     write_script(&program, &ours);
     // A page shows both streams as one; `stdout-of COMMAND` leaves out what is said on stderr.

@@ -5,6 +5,7 @@ mod adversary;
 mod approval;
 mod behaviours;
 mod causes;
+mod certificate_check;
 mod certificate_show;
 mod challenge_answer;
 mod cli;

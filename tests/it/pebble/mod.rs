@@ -3,6 +3,7 @@
 mod accounts;
 mod again;
 mod bed;
+mod certificate_check;
 mod challenge_types;
 mod ci;
 mod diagnose_addresses;

@@ -11,6 +11,7 @@ use rcgen::KeyPair;
 use x509_parser::parse_x509_certificate;
 
 use super::super::super::issuance::{Leaf, Lifetime, SubjectKey};
+use super::super::super::revocation_list;
 use super::super::super::signing_request::subject_key;
 use super::super::rule::Effect::{Chains, Heads};
 use super::super::rule::{RequestScene, Trigger};
@@ -227,6 +228,11 @@ fn other_leaf(
         scene.ca.state().certificates.get(serial)?.identifiers.clone()
     };
     let now = Timestamp::now().saturating_add(SignedDuration::from_secs(change.later)).ok()?;
-    let leaf = Leaf { identifiers: &names, key: &key, lifetime: Lifetime::For(LIFETIME) };
+    let leaf = Leaf {
+        identifiers: &names,
+        key: &key,
+        lifetime: Lifetime::For(LIFETIME),
+        revocation_list: &revocation_list::url(&scene.ca.base),
+    };
     scene.ca.authority.issue(&leaf, now).ok().map(|signed| signed.der)
 }

@@ -1,0 +1,117 @@
+//! When certificates are to be renewed (RFC 9773): around two thirds of the life, around half of it below ten days, and at once
+//! for those that were revoked, as at Boulder. A drill moves the windows of all that were issued before it.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header::RETRY_AFTER;
+use axum::response::Response;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::prelude::FromDer;
+
+use super::context::Ca;
+use super::refusal::Refusal;
+use super::reply::answer;
+use super::state::{Issued, rfc3339};
+use crate::model::text::hex;
+
+/// When to ask again, in seconds, as Boulder says.
+const RETRY_AFTER_SECONDS: u32 = 6 * 60 * 60;
+/// Lives below this have their window around their half.
+const SHORT_LIFE: SignedDuration = SignedDuration::from_hours(10 * 24);
+/// How far the window of a revoked certificate lies behind, and how long it is.
+const IMMEDIATE: (SignedDuration, SignedDuration) =
+    (SignedDuration::from_hours(1), SignedDuration::from_mins(30));
+
+/// Gives the window of a certificate, unsigned (§4.1).
+pub(super) async fn renewal_info(
+    State(ca): State<Arc<Ca>>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let (key, serial) = read(&id).ok_or_else(|| {
+        Refusal::malformed(
+            "While parsing ARI CertID an error occurred: expected two base64url parts",
+        )
+    })?;
+    let state = ca.state();
+    let serial = hex(&serial);
+    let issued = state
+        .certificates
+        .get(&serial)
+        .filter(|issued| authority_key(&issued.der).is_some_and(|of_issuer| of_issuer == key));
+    let Some(issued) = issued else {
+        return Err(Refusal::not_found("Requested certificate was not found"));
+    };
+    let moved = state.moved_window.as_ref().filter(|moved| issued.at <= moved.at);
+    let (start, end) = match moved {
+        Some(moved) => moved.window,
+        None => window(issued, Timestamp::now())
+            .ok_or_else(|| Refusal::not_found("Requested certificate has no validity"))?,
+    };
+    let mut document = json!({"suggestedWindow": {"start": rfc3339(start), "end": rfc3339(end)}});
+    if let Some(page) = moved.map(|moved| &moved.explanation).filter(|page| !page.is_empty()) {
+        document["explanationURL"] = json!(page);
+    }
+    Ok(answer(Json(document), [(RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())]))
+}
+
+/// The key of the issuer and the number of a certificate.
+fn read(id: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (key, serial) = id.split_once('.')?;
+    let read = |part: &str| BASE64_URL_SAFE_NO_PAD.decode(part).ok();
+    Some((read(key)?, read(serial)?))
+}
+
+fn authority_key(der: &[u8]) -> Option<Vec<u8>> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(key) => {
+            key.key_identifier.as_ref().map(|key| key.0.to_vec())
+        }
+        _ => None,
+    })
+}
+
+/// The window of a certificate that nobody has moved.
+fn window(issued: &Issued, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+    if issued.revoked.is_some() {
+        let (behind, length) = IMMEDIATE;
+        let start = now.checked_sub(behind).ok()?;
+        return Some((start, start.checked_add(length).ok()?));
+    }
+    let (_, certificate) = X509Certificate::from_der(&issued.der).ok()?;
+    let validity = certificate.validity();
+    let moment = |seconds| Timestamp::from_second(seconds).ok();
+    around(moment(validity.not_before.timestamp())?, moment(validity.not_after.timestamp())?)
+}
+
+/// A fiftieth of a life around the moment at which it is to be renewed.
+fn around(start: Timestamp, end: Timestamp) -> Option<(Timestamp, Timestamp)> {
+    let life = end.duration_since(start);
+    let left = if life < SHORT_LIFE { life / 2 } else { life / 3 };
+    let ideal = end.checked_sub(left).ok()?;
+    let margin = life / 100;
+    Some((ideal.checked_sub(margin).ok()?, ideal.checked_add(margin).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(hours: i64, start: i64, end: i64) {
+        let at = |hour: i64| Timestamp::from_second(hour * 3600).unwrap();
+        assert_eq!(around(at(0), at(hours)), Some((at(start), at(end))), "{hours}");
+    }
+
+    #[test]
+    fn windows_lie_around_two_thirds_of_a_life_and_around_the_half_of_a_short_one() {
+        check(300, 197, 203);
+        check(200, 98, 102);
+    }
+}

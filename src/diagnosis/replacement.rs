@@ -1,0 +1,495 @@
+//! Which certificates have to be replaced now, and why, by what was found of each: a list of rules, none of which asks anybody.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::name_case::CaaProperty;
+use super::rules::caa_records::shown;
+use crate::model::Time;
+use crate::model::certificate_check::{
+    CheckVerdict, CheckedPart, ReplacementCause, ReplacementReason, UnknownPart,
+};
+use crate::model::certificate_report::{
+    CertificateContent, ReportedRevocation, ReportedWindow, RevocationState, WindowState,
+};
+use crate::reconcile::policy::Violation;
+
+/// Fewest bits of an RSA key that CAs certify (Baseline Requirements §6.1.5).
+const RSA: u32 = 2048;
+/// Parts of the names of signature algorithms that nobody takes any more.
+const WEAK: [&str; 4] = ["sha1", "md5", "md4", "md2"];
+/// Lives below this are renewed at their half, others when a third is left, as Let's Encrypt advises.
+const SHORT_LIFE: SignedDuration = SignedDuration::from_hours(10 * 24);
+/// Roots that are over or will be soon, by the common name of whoever has signed the last certificate of a chain, and their last
+/// second: those that chains still lead to long after.
+const ENDING_ROOTS: [(&str, i64); 5] = [
+    ("AddTrust External CA Root", 1_590_835_718),
+    ("Baltimore CyberTrust Root", 1_747_094_340),
+    ("Certum CA", 1_812_710_799),
+    ("DST Root CA X3", 1_633_010_475),
+    ("GlobalSign Root CA", 1_832_673_600),
+];
+
+/// What was found of a certificate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplacementFacts<'a> {
+    /// What it says, where it could be read.
+    pub content: Option<&'a CertificateContent>,
+    /// Why there is no certificate, where there is none.
+    pub missing: Option<&'a str>,
+    /// Why it could not be looked at.
+    pub unseen: Option<&'a str>,
+    /// The certificates above it.
+    pub above: &'a [AboveFacts],
+    /// Common name of whoever has signed the last certificate of its chain; empty where it has none.
+    pub top_issuer: &'a str,
+    /// How it fits the Certificate that it is for.
+    pub asked: Option<&'a AskedFacts>,
+    /// Whether it is for the name of the server that shows it.
+    pub fits_name: Option<bool>,
+    /// The list that has its serial number.
+    pub listed: Option<&'a str>,
+    /// Whether it was revoked.
+    pub revocation: Option<&'a ReportedRevocation>,
+    /// When its CA wants it to be renewed.
+    pub window: Option<&'a ReportedWindow>,
+    /// What CAA records say of its names.
+    pub caa: &'a [CaaLook],
+}
+
+/// A certificate above the one that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AboveFacts {
+    /// Whom it names.
+    pub subject: String,
+    /// Last second.
+    pub not_after: Timestamp,
+    /// What it is signed with; nothing of one that has signed itself, whose signature nobody looks at.
+    pub signature: Option<String>,
+}
+
+/// How a certificate fits the Certificate that it is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AskedFacts {
+    /// Why it has to be issued now, if it has to.
+    pub due: Option<Violation>,
+    /// Fields of the spec whose names it has not.
+    pub names: Vec<&'static str>,
+    /// Fields of the spec that its key is not as.
+    pub key: Vec<&'static str>,
+    /// From which issuer it is, where that is another.
+    pub issuer: Option<String>,
+}
+
+/// What CAA records say of a name.
+#[derive(Clone, Debug)]
+pub enum CaaLook {
+    /// They keep the CA out.
+    Forbids {
+        /// Name.
+        name: String,
+        /// Whose records decide.
+        owner: String,
+        /// They.
+        records: Vec<CaaProperty>,
+    },
+    /// They could not be read, which keeps the CA out as well, if it sees the same.
+    Unknown {
+        /// Name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What has to be done about a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplacementJudgement {
+    /// Whether it has to be replaced.
+    pub verdict: CheckVerdict,
+    /// Why, the most urgent first.
+    pub reasons: Vec<ReplacementReason>,
+    /// What is not known.
+    pub unknown: Vec<UnknownPart>,
+}
+
+type ReplacementRule = fn(&ReplacementFacts<'_>, Timestamp, &mut Vec<ReplacementReason>);
+
+const RULES: [ReplacementRule; 9] =
+    [revoked, ended, missing, listed, chain_ends, differs, window_is_open, weak, caa_forbids];
+
+/// Judges what was found.
+pub fn judge(facts: &ReplacementFacts<'_>, now: Timestamp) -> ReplacementJudgement {
+    let mut reasons = Vec::new();
+    for rule in RULES {
+        rule(facts, now, &mut reasons);
+    }
+    reasons.sort_by_key(|reason| reason.reason);
+    let unknown = unknown(facts);
+    let verdict = match (&reasons[..], &unknown[..]) {
+        ([], []) => CheckVerdict::Keep,
+        ([], _) => CheckVerdict::Unknown,
+        _ => CheckVerdict::Replace,
+    };
+    ReplacementJudgement { verdict, reasons, unknown }
+}
+
+fn reason(
+    reason: ReplacementCause,
+    at: Option<Timestamp>,
+    detail: impl Into<String>,
+) -> ReplacementReason {
+    ReplacementReason { reason, at: at.map(Time::new), detail: detail.into() }
+}
+
+fn revoked(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
+    let Some(revocation) = facts.revocation.filter(|it| it.state == RevocationState::Revoked)
+    else {
+        return;
+    };
+    let why = revocation.reason.unwrap_or("no reason given");
+    let list = revocation.url.as_deref().unwrap_or_default();
+    let at = revocation.at.map(Time::timestamp);
+    found.push(reason(ReplacementCause::Revoked, at, format!("{why}: {list}")));
+}
+
+/// It is over, or it is time.
+fn ended(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<ReplacementReason>) {
+    let Some(content) = facts.content else { return };
+    let (start, end) = (content.not_before.timestamp(), content.not_after.timestamp());
+    if now > end {
+        found.push(reason(ReplacementCause::Expired, Some(end), "it is over"));
+        return;
+    }
+    let due = match facts.asked {
+        // A Certificate says itself when it is to be renewed.
+        Some(asked) => {
+            let due = asked.due.as_ref().filter(|due| due.reason == RENEWING);
+            due.map(|_| "its time of renewal has come".to_owned())
+        }
+        None => (now >= renewal(start, end)).then(|| share(start, end).to_owned()),
+    };
+    if let Some(why) = due {
+        found.push(reason(ReplacementCause::RenewalDue, Some(end), why));
+    }
+}
+
+/// The word of `policy` for a renewal by time.
+const RENEWING: &str = "Renewing";
+/// The words of `policy` for a Secret without what counts.
+const ABSENT: [&str; 2] = ["DoesNotExist", "MissingData"];
+
+/// When what no Certificate speaks of is to be renewed.
+fn renewal(start: Timestamp, end: Timestamp) -> Timestamp {
+    let life = end.duration_since(start);
+    let left = if life < SHORT_LIFE { life / 2 } else { life / 3 };
+    end.checked_sub(left).unwrap_or(end)
+}
+
+fn share(start: Timestamp, end: Timestamp) -> &'static str {
+    if end.duration_since(start) < SHORT_LIFE {
+        "less than half of its life is left"
+    } else {
+        "less than a third of its life is left"
+    }
+}
+
+fn missing(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
+    if let Some(why) = facts.missing {
+        found.push(reason(ReplacementCause::Missing, None, why));
+    }
+}
+
+fn listed(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
+    let end = facts.content.map(|content| content.not_after.timestamp());
+    if let Some(list) = facts.listed {
+        let detail = format!("its serial number is in {list}");
+        found.push(reason(ReplacementCause::Listed, end, detail));
+    }
+}
+
+/// A certificate above it ends before it, and the time that is left is that of a renewal.
+fn chain_ends(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<ReplacementReason>) {
+    let Some(content) = facts.content else { return };
+    let (start, end) = (content.not_before.timestamp(), content.not_after.timestamp());
+    let roots = ENDING_ROOTS.iter().filter(|(name, _)| *name == facts.top_issuer);
+    let roots = roots.filter_map(|(name, end)| Some((*name, Timestamp::from_second(*end).ok()?)));
+    let above = facts.above.iter().map(|above| (above.subject.as_str(), above.not_after));
+    let first = above.chain(roots).filter(|(_, ends)| *ends < end).min_by_key(|(_, ends)| *ends);
+    if let Some((subject, ends)) = first.filter(|(_, ends)| now >= renewal(start.min(*ends), *ends))
+    {
+        let verb = if ends < now { "is over" } else { "ends before it" };
+        let detail = format!("{subject} {verb}");
+        found.push(reason(ReplacementCause::ChainEnds, Some(ends), detail));
+    }
+}
+
+fn differs(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
+    if facts.fits_name == Some(false) {
+        let detail = "it is not for the name of the server that shows it";
+        found.push(reason(ReplacementCause::NamesDiffer, None, detail));
+    }
+    let Some(asked) = facts.asked.filter(|_| facts.missing.is_none()) else { return };
+    let before = found.len();
+    for (cause, fields) in
+        [(ReplacementCause::NamesDiffer, &asked.names), (ReplacementCause::KeyDiffers, &asked.key)]
+    {
+        if !fields.is_empty() {
+            found.push(reason(cause, None, format!("it is not as {}", fields.join(", "))));
+        }
+    }
+    if let Some(other) = &asked.issuer {
+        found.push(reason(ReplacementCause::IssuerDiffers, None, format!("it is from {other}")));
+    }
+    let others = asked.due.as_ref().filter(|due| {
+        found.len() == before && due.reason != RENEWING && !ABSENT.contains(&due.reason)
+    });
+    if let Some(due) = others {
+        found.push(reason(ReplacementCause::SpecDiffers, None, due.message.clone()));
+    }
+}
+
+fn window_is_open(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
+    let Some(window) = facts.window else { return };
+    let detail = match (window.state, &window.explanation) {
+        (WindowState::Open, None) => "its CA wants it renewed in this window".to_owned(),
+        (WindowState::Past, None) => {
+            "the window in which its CA wanted it renewed is over".to_owned()
+        }
+        (WindowState::Open | WindowState::Past, Some(page)) => format!("its CA says why: {page}"),
+        (WindowState::Ahead | WindowState::NotOffered | WindowState::Unknown, _) => return,
+    };
+    let end = window.end.map(Time::timestamp);
+    found.push(reason(ReplacementCause::RenewalWindow, end, detail));
+}
+
+fn weak(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
+    let Some(content) = facts.content else { return };
+    let end = Some(content.not_after.timestamp());
+    let key = &content.key;
+    let is_short = key.algorithm == "RSA" && key.size.is_some_and(|size| size < RSA);
+    if is_short || key.algorithm.to_ascii_lowercase().starts_with("dsa") {
+        let size = key.size.map(|size| format!(" {size}")).unwrap_or_default();
+        let detail = format!("its key is {}{size}", key.algorithm);
+        found.push(reason(ReplacementCause::WeakKey, end, detail));
+    }
+    let is_weak = |algorithm: &str| {
+        let lower = algorithm.to_ascii_lowercase();
+        WEAK.iter().any(|weak| lower.contains(weak))
+    };
+    if is_weak(&content.signature_algorithm) && content.subject != content.issuer {
+        let detail = format!("it is signed with {}", content.signature_algorithm);
+        found.push(reason(ReplacementCause::WeakSignature, end, detail));
+    }
+    for above in facts.above {
+        let Some(algorithm) = above.signature.as_deref().filter(|it| is_weak(it)) else { continue };
+        let detail = format!("{} is signed with {algorithm}", above.subject);
+        found.push(reason(ReplacementCause::WeakSignature, end, detail));
+    }
+}
+
+fn caa_forbids(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
+    let end = facts.content.map(|content| content.not_after.timestamp());
+    for look in facts.caa {
+        if let CaaLook::Forbids { name, owner, records } = look {
+            let of = if name == owner { String::new() } else { format!(" for {name}") };
+            let detail = format!("CAA of {owner}{of}: {}", shown(records));
+            found.push(reason(ReplacementCause::CaaForbids, end, detail));
+        }
+    }
+}
+
+/// What is not known.
+fn unknown(facts: &ReplacementFacts<'_>) -> Vec<UnknownPart> {
+    let mut all = Vec::new();
+    let mut add = |part, why: &str| all.push(UnknownPart { part, why: why.to_owned() });
+    if let Some(why) = facts.unseen {
+        add(CheckedPart::Certificate, why);
+    }
+    if let Some(revocation) = facts.revocation.filter(|it| it.state == RevocationState::Unknown) {
+        add(CheckedPart::Revocation, revocation.why.as_deref().unwrap_or_default());
+    }
+    if let Some(window) = facts.window.filter(|it| it.state == WindowState::Unknown) {
+        add(CheckedPart::RenewalWindow, window.why.as_deref().unwrap_or_default());
+    }
+    for look in facts.caa {
+        if let CaaLook::Unknown { name, why } = look {
+            add(CheckedPart::Caa, &format!("{name}: {why}"));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::certificate_report::{AlternativeNamesByKind, CertificateKey, Fingerprints};
+
+    const DAY: i64 = 86_400;
+
+    fn at(day: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + day * DAY).unwrap()
+    }
+
+    /// An RSA certificate of ninety days from day 0.
+    fn content() -> CertificateContent {
+        CertificateContent {
+            names: AlternativeNamesByKind::default(),
+            subject: String::new(),
+            common_name: String::new(),
+            issuer: "CN=E7".to_owned(),
+            test_authority: None,
+            serial_number: "0a".to_owned(),
+            not_before: at(0).into(),
+            not_after: at(90).into(),
+            days_left: 90,
+            key: CertificateKey { algorithm: "RSA".to_owned(), size: Some(2048) },
+            signature_algorithm: "ecdsa-with-SHA384".to_owned(),
+            fingerprints: Fingerprints { sha256: String::new(), sha1: String::new() },
+            spki_sha256: String::new(),
+            usages: Vec::new(),
+            is_ca: false,
+            ocsp_urls: Vec::new(),
+            crl_urls: Vec::new(),
+            sct_count: 0,
+            faults: Vec::new(),
+        }
+    }
+
+    fn words(facts: &ReplacementFacts<'_>, now: Timestamp) -> Vec<&'static str> {
+        judge(facts, now).reasons.iter().map(|reason| reason.reason.word()).collect()
+    }
+
+    #[test]
+    fn the_life_of_what_no_certificate_speaks_of_ends_in_thirds_and_that_of_a_short_one_in_halves()
+    {
+        let content = content();
+        let facts = ReplacementFacts { content: Some(&content), ..Default::default() };
+        assert_eq!(judge(&facts, at(59)).verdict, CheckVerdict::Keep);
+        assert_eq!(words(&facts, at(60)), ["RenewalDue"]);
+        assert_eq!(words(&facts, at(91)), ["Expired"]);
+        let short = CertificateContent { not_after: at(6).into(), ..content.clone() };
+        let facts = ReplacementFacts { content: Some(&short), ..facts };
+        assert_eq!(words(&facts, at(2)), [""; 0]);
+        assert_eq!(words(&facts, at(3)), ["RenewalDue"]);
+        // A Certificate knows better.
+        let asked = AskedFacts::default();
+        let facts = ReplacementFacts { asked: Some(&asked), ..facts };
+        assert_eq!(words(&facts, at(3)), [""; 0]);
+        let due = Some(Violation { reason: RENEWING, message: String::new() });
+        let asked = AskedFacts { due, ..AskedFacts::default() };
+        let facts = ReplacementFacts { asked: Some(&asked), ..facts };
+        assert_eq!(words(&facts, at(1)), ["RenewalDue"]);
+    }
+
+    #[test]
+    fn a_revoked_certificate_comes_first_and_what_is_not_known_is_never_fine() {
+        let content = content();
+        let revoked = ReportedRevocation {
+            at: Some(at(1).into()),
+            reason: Some("keyCompromise"),
+            ..ReportedRevocation::of(RevocationState::Revoked)
+        };
+        let window = ReportedWindow::of(WindowState::Past);
+        let facts = ReplacementFacts {
+            content: Some(&content),
+            revocation: Some(&revoked),
+            window: Some(&window),
+            ..Default::default()
+        };
+        assert_eq!(words(&facts, at(61)), ["Revoked", "RenewalWindow", "RenewalDue"]);
+        let unknown = ReportedRevocation {
+            why: Some("no answer".to_owned()),
+            ..ReportedRevocation::of(RevocationState::Unknown)
+        };
+        let ahead = ReportedWindow::of(WindowState::Ahead);
+        let facts = ReplacementFacts { revocation: Some(&unknown), window: Some(&ahead), ..facts };
+        let judged = judge(&facts, at(1));
+        assert_eq!((judged.verdict, judged.reasons.len()), (CheckVerdict::Unknown, 0));
+        assert_eq!(judged.unknown[0].why, "no answer");
+    }
+
+    #[test]
+    fn what_is_not_as_asked_is_told_by_its_part() {
+        let content = content();
+        let due = |reason| Some(Violation { reason, message: "why".to_owned() });
+        for (asked, expected) in [
+            (AskedFacts { names: vec!["spec.dnsNames"], ..AskedFacts::default() }, "NamesDiffer"),
+            (
+                AskedFacts { key: vec!["spec.privateKey.size"], ..AskedFacts::default() },
+                "KeyDiffers",
+            ),
+            (
+                AskedFacts { issuer: Some("Issuer old".into()), ..AskedFacts::default() },
+                "IssuerDiffers",
+            ),
+            (
+                AskedFacts { due: due("IncorrectCertificate"), ..AskedFacts::default() },
+                "SpecDiffers",
+            ),
+        ] {
+            let due = asked.due.clone().or_else(|| due("SecretMismatch"));
+            let asked = AskedFacts { due, ..asked };
+            let facts = ReplacementFacts {
+                content: Some(&content),
+                asked: Some(&asked),
+                ..Default::default()
+            };
+            assert_eq!(words(&facts, at(1)), [expected]);
+        }
+    }
+
+    #[test]
+    fn weak_keys_and_signatures_are_told_and_those_of_roots_are_not() {
+        let weak = CertificateContent {
+            key: CertificateKey { algorithm: "RSA".to_owned(), size: Some(1024) },
+            signature_algorithm: "sha1WithRSAEncryption".to_owned(),
+            ..content()
+        };
+        let root = AboveFacts { subject: "CN=R".into(), not_after: at(900), signature: None };
+        let facts = ReplacementFacts { content: Some(&weak), above: &[root], ..Default::default() };
+        assert_eq!(words(&facts, at(1)), ["WeakKey", "WeakSignature"]);
+        let strong = content();
+        let signature = Some("sha1WithRSAEncryption".to_owned());
+        let above = AboveFacts { subject: "CN=I".into(), not_after: at(900), signature };
+        let facts = ReplacementFacts { content: Some(&strong), above: &[above], ..facts };
+        assert_eq!(words(&facts, at(1)), ["WeakSignature"]);
+    }
+
+    #[test]
+    fn a_chain_that_ends_first_counts_as_the_end_of_its_certificate() {
+        let content = content();
+        let check = |ends: i64, now: i64, top_issuer: &str, expected: &[&str]| {
+            let above = AboveFacts { subject: "CN=I".into(), not_after: at(ends), signature: None };
+            let facts = ReplacementFacts {
+                content: Some(&content),
+                above: &[above],
+                top_issuer,
+                ..Default::default()
+            };
+            assert_eq!(words(&facts, at(now)), expected, "{ends} {now} {top_issuer}");
+        };
+        check(900, 1, "ISRG Root X1", &[]);
+        check(30, 10, "", &[]);
+        check(30, 20, "", &["ChainEnds"]);
+        check(30, 40, "", &["ChainEnds"]);
+        check(900, 1, "DST Root CA X3", &["ChainEnds"]);
+        // It ends after the certificate.
+        check(900, 1, "GlobalSign Root CA", &[]);
+    }
+
+    #[test]
+    fn records_that_keep_the_ca_out_are_shown() {
+        let records = vec![CaaProperty {
+            is_critical: false,
+            tag: "issue".to_owned(),
+            value: "other.example".to_owned(),
+        }];
+        let (name, owner) = ("www.example.com".to_owned(), "example.com".to_owned());
+        let unknown = CaaLook::Unknown { name: "a.test".into(), why: "SERVFAIL".into() };
+        let caa = [CaaLook::Forbids { name, owner, records }, unknown];
+        let judged = judge(&ReplacementFacts { caa: &caa, ..Default::default() }, at(1));
+        let detail = r#"CAA of example.com for www.example.com: 0 issue "other.example""#;
+        assert_eq!(judged.reasons[0].detail, detail);
+        assert_eq!(judged.unknown[0].why, "a.test: SERVFAIL");
+    }
+}
