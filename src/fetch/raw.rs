@@ -44,7 +44,7 @@ pub const PROXY_HEADER: &str = "PROXY UNKNOWN\r\n";
 /// The same, with something before the request.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub async fn bytes_behind(
     before: &str,
     address: SocketAddr,
