@@ -20,6 +20,10 @@ fn nobody_works(case: &Case, found: &mut Vec<Finding>) {
     if case.driver != DriverCase::Nobody || !case.in_cluster {
         return;
     }
+    // Nobody can work on objects that the cluster does not know.
+    if !case.control.undefined.is_empty() {
+        return;
+    }
     let lapsed = case.control.lapsed.iter().map(|lease| {
         let came = format!(
             "nobody holds it; {} did, and renewed it last at {}",
