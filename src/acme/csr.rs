@@ -98,27 +98,8 @@ impl SigningRequest {
 }
 
 fn write(spec: &CertificateSpec, key: &PrivateKey) -> Result<Vec<u8>, String> {
-    let (name, empty) = subject::name(spec)?;
-    let mut extensions = Vec::new();
-    if let Some(names) = alternative_names(spec)? {
-        extensions.push(extension(ALTERNATIVE_NAMES, empty, &names)?);
-    }
-    if spec.encode_usages_in_request.unwrap_or(true) {
-        let usages = usages::read(spec.usages.as_deref().unwrap_or_default(), spec.is_ca)?;
-        extensions.push(extension(KEY_USAGE, true, &der::named_bits(usages.basic))?);
-        if !usages.extended.is_empty() {
-            let oids: Option<Vec<Vec<u8>>> =
-                usages.extended.iter().map(|o| der::dotted(o)).collect();
-            let oids = oids.ok_or("an extended usage has no number")?;
-            let list = der::constructed(Tag::Sequence, &oids);
-            extensions.push(extension(EXTENDED_KEY_USAGE, false, &list)?);
-        }
-    }
-    if let Some(constraints) = &spec.name_constraints
-        && let Some(names) = constrained(constraints)?
-    {
-        extensions.push(extension(NAME_CONSTRAINTS, constraints.critical, &names)?);
-    }
+    let (name, _) = subject::name(spec)?;
+    let extensions = requested_extensions(spec)?;
     let mut attributes = Vec::new();
     if !extensions.is_empty() {
         let list = der::constructed(Tag::Sequence, &extensions);
@@ -142,11 +123,37 @@ fn write(spec: &CertificateSpec, key: &PrivateKey) -> Result<Vec<u8>, String> {
     Ok(der::constructed(Tag::Sequence, &[information, algorithm, der::bit_string(&signature)]))
 }
 
+/// The extensions that a Certificate asks for.
+pub(super) fn requested_extensions(spec: &CertificateSpec) -> Result<Vec<Vec<u8>>, String> {
+    let (_, empty) = subject::name(spec)?;
+    let mut extensions = Vec::new();
+    if let Some(names) = alternative_names(spec)? {
+        extensions.push(extension(ALTERNATIVE_NAMES, empty, &names)?);
+    }
+    if spec.encode_usages_in_request.unwrap_or(true) {
+        let usages = usages::read(spec.usages.as_deref().unwrap_or_default(), spec.is_ca)?;
+        extensions.push(extension(KEY_USAGE, true, &der::named_bits(usages.basic))?);
+        if !usages.extended.is_empty() {
+            let oids: Option<Vec<Vec<u8>>> =
+                usages.extended.iter().map(|o| der::dotted(o)).collect();
+            let oids = oids.ok_or("an extended usage has no number")?;
+            let list = der::constructed(Tag::Sequence, &oids);
+            extensions.push(extension(EXTENDED_KEY_USAGE, false, &list)?);
+        }
+    }
+    if let Some(constraints) = &spec.name_constraints
+        && let Some(names) = constrained(constraints)?
+    {
+        extensions.push(extension(NAME_CONSTRAINTS, constraints.critical, &names)?);
+    }
+    Ok(extensions)
+}
+
 fn oid(dotted: &str) -> Result<Vec<u8>, String> {
     der::dotted(dotted).ok_or_else(|| format!("\"{dotted}\" is no object identifier"))
 }
 
-fn extension(kind: &str, critical: bool, value: &[u8]) -> Result<Vec<u8>, String> {
+pub(super) fn extension(kind: &str, critical: bool, value: &[u8]) -> Result<Vec<u8>, String> {
     let mut parts = vec![oid(kind)?];
     if critical {
         parts.push(der::element(Tag::Boolean, &[0xff]));
@@ -221,9 +228,9 @@ fn ascii<'a>(what: &str, text: &'a str) -> Result<&'a str, String> {
     if text.is_ascii() { Ok(text) } else { Err(format!("the {what} \"{text}\" is not ASCII")) }
 }
 
-/// How a request is signed.
+/// How a request is signed, or a certificate.
 #[derive(Clone, Copy)]
-enum Scheme {
+pub(super) enum Scheme {
     Rsa(&'static dyn RsaEncoding, &'static str),
     Ecdsa(&'static EcdsaSigningAlgorithm, &'static str),
     Ed25519,
@@ -231,7 +238,7 @@ enum Scheme {
 
 impl Scheme {
     /// cert-manager's choice for the key, or the one that the Certificate names.
-    fn choose(key: KeyAlgorithm, wanted: &str) -> Result<Self, String> {
+    pub(super) fn choose(key: KeyAlgorithm, wanted: &str) -> Result<Self, String> {
         let default = match key {
             KeyAlgorithm::Rsa(..3072) => "SHA256WithRSA",
             KeyAlgorithm::Rsa(..4096) => "SHA384WithRSA",
@@ -272,7 +279,7 @@ impl Scheme {
         })
     }
 
-    fn identifier(self) -> Result<Vec<u8>, String> {
+    pub(super) fn identifier(self) -> Result<Vec<u8>, String> {
         let parts = match self {
             // RSA alone carries a NULL (RFC 4055 §5).
             Self::Rsa(_, number) => vec![oid(number)?, der::element(Tag::Null, &[])],
@@ -282,7 +289,7 @@ impl Scheme {
         Ok(der::constructed(Tag::Sequence, &parts))
     }
 
-    fn sign(self, key: &PrivateKey, message: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn sign(self, key: &PrivateKey, message: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();
         match self {
             Self::Rsa(encoding, _) => {

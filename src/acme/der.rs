@@ -2,6 +2,8 @@
 
 use der::asn1::{AnyRef, PrintableStringRef};
 use der::{Encode as _, Tag, TagNumber};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::model::certificate::subidentifiers;
 
@@ -45,6 +47,22 @@ pub(crate) fn named_bits(bits: u16) -> Vec<u8> {
         _ => return element(Tag::BitString, &[0]),
     };
     element(Tag::BitString, &[&[unused], bytes].concat())
+}
+
+/// The tag `[number]`, constructed, around an element (explicit).
+pub(crate) fn explicit(number: u32, content: &[u8]) -> Vec<u8> {
+    element(TagNumber(number).context_specific(true), content)
+}
+
+/// A moment, to the second (RFC 5280 §4.1.2.5).
+pub(crate) fn time(at: Timestamp) -> Vec<u8> {
+    let at = at.to_zoned(TimeZone::UTC);
+    let (tag, format) = if (1950..2050).contains(&at.year()) {
+        (Tag::UtcTime, "%y%m%d%H%M%SZ")
+    } else {
+        (Tag::GeneralizedTime, "%Y%m%d%H%M%SZ")
+    };
+    element(tag, at.strftime(format).to_string().as_bytes())
 }
 
 /// INTEGER.

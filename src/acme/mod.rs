@@ -29,6 +29,7 @@ pub mod session;
 mod shared;
 mod subject;
 mod telling;
+pub mod temporary;
 pub mod transport;
 mod under_way;
 mod usages;

@@ -205,7 +205,7 @@ impl Acme for Session {
             sent = self.ask_for_order(&found.url, &wanted).await;
         }
         if order.replaces.is_some() && sent.as_ref().is_err_and(is_replaced) {
-            // Nothing was ordered: another order says already that it replaces that certificate (RFC 9773 §5).
+            // Nothing was ordered: another order replaces that certificate already, or the CA does not know it (RFC 9773 §5).
             wanted = payload(None);
             sent = self.ask_for_order(&found.url, &wanted).await;
         }
@@ -299,9 +299,12 @@ fn closed(url: &str, status: &str) -> AcmeError {
     AcmeError::Refused { problem: Box::new(problem), retry_after: None, location: None }
 }
 
-/// The CA has another order that replaces the same certificate.
+/// The CA has another order that replaces the same certificate, or knows none to replace, which Boulder calls malformed.
 fn is_replaced(error: &AcmeError) -> bool {
-    error.sort() == Sort::Replaced
+    let is_blamed = |problem: &Problem| {
+        problem.short_kind() == "malformed" && problem.detail.contains("replaces")
+    };
+    error.sort() == Sort::Replaced || error.problem().is_some_and(is_blamed)
 }
 
 /// A moment of an answer by our own clock, which may differ from the CA's.
@@ -440,6 +443,23 @@ mod tests {
             assert_eq!((sent.is_ok(), ca.count("POST /order")), (refused == 1, orders));
             let last = ca.log().last().unwrap().payload.clone();
             assert_eq!(last, json!({"identifiers": []}), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_ca_knows_nothing_of_is_ordered_without_replacing_it() {
+        for (detail, orders) in [("could not validate ARI 'replaces' field", 2), ("no names", 1)] {
+            let body = json!({"type": "urn:ietf:params:acme:error:malformed", "detail": detail});
+            let ca = FakeCa::start(move |heard| {
+                let is_refused = heard.what == "POST /order" && heard.payload["replaces"] == "a.b";
+                is_refused.then(|| Said::new(400, body.to_string()))
+            })
+            .await;
+            let session = session(&Clients::new(), &ca);
+            session.register(&Registration::default()).await.unwrap();
+            let again = NewOrder { replaces: Some("a.b".to_owned()), ..NewOrder::default() };
+            let sent = session.create_order(&again, permit()).await;
+            assert_eq!((sent.is_ok(), ca.count("POST /order")), (orders == 2, orders), "{detail}");
         }
     }
 

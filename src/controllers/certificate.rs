@@ -3,24 +3,23 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::keystores::Passwords;
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
 use super::secret_builder::Builder;
+use super::secret_writer::SecretWriter;
 use super::{Controller, ReconcileError, Stopped, blocking, facts, name_conflict, secret_builder};
 use crate::acme::{KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
-use crate::model::event::{reason, source};
-use crate::model::keystore::NoKeystore;
+use crate::model::event::source;
 use crate::model::secret::TLS_KEY;
 use crate::model::{
     self, Blob, Certificate, CertificateRequest, Key, Kind, Metadata, ObjectName, Record, Secret,
 };
+use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::{Action, Delivery, KeyOrigin, Outcome};
 use crate::reconcile::facts::annotation;
-use crate::reconcile::{Note, Wake, certificate, differences};
+use crate::reconcile::{Wake, certificate, differences};
 use crate::store::error::StoreError;
-use crate::store::events::reference;
 use crate::store::resources::{Resources, Stored};
 
 /// Most steps by which a Certificate is put right: more are left to whoever drives.
@@ -55,6 +54,7 @@ pub struct CertificateController {
     requests: Resources<CertificateRequest>,
     next_keys: Resources<Secret>,
     secrets: Resources<Secret>,
+    writer: SecretWriter,
     neighbours: Neighbours,
     recorder: Recorder,
 }
@@ -70,9 +70,17 @@ impl CertificateController {
                 .written_by(source::REQUEST_MANAGER),
             next_keys: Resources::new(store.clone(), Kind::Secret).written_by(source::KEY_MANAGER),
             secrets: Resources::new(store.clone(), Kind::Secret).written_by(source::ISSUING),
+            writer: SecretWriter::new(&recorder),
             neighbours: Neighbours::new(store),
             recorder,
         }
+    }
+
+    /// The same for somebody who has been told something else of Certificates.
+    #[must_use]
+    pub fn with(self, options: Options) -> Self {
+        let writer = self.writer.owned(options.owns_secret);
+        Self { writer, neighbours: self.neighbours.with(options), ..self }
     }
 
     /// Says whether a Certificate has to be issued now, when a person asks. Which others name its Secret is read once per namespace.
@@ -194,7 +202,7 @@ impl CertificateController {
             }
             Action::RepairSecret(metadata) => {
                 let repair = |builder: Builder<'_>| builder.repaired(metadata);
-                self.apply_secret(certificate, secret, now, repair).await?;
+                self.writer.apply(certificate, secret, now, repair).await?;
                 Ok(Outcome::SecretRepaired)
             }
             Action::StoreNextKey(name, origin) => {
@@ -202,6 +210,10 @@ impl CertificateController {
             }
             Action::StoreSecret(delivery) => {
                 self.store_secret(certificate, secret, *delivery, now).await
+            }
+            Action::StoreTemporary(key) => {
+                let key = self.read_key(&named(&key)).await?;
+                self.writer.temporary(certificate, secret, &key, now).await
             }
             Action::Wait(_) => Ok(Outcome::Deleted),
         }
@@ -272,34 +284,8 @@ impl CertificateController {
         let build = |builder: Builder<'_>| {
             builder.of_pair(&key, &status.certificate, &status.ca, delivery.metadata)
         };
-        self.apply_secret(certificate, existing, now, build).await?;
+        self.writer.apply(certificate, existing, now, build).await?;
         Ok(Outcome::Issued(delivery.revision))
-    }
-
-    /// Writes the Secret of a Certificate as it is built. A password that is missing is told as an event, too.
-    async fn apply_secret(
-        &self,
-        certificate: &Certificate,
-        existing: Option<&Secret>,
-        now: Timestamp,
-        build: impl FnOnce(Builder<'_>) -> Result<Secret, ReconcileError>,
-    ) -> Result<(), ReconcileError> {
-        let passwords = &Passwords::read(&self.secrets, certificate).await?;
-        let secret = match build(Builder { certificate, existing, passwords, now }) {
-            Ok(secret) => secret,
-            Err(error) => {
-                if let ReconcileError::Keystore(why) = &error
-                    && let NoKeystore::SecretNotFound { .. } = **why
-                {
-                    let reason = reason::KEYSTORE_PASSWORD_SECRET_NOT_FOUND;
-                    let note = Note::warning(source::ISSUING, reason, why.to_string());
-                    self.recorder.note(&reference(certificate), &note, now).await?;
-                }
-                return Err(error);
-            }
-        };
-        self.secrets.apply(&secret).await?;
-        Ok(())
     }
 
     async fn read_key(&self, name: &ObjectName) -> Result<PrivateKey, ReconcileError> {
@@ -593,6 +579,34 @@ mod tests {
         let woken = bench(json!({})).await.certificates.wakes(&Record::new(request).unwrap()).await;
         let certificate = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
         assert_eq!(woken.unwrap(), [certificate], "when it goes, the name is free");
+    }
+
+    #[tokio::test]
+    async fn a_keystore_without_a_password_keeps_its_secret_from_being_written() {
+        let reference = json!({"name": "pw", "key": "word"});
+        let keystores = json!({"jks": {"create": true, "passwordSecretRef": reference}});
+        let bench = bench(json!({"keystores": keystores})).await;
+        bench.settle("web-1").await;
+        bench.end_order(State::Valid).await;
+        let requests = Kind::CertificateRequest;
+        bench.desk.settle(&bench.requests, requests, "web-1", now()).await.unwrap();
+        let settle = || bench.desk.settle(&bench.certificates, Kind::Certificate, "web", now());
+        let error = settle().await.unwrap_err();
+        let expected = "JKS keystore password Secret \"pw\" not found";
+        assert_eq!((error.to_string().as_str(), error.retry()), (expected, Retry::Never));
+        assert!(bench.desk.events().await.contains(&"KeystorePasswordSecretNotFound".to_owned()));
+        assert!(is_true(&bench.certificate().await.status.conditions, "Issuing"));
+        let password = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pw", "namespace": "web"},
+            "stringData": {"word": "changeit"},
+        });
+        bench.desk.create(password.clone()).await;
+        bench.certificates.neighbours.meet("web").await.unwrap();
+        let woken = bench.certificates.wakes(&Record::new(password).unwrap()).await.unwrap();
+        assert_eq!(woken, [Key::new(Kind::Certificate, ObjectName::new("web", "web"))]);
+        settle().await.unwrap();
+        let secret: Secret = bench.desk.get(Kind::Secret, "web-tls").await.unwrap();
+        assert!(secret.value("keystore.jks").unwrap().starts_with(&[0xfe, 0xed, 0xfe, 0xed]));
     }
 
     #[tokio::test]

@@ -26,6 +26,8 @@ pub fn of_secret(secret: &Secret) -> SecretFacts {
         annotations: secret.metadata.annotations.clone(),
         foreign: foreign(&secret.metadata, &["f:metadata/f:labels", "f:metadata/f:annotations"]),
         foreign_data: foreign(&secret.metadata, &["f:data"]),
+        owners: secret.metadata.owner_references.clone(),
+        foreign_owners: foreign_owners(&secret.metadata),
     }
 }
 
@@ -91,21 +93,30 @@ pub fn of_request(bytes: &[u8]) -> Result<CsrFacts, String> {
 /// Keys at these places that another field manager wrote. A store without field managers has only what we applied, beside our own
 /// notes.
 fn foreign(metadata: &Metadata, places: &[&str]) -> BTreeSet<String> {
-    let notes = metadata.annotations.keys().filter(|key| memory::is_ours(key));
-    let mut foreign: BTreeSet<String> = notes.cloned().collect();
+    let notes = metadata.annotations.keys().filter(|key| memory::is_ours(key)).cloned();
+    let fields = places.iter().flat_map(|place| of_others(metadata, place));
+    notes.chain(fields.filter_map(|key| key.strip_prefix("f:").map(str::to_owned))).collect()
+}
+
+/// UIDs of owners whom another field manager has named.
+fn foreign_owners(metadata: &Metadata) -> BTreeSet<String> {
+    let uid = |key: &String| {
+        let fields: Value = serde_json::from_str(key.strip_prefix("k:")?).ok()?;
+        Some(fields.get("uid")?.as_str()?.to_owned())
+    };
+    of_others(metadata, "f:metadata/f:ownerReferences").filter_map(uid).collect()
+}
+
+/// The fields at a place that other field managers wrote.
+fn of_others<'a>(metadata: &'a Metadata, place: &str) -> impl Iterator<Item = &'a String> {
     let entries = metadata.other.get("managedFields").and_then(Value::as_array);
     let others = entries
         .into_iter()
         .flatten()
         .filter(|entry| entry.get("manager").and_then(Value::as_str) != Some(source::ISSUING));
-    for entry in others {
-        for place in places {
-            let fields = entry.pointer(&format!("/fieldsV1/{place}"));
-            let keys = fields.and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
-            foreign.extend(keys.filter_map(|key| key.strip_prefix("f:")).map(str::to_owned));
-        }
-    }
-    foreign
+    let place = format!("/fieldsV1/{place}");
+    let fields = move |entry: &'a Value| entry.pointer(&place).and_then(Value::as_object);
+    others.filter_map(fields).flat_map(|fields| fields.keys())
 }
 
 #[cfg(test)]

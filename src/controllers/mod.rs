@@ -34,6 +34,7 @@ pub mod request;
 mod resolver_cache;
 pub mod scheduler;
 pub mod secret_builder;
+mod secret_writer;
 pub mod selection;
 mod self_check;
 pub mod shared_orders;

@@ -10,6 +10,7 @@ use super::facts;
 use super::keystores::{self, Passwords};
 use crate::model::secret::TLS_KEY;
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Order, Record, Secret};
+use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::{NextKey, Observed, Rival};
 use crate::reconcile::facts::{RequestFacts, SecretFacts, annotation};
 use crate::reconcile::{renewal, request};
@@ -57,6 +58,7 @@ pub struct Neighbours {
     secrets: Resources<Secret>,
     /// Who names which Secret, from every change seen.
     naming: Mutex<Naming>,
+    options: Options,
     /// Namespaces of which every Certificate was met, for those whom no watch tells of them.
     met: Mutex<BTreeSet<String>>,
 }
@@ -70,8 +72,15 @@ impl Neighbours {
             orders: Resources::new(Arc::clone(store), Kind::Order),
             secrets: Resources::new(Arc::clone(store), Kind::Secret),
             naming: Mutex::default(),
+            options: Options::default(),
             met: Mutex::default(),
         }
+    }
+
+    /// The same for somebody who has been told something else.
+    #[must_use]
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
     }
 
     /// Remembers which Certificates of a namespace name which Secret; it is read once.
@@ -158,6 +167,7 @@ impl Neighbours {
             requests,
             rivals: self.rivals(certificate).await?,
             windows: renewal::windows(&certificate.spec, |name| TimeZone::get(name).ok()),
+            options: self.options.clone(),
         })
     }
 

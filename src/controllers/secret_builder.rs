@@ -49,6 +49,8 @@ pub struct Builder<'a> {
     pub existing: Option<&'a Secret>,
     /// Passwords of the keystores that are asked for.
     pub passwords: &'a Passwords,
+    /// Whether the Certificate owns it, so that both go together.
+    pub is_owned: bool,
     /// When it is built.
     pub now: Timestamp,
 }
@@ -96,6 +98,7 @@ impl Builder<'_> {
 
     fn relabelled(self, metadata: SecretMetadata) -> Secret {
         let Metadata { namespace, .. } = &self.certificate.metadata;
+        let owner = self.is_owned.then(|| self.certificate.owner_reference());
         Secret {
             api_version: Kind::Secret.api_version().to_owned(),
             kind: Kind::Secret.as_str().to_owned(),
@@ -104,6 +107,7 @@ impl Builder<'_> {
                 namespace: namespace.clone(),
                 labels: metadata.labels,
                 annotations: metadata.annotations,
+                owner_references: owner.into_iter().collect(),
                 ..Metadata::default()
             },
             secret_type: self.existing.map_or_else(

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::model::certificate::{KeyAlgorithm, Subject};
 use crate::model::keystore::KeystoreFormat;
-use crate::model::{CertificateRequest, CertificateSpec};
+use crate::model::{CertificateRequest, CertificateSpec, OwnerReference};
 
 /// A public key, DER (RFC 5280 §4.1.2.7); two keys are one when these bytes are equal.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -87,6 +87,10 @@ pub struct SecretFacts {
     pub annotations: BTreeMap<String, String>,
     /// Keys of labels and annotations that somebody else wrote and that we leave alone.
     pub foreign: BTreeSet<String>,
+    /// Its owners.
+    pub owners: Vec<OwnerReference>,
+    /// UIDs of owners whom somebody else has named.
+    pub foreign_owners: BTreeSet<String>,
     /// Keys of the data that somebody else wrote.
     pub foreign_data: BTreeSet<String>,
 }
@@ -149,6 +153,18 @@ impl SecretFacts {
         self.key.as_ref()?.as_ref().ok()
     }
 
+    /// Tells whether it holds a key and a certificate of this key.
+    pub fn has_pair(&self) -> bool {
+        let pair = self.usable_key().zip(self.usable_leaf());
+        pair.is_some_and(|(key, leaf)| key.public_key == leaf.public_key)
+    }
+
+    /// Tells whether its certificate is one that no issuer has signed: a temporary one.
+    pub fn is_temporary(&self) -> bool {
+        let issuer = [annotation::ISSUER_NAME, annotation::ISSUER_KIND, annotation::ISSUER_GROUP];
+        self.has_pair() && !issuer.iter().any(|key| self.annotations.contains_key(*key))
+    }
+
     /// The certificate, when it can be read.
     pub fn usable_leaf(&self) -> Option<&LeafFacts> {
         self.leaf.as_ref()?.as_ref().ok()
@@ -170,6 +186,8 @@ pub struct RequestFacts {
 
 /// Keys of annotations and labels by which the resources of one issuance find each other.
 pub mod annotation {
+    /// On Certificates: `true` asks for a temporary certificate.
+    pub const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
     /// On CertificateRequests and Secrets: name of the Certificate.
     pub const CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
     /// On CertificateRequests: Secret of the key.

@@ -59,6 +59,11 @@ pub fn is_of_another_issuer(input: &Input<'_>) -> bool {
     issuer_is_another(input).is_some()
 }
 
+/// A certificate that only holds the place of the real one.
+pub fn temporary() -> Violation {
+    Violation::new("TemporaryCertificate", "Issuing certificate as Secret contains a temporary one")
+}
+
 /// The renewal that is due at `renewal_time`.
 pub fn renewing(renewal_time: Timestamp, now: Timestamp) -> Option<Violation> {
     let shown = renewal_time.strftime("%Y-%m-%d %H:%M:%S +0000 UTC");

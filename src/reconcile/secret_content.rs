@@ -15,24 +15,27 @@ pub struct SecretMetadata {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Computes what a Secret carries: the template's, overridden by what says where the certificate comes from.
+/// Computes what a Secret carries: the template's, overridden by what says where the certificate comes from. A temporary certificate
+/// is of no issuer.
 pub fn metadata(
     certificate_name: &str,
     spec: &CertificateSpec,
-    issuer: &IssuerRef,
+    issuer: Option<&IssuerRef>,
     leaf: &LeafFacts,
 ) -> SecretMetadata {
     let template = spec.secret_template.clone().unwrap_or_default();
     let mut labels = template.labels;
     labels.insert(annotation::FAO.to_owned(), "true".to_owned());
     let mut annotations = template.annotations;
-    let origin = [
-        (annotation::CERTIFICATE_NAME, certificate_name),
-        (annotation::ISSUER_NAME, &issuer.name),
-        (annotation::ISSUER_KIND, &issuer.kind),
-        (annotation::ISSUER_GROUP, &issuer.group),
-    ];
-    for (key, value) in origin {
+    let origin = issuer.map(|issuer| {
+        [
+            (annotation::ISSUER_NAME, issuer.name.as_str()),
+            (annotation::ISSUER_KIND, &issuer.kind),
+            (annotation::ISSUER_GROUP, &issuer.group),
+        ]
+    });
+    let owner = [(annotation::CERTIFICATE_NAME, certificate_name)];
+    for (key, value) in owner.into_iter().chain(origin.into_iter().flatten()) {
         annotations.insert(key.to_owned(), value.to_owned());
     }
     let names = &leaf.names;
@@ -104,7 +107,7 @@ mod tests {
             public_key: PublicKey::default(),
             names,
         };
-        let made = metadata("web", &spec, &spec.issuer_ref, &leaf);
+        let made = metadata("web", &spec, Some(&spec.issuer_ref), &leaf);
         assert_eq!(json!({"labels": made.labels, "annotations": made.annotations}), *expected);
     }
 

@@ -41,6 +41,7 @@ use crate::probes::Probe;
 use crate::probes::dns::DnsProbe;
 use crate::probes::http::HttpProbe;
 use crate::probes::tls_alpn::TlsAlpnProbe;
+use crate::reconcile::certificate::options::Options;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
@@ -101,6 +102,8 @@ pub struct Equipment {
     pub budget: Arc<OrderBudget>,
     /// Who approves CertificateRequests.
     pub approval: Approval,
+    /// What holds for every Certificate.
+    pub options: Options,
     /// What account keys are made.
     pub account_keys: KeyAlgorithm,
     /// Namespace of the Secrets of ClusterIssuers.
@@ -129,6 +132,7 @@ impl Equipment {
             unwritten: Arc::default(),
             budget: OrderBudget::new(Allowance::OneShot),
             approval: Approval::Ours,
+            options: Options::default(),
             account_keys: account_keys(in_cluster),
             cluster_resource_namespace: CLUSTER_RESOURCE_NAMESPACE.to_owned(),
             limits: Limits::default(),
@@ -158,6 +162,7 @@ impl Equipment {
             tls_alpn01: flags.tls_alpn01(),
             types: types(in_cluster),
             approval: flags.approval(),
+            options: flags.certificates.options(),
             account_keys: account_keys(in_cluster),
             cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
             limits: flags.slots.limits(),
@@ -220,7 +225,7 @@ impl Engine {
                 )
                 .by_hand(by_hand),
             ),
-            Arc::new(CertificateController::new(recorder.clone())),
+            Arc::new(CertificateController::new(recorder.clone()).with(equipment.options)),
             Arc::new(RequestController::new(
                 recorder.clone(),
                 Arc::clone(&accounts),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::certificates::CertificateArgs;
 use super::dns01::Dns01Args;
 use super::duration;
 use super::lease::LeaseArgs;
@@ -47,6 +48,9 @@ pub struct DriveArgs {
     /// Whether to approve CertificateRequests that nobody has denied; false leaves that to a policy or a person
     #[arg(long, hide_short_help = true, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub approve: bool,
+    /// What holds for every Certificate
+    #[command(flatten)]
+    pub certificates: CertificateArgs,
     /// How many challenges are in flight
     #[command(flatten)]
     pub slots: SlotArgs,

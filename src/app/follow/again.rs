@@ -157,7 +157,8 @@ async fn begin(
     }
     let printer = context.printer(&args.work.output);
     let mut wanting = Vec::new();
-    let inspection = Inspection::new(&store, started);
+    let options = args.work.drive.certificates.options();
+    let inspection = Inspection::new(&store, options, started);
     for record in &records {
         match nothing_to_do(&inspection, record, named, wanted).await? {
             Some(why) => printer.note(&why),

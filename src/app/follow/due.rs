@@ -11,6 +11,7 @@ use crate::controllers::certificate::{CertificateController, Due};
 use crate::controllers::recorder::Recorder;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::ObjectName;
+use crate::reconcile::certificate::options::Options;
 use crate::store::Store;
 use crate::store::mirror::Mirror;
 
@@ -24,7 +25,7 @@ pub struct Inspection {
 
 impl Inspection {
     /// Begins; nothing is read yet.
-    pub fn new(store: &Arc<dyn Store>, now: Timestamp) -> Self {
+    pub fn new(store: &Arc<dyn Store>, options: Options, now: Timestamp) -> Self {
         // This machine's own store finds by itself what belongs to an object.
         let store = if store.in_cluster() {
             Arc::new(Mirror::for_one_look(Arc::clone(store)))
@@ -32,6 +33,7 @@ impl Inspection {
             Arc::clone(store)
         };
         let controller = CertificateController::new(Recorder::new(Arc::clone(&store)));
+        let controller = controller.with(options);
         Self { store, controller, now }
     }
 

@@ -186,12 +186,10 @@ async fn begin<'a>(
         announce::work(context, store, &given, records, claim, drive).await?;
     }
     let printer = context.printer(&work.output);
-    if !workshop.claim.is_cert_manager() {
-        input.tell_not_acted_on(&printer);
-    }
     applying::apply(input, records, &workshop.store, context, &printer).await?;
+    let options = work.drive.certificates.options();
     let Opening { open, ends } =
-        opening(records, &workshop.store, &workshop.claim, started).await?;
+        opening(records, &workshop.store, &workshop.claim, options, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     if venue.has_providers() && purpose.rehearsed() != Some(Rehearse::Loopback) {
         let due = open.iter().filter(|(_, tracked)| tracked.is_due()).map(|(key, _)| key);

@@ -21,6 +21,7 @@ use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::model::common::is_true;
 use crate::model::{Certificate, Issuer, Key, Kind, ObjectName, Record};
+use crate::reconcile::certificate::options::Options;
 use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
 use crate::store::memory::MemoryStore;
 use crate::store::resources::typed;
@@ -44,6 +45,7 @@ pub async fn opening(
     records: &[Record],
     store: &Arc<dyn Store>,
     claim: &Claim,
+    options: Options,
     now: Timestamp,
 ) -> Result<Opening, Failure> {
     let (mut open, mut ends) = (BTreeMap::new(), BTreeMap::new());
@@ -53,7 +55,7 @@ pub async fn opening(
     } else {
         BTreeMap::new()
     };
-    let inspection = Inspection::new(store, now);
+    let inspection = Inspection::new(store, options, now);
     for key in of_kind(Kind::Certificate) {
         if matches!(claim, Claim::Watches(_))
             && let Some(failure) = left.remove(key)
@@ -116,7 +118,7 @@ pub async fn would_be_due(
     for record in records {
         copy.apply(record.clone()).await?;
     }
-    let inspection = Inspection::new(&copy, now);
+    let inspection = Inspection::new(&copy, Options::default(), now);
     let mut due = BTreeSet::new();
     for certificate in of_manifests {
         let key = Key::new(Kind::Certificate, certificate.name());
@@ -246,7 +248,8 @@ mod tests {
         let counting = Arc::new(Counting { is_cluster, ..Counting::default() });
         let store: Arc<dyn Store> = counting.clone();
         let records = fill(&*store, count).await;
-        let opened = opening(&records, &store, &Claim::Alone, now()).await.unwrap();
+        let opened =
+            opening(&records, &store, &Claim::Alone, Options::default(), now()).await.unwrap();
         assert!(opened.open.is_empty() && opened.ends.is_empty(), "{opened:?}");
         let certificates = Resources::<Certificate>::new(Arc::clone(&store), Kind::Certificate);
         let last = ObjectName::new("web", format!("c{}", count - 1));
@@ -279,7 +282,8 @@ mod tests {
         let program = Program::KubectlAcme;
         let other = Other { seen: None, program, driver: String::new(), next_step: String::new() };
         for (claim, is_ended) in [(Claim::Watches(other), true), (Claim::Alone, false)] {
-            let Opening { open, ends } = opening(&records, &store, &claim, now()).await.unwrap();
+            let Opening { open, ends } =
+                opening(&records, &store, &claim, Options::default(), now()).await.unwrap();
             let key = &records[0].key;
             assert_eq!((ends.contains_key(key), open.contains_key(key)), (is_ended, !is_ended));
         }

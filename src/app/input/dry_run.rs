@@ -19,6 +19,7 @@ use crate::model::memory::is_ours;
 use crate::model::{Kind, Record};
 use crate::print::format::Format;
 use crate::print::{Group, Shape, columns, document};
+use crate::reconcile::certificate::options::Options;
 use crate::store::local::Access;
 use crate::store::memory::MemoryStore;
 use crate::store::{Scope, Store};
@@ -82,9 +83,6 @@ pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result
         None => records.to_vec(),
         Some(cluster) => applying::try_out(input, records, cluster, &printer).await?,
     };
-    if venue != Venue::CertManager {
-        input.tell_not_acted_on(&printer);
-    }
     let mut outcomes = Vec::new();
     for record in after {
         let word = word(&store, &record).await?;
@@ -109,7 +107,8 @@ async fn check_providers(
     for record in records {
         copy.apply(record.clone()).await?;
     }
-    let opening = opening(records, &copy, &Claim::Alone, Timestamp::now()).await?;
+    let opening =
+        opening(records, &copy, &Claim::Alone, Options::default(), Timestamp::now()).await?;
     let due = opening.open.iter().filter(|(_, tracked)| tracked.is_due());
     let due = due.map(|(key, _)| key);
     provider_check::check(due, &copy, &work.drive, None, (context, &work.output)).await

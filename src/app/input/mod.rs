@@ -24,7 +24,6 @@ use super::flags::output::OutputArgs;
 use super::invocation;
 use super::preflight::challenge_types;
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::field::FieldPath;
 use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Document, Location};
 use crate::model::order_report::{InputFault, InputPlace};
@@ -74,18 +73,11 @@ pub const FOR_MANIFESTS: [(&str, &str); 1] = [("recursive", "there is no folder 
 #[derive(Clone, Debug)]
 pub struct Input {
     records: Vec<Record>,
-    /// Of each object, where it was read, and what this program does not act on.
-    manifests: Vec<ReadFrom>,
+    /// Of each object, where it was read.
+    locations: Vec<Location>,
     manager: Manager,
     /// Whether they are manifests that somebody has written.
     is_written: bool,
-}
-
-/// The manifest of one object.
-#[derive(Clone, Debug)]
-struct ReadFrom {
-    location: Location,
-    not_acted_on: Vec<FieldPath>,
 }
 
 impl InputArgs {
@@ -240,11 +232,9 @@ fn place(location: &Location) -> InputPlace {
 
 impl Input {
     fn new(documents: Vec<Document>, manager: Manager, is_written: bool) -> Self {
-        let parts = documents.into_iter().map(|Document { record, location, not_acted_on }| {
-            (record, ReadFrom { location, not_acted_on })
-        });
-        let (records, manifests) = parts.unzip();
-        Self { records, manifests, manager, is_written }
+        let parts = documents.into_iter().map(|Document { record, location }| (record, location));
+        let (records, locations) = parts.unzip();
+        Self { records, locations, manager, is_written }
     }
 
     /// The objects as they will be applied.
@@ -255,39 +245,26 @@ impl Input {
     /// The same without Certificates that are not among these.
     #[must_use]
     pub fn only(&self, certificates: &BTreeSet<Key>) -> Self {
-        let all = self.records.iter().cloned().zip(self.manifests.iter().cloned());
+        let all = self.records.iter().cloned().zip(self.locations.iter().cloned());
         let stays = |key: &Key| key.kind != Kind::Certificate || certificates.contains(key);
-        let (records, manifests) = all.filter(|(record, _)| stays(&record.key)).unzip();
-        Self { records, manifests, ..*self }
+        let (records, locations) = all.filter(|(record, _)| stays(&record.key)).unzip();
+        Self { records, locations, ..*self }
     }
 
     /// Where a manifest begins.
     pub fn location(&self, index: usize) -> Option<&Location> {
-        self.manifests.get(index).map(|manifest| &manifest.location)
+        self.locations.get(index)
     }
 
     /// Where the manifest of each object begins; those that were made of names have no place.
     pub fn places(&self) -> BTreeMap<Key, InputPlace> {
-        let all = self.records.iter().zip(&self.manifests).filter(|_| self.is_written);
-        all.map(|(record, read)| (record.key.clone(), place(&read.location))).collect()
+        let all = self.records.iter().zip(&self.locations).filter(|_| self.is_written);
+        all.map(|(record, location)| (record.key.clone(), place(location))).collect()
     }
 
     /// Under whose name the objects are written.
     pub fn manager(&self) -> Manager {
         self.manager
-    }
-
-    /// Says what this program does not act on, one line for each manifest; the fields stay, and cert-manager acts on them.
-    pub fn tell_not_acted_on(&self, printer: &Printer) {
-        for (record, read) in self.records.iter().zip(&self.manifests) {
-            if read.not_acted_on.is_empty() {
-                continue;
-            }
-            let fields: Vec<_> = read.not_acted_on.iter().map(ToString::to_string).collect();
-            let (place, key) = (&read.location, &record.key);
-            let fields = fields.join(", ");
-            printer.note(&format!("{place}: {key}: kept, but not acted on: {fields}"));
-        }
     }
 }
 

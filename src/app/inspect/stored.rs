@@ -19,6 +19,7 @@ use crate::model::certificate_report::{
 };
 use crate::model::secret::{TLS_CRT, TLS_KEY};
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::Observed;
 use crate::reconcile::policy::Input;
 use crate::reconcile::{certificate, differences, policy, renewal};
@@ -117,6 +118,7 @@ async fn observe(
             requests: Vec::new(),
             rivals: Vec::new(),
             windows: renewal::windows(&certificate.spec, |name| TimeZone::get(name).ok()),
+            options: Options::default(),
         }),
         observed => observed,
     }

@@ -31,8 +31,6 @@ pub struct Document {
     pub record: Record,
     /// Where it begins.
     pub location: Location,
-    /// Fields that cert-manager acts on, and this program does not yet.
-    pub not_acted_on: Vec<FieldPath>,
 }
 
 /// An object of a kind that we do not read: left alone, and named in one line.
@@ -152,7 +150,6 @@ impl Reading<'_> {
             draft.found.refuse(error);
         }
         draft.found.warnings.extend(verdict.warnings);
-        let not_acted_on = verdict.not_acted_on;
         let show = if draft.kind == Kind::Secret { Show::NamesOnly } else { Show::Everything };
         let complaints = |remarks: &[Remark]| -> Vec<Complaint> {
             let title = draft.title();
@@ -170,7 +167,7 @@ impl Reading<'_> {
         self.set.warnings.extend(warnings);
         if let Some(record) = Record::new(object) {
             let location = self.location(draft.source, draft.node.at);
-            self.set.documents.push(Document { record, location, not_acted_on });
+            self.set.documents.push(Document { record, location });
         }
     }
 

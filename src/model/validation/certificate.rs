@@ -17,9 +17,6 @@ const SHORTEST_RENEWAL: Duration = Duration::from_secs(300);
 /// Life time when none is asked for: 90 days.
 const USUAL: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// Asks cert-manager for a certificate of its own until the real one is there.
-const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
-
 /// Checks a Certificate.
 pub fn certificate(certificate: &Certificate) -> Validation {
     let mut verdict = Validation::default();
@@ -38,10 +35,6 @@ pub fn certificate(certificate: &Certificate) -> Validation {
         odds_and_ends,
     ] {
         rule(spec, &at, &mut verdict);
-    }
-    if certificate.metadata.annotations.get(TEMPORARY).is_some_and(|value| value == "true") {
-        let at = FieldPath::of("metadata.annotations").key(TEMPORARY);
-        verdict.not_acted_on.push(at);
     }
     verdict
 }
@@ -549,21 +542,5 @@ mod tests {
         ] {
             assert_eq!(check_named(window(cron, length)), Vec::from_iter(expected), "{cron}");
         }
-    }
-
-    #[test]
-    fn what_is_not_acted_on_is_named() {
-        let annotated = json!({
-            "metadata": {"annotations": {TEMPORARY: "true"}},
-            "spec": {
-                "secretName": "web-tls", "issuerRef": {"name": "ca"}, "dnsNames": ["a.example"],
-                "keystores": {"pkcs12": {"create": true, "password": "changeit"}},
-            },
-        });
-        let verdict = certificate(&serde_json::from_value(annotated).unwrap());
-        assert_eq!((verdict.errors, verdict.warnings), (Vec::new(), Vec::new()));
-        let named: Vec<_> = verdict.not_acted_on.iter().map(ToString::to_string).collect();
-        let annotation = format!("metadata.annotations.{TEMPORARY}");
-        assert_eq!(named, [annotation]);
     }
 }

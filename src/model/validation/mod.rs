@@ -19,8 +19,6 @@ pub struct Validation {
     pub errors: Vec<Remark>,
     /// What may stay, but hardly does what was meant.
     pub warnings: Vec<Remark>,
-    /// What cert-manager acts on, and this program does not yet.
-    pub not_acted_on: Vec<FieldPath>,
 }
 
 impl Validation {

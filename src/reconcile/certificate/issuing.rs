@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::options::CopiedAnnotations;
 use super::trigger::surplus_request;
 use super::types::{Action, Delivery, KeyOrigin, Observed, Outcome, next, next_revision};
 use crate::model::certificate::{ISSUING, READY};
@@ -16,11 +17,9 @@ use crate::model::request::REVISION;
 use crate::model::{
     Certificate, CertificateRequest, CertificateRequestSpec, Kind, Metadata, hashed_names, memory,
 };
-use crate::reconcile::facts::{KeyFacts, LeafFacts, RequestFacts, annotation};
+use crate::reconcile::facts::{KeyFacts, LeafFacts, RequestFacts, SecretFacts, annotation};
 use crate::reconcile::{Wake, differences, secret_content};
 
-/// Prefixes of annotations that a CertificateRequest does not take over from its Certificate.
-const NOT_COPIED: [&str; 3] = ["kubectl.kubernetes.io/", "fluxcd.io/", "argocd.argoproj.io/"];
 /// Begins the message of an issuance for which no signing request can be made.
 pub(super) const NO_REQUEST: &str = "Failed to generate CSR: ";
 
@@ -41,12 +40,15 @@ pub(super) fn next_action(
         return Action::DeleteRequest(unwanted);
     }
     let Some(request) = next(certificate, observed) else {
-        return create_request(certificate);
+        return create_request(certificate, observed);
     };
     if let Some(surplus) = surplus_request(certificate, observed) {
         return surplus;
     }
     match verdict(request, now) {
+        RequestResult::Pending if is_bare(certificate, observed, request) => {
+            Action::StoreTemporary(certificate.status.next_private_key_secret_name.clone())
+        }
         RequestResult::Pending => Action::Wait(Wake::OnChange),
         RequestResult::Failed { reason, message } => {
             Action::Conclude(Outcome::Failed { reason, message })
@@ -55,6 +57,15 @@ pub(super) fn next_action(
             Action::StoreSecret(Box::new(delivery(certificate, request, leaf)))
         }
     }
+}
+
+/// Tells whether a server has nothing to begin with while its certificate is waited for, and should have. Somebody has to work on the
+/// request: without that the end may be a moment away.
+fn is_bare(certificate: &Certificate, observed: &Observed, request: &RequestFacts) -> bool {
+    let is_asked = certificate.metadata.annotations.get(annotation::TEMPORARY);
+    let is_begun = condition(&request.request.status.conditions, READY).is_some();
+    let has_pair = observed.secret.as_ref().is_some_and(SecretFacts::has_pair);
+    is_asked.is_some_and(|value| value == "true") && is_begun && !has_pair
 }
 
 /// The stored key that fits the spec, or what must be done to have one.
@@ -176,12 +187,13 @@ fn key_secret(facts: &RequestFacts) -> Option<&String> {
     facts.request.metadata.annotations.get(annotation::PRIVATE_KEY_SECRET_NAME)
 }
 
-fn create_request(certificate: &Certificate) -> Action {
+fn create_request(certificate: &Certificate, observed: &Observed) -> Action {
     if was_refused(certificate, NO_REQUEST) {
         return Action::Wait(Wake::OnChange);
     }
     let key = certificate.status.next_private_key_secret_name.clone();
-    Action::CreateRequest(Box::new(request_for(certificate, &key)), key)
+    let request = request_for(certificate, &observed.options.annotations, &key);
+    Action::CreateRequest(Box::new(request), key)
 }
 
 /// Tells whether this very spec was refused before, in words that begin so.
@@ -194,12 +206,15 @@ fn was_refused(certificate: &Certificate, words: &str) -> bool {
 }
 
 /// The CertificateRequest of the next issuance, all but its signing request.
-fn request_for(certificate: &Certificate, key_secret: &str) -> CertificateRequest {
+fn request_for(
+    certificate: &Certificate,
+    copied: &CopiedAnnotations,
+    key_secret: &str,
+) -> CertificateRequest {
     let (spec, metadata) = (&certificate.spec, &certificate.metadata);
     let revision = next_revision(certificate);
-    let copied = metadata.annotations.iter().filter(|(key, _)| {
-        !memory::is_ours(key) && !NOT_COPIED.iter().any(|prefix| key.starts_with(prefix))
-    });
+    let copied =
+        metadata.annotations.iter().filter(|(key, _)| !memory::is_ours(key) && copied.take(key));
     let mut annotations: BTreeMap<String, String> =
         copied.map(|(key, value)| (key.clone(), value.clone())).collect();
     let own = [
@@ -283,6 +298,6 @@ fn delivery(certificate: &Certificate, facts: &RequestFacts, leaf: &LeafFacts) -
         request: facts.request.metadata.name.clone(),
         next_key: certificate.status.next_private_key_secret_name.clone(),
         revision: next_revision(certificate),
-        metadata: secret_content::metadata(name, &certificate.spec, issuer, leaf),
+        metadata: secret_content::metadata(name, &certificate.spec, Some(issuer), leaf),
     }
 }

@@ -9,6 +9,7 @@
 //! of a failure waits for its end, for cert-manager's sake.
 
 pub mod issuing;
+pub mod options;
 pub mod readiness;
 pub mod trigger;
 pub mod types;
@@ -139,6 +140,10 @@ pub fn record(
             let message = format!("Created new CertificateRequest resource \"{name}\"");
             notes.push(Note::normal(source::REQUEST_MANAGER, reason::REQUESTED, message));
         }
+        Outcome::TemporaryStored => {
+            let message = "Issued temporary certificate";
+            notes.push(Note::normal(source::ISSUING, reason::ISSUING, message));
+        }
         Outcome::RequestImpossible(why) => {
             let message = format!("{}{why} - will not retry", issuing::NO_REQUEST);
             let note =
@@ -210,13 +215,14 @@ mod tests {
     use super::*;
     use crate::model::CertificateRequest;
     use crate::model::keystore::{KeystoreFormat, Keystores};
+    use crate::reconcile::certificate::options::{Backoff, CopiedAnnotations, Options};
     use crate::reconcile::certificate::types::{NextKey, Rival};
     use crate::reconcile::facts::{
         CsrFacts, KeyFacts, KeystoreFacts, LeafFacts, Names, OutputFormat, PublicKey, RequestFacts,
         SecretFacts, annotation,
     };
     use crate::reconcile::testing::at;
-    use crate::reconcile::{differences, renewal};
+    use crate::reconcile::{differences, renewal, secret_content};
 
     fn as_asked(keystores: &Keystores) -> impl Iterator<Item = (KeystoreFormat, KeystoreFacts)> {
         keystores.wanted().map(|format| (format, KeystoreFacts::AsAsked))
@@ -247,6 +253,7 @@ mod tests {
                 requests: Vec::new(),
                 rivals: Vec::new(),
                 windows: Ok(Vec::new()),
+                options: Options::default(),
             },
             now: at(0),
             keys_made: 0,
@@ -313,6 +320,9 @@ mod tests {
                 Action::RepairSecret(metadata) => {
                     let secret = self.observed.secret.as_mut().unwrap();
                     (secret.labels, secret.annotations) = (metadata.labels, metadata.annotations);
+                    let owner = self.certificate.owner_reference();
+                    let is_owned = self.observed.options.owns_secret;
+                    secret.owners = is_owned.then_some(owner).into_iter().collect();
                     secret.formats = OutputFormat::of(&self.certificate.spec);
                     secret.keystores =
                         self.certificate.spec.keystores.iter().flat_map(as_asked).collect();
@@ -347,6 +357,27 @@ mod tests {
                         ..SecretFacts::default()
                     });
                     (format!("store {}", delivery.request), Outcome::Issued(delivery.revision))
+                }
+                Action::StoreTemporary(_) => {
+                    let leaf = LeafFacts {
+                        not_before: self.now,
+                        not_after: self.now + SignedDuration::from_hours(24 * 90),
+                        public_key: self.observed.next_keys[0].key.clone().unwrap().public_key,
+                        names: Names {
+                            dns_names: self.certificate.spec.dns_names.clone(),
+                            ..Names::default()
+                        },
+                    };
+                    let made = secret_content::metadata("web", &self.certificate.spec, None, &leaf);
+                    self.observed.secret = Some(SecretFacts {
+                        has_data: true,
+                        key: Some(self.observed.next_keys[0].key.clone()),
+                        leaf: Some(Ok(leaf)),
+                        labels: made.labels,
+                        annotations: made.annotations,
+                        ..SecretFacts::default()
+                    });
+                    ("store temporary".to_owned(), Outcome::TemporaryStored)
                 }
                 Action::Wait(_) => unreachable!("run ends before"),
             }
@@ -455,6 +486,7 @@ mod tests {
             Outcome::NextKeyFound(secret) => format!("find key {secret}"),
             Outcome::Deleted
             | Outcome::Issued(_)
+            | Outcome::TemporaryStored
             | Outcome::KeyImpossible(_)
             | Outcome::KeyOutdated(_)
             | Outcome::NextKeyStored(..)
@@ -512,6 +544,31 @@ mod tests {
         );
         assert_eq!(request["spec"]["duration"], "24h0m0s");
         assert_eq!(request["spec"]["usages"], json!(["server auth"]));
+    }
+
+    #[test]
+    fn a_temporary_certificate_holds_the_place_until_the_real_one_is_there() {
+        let mut web = world(&json!({}));
+        let annotations = &mut web.certificate.metadata.annotations;
+        annotations.insert(annotation::TEMPORARY.to_owned(), "true".to_owned());
+        web.run();
+        assert!(web.observed.secret.is_none(), "nobody works on the request yet");
+        let pending = json!({"type": "Ready", "status": "False", "reason": "Pending"});
+        web.set_condition("web-1", pending);
+        web.check(&["store temporary [Issuing]", "ready True Ready", "wait"]);
+        let secret = web.observed.secret.clone().unwrap();
+        assert!(secret.is_temporary() && !secret.annotations.contains_key(annotation::ISSUER_NAME));
+        web.request("web-1").request.status.conditions.clear();
+        web.fail("web-1");
+        let steps = web.run();
+        assert_eq!(steps.last().unwrap(), "wait 1h", "{steps:?}");
+        assert_eq!(web.observed.secret.as_ref(), Some(&secret), "it is called no issuer's");
+        web.later(3600);
+        web.run();
+        web.issue("web-1", 90);
+        let steps = web.run();
+        assert!(steps.contains(&"store web-1 [Issuing]".to_owned()), "{steps:?}");
+        assert!(!web.observed.secret.unwrap().is_temporary());
     }
 
     #[test]
@@ -823,6 +880,43 @@ mod tests {
         let foreign = &mut web.observed.secret.as_mut().unwrap().foreign_data;
         foreign.insert("keystore.jks".to_owned());
         web.check(&["ready True Ready", "wait 1440h"]);
+    }
+
+    #[test]
+    fn a_secret_is_owned_as_long_as_whoever_drives_says_so() {
+        let mut web = world(&json!({})).issued();
+        web.observed.options.owns_secret = true;
+        web.check(&["repair", "wait 1440h"]);
+        web.observed.options.owns_secret = false;
+        let uid = web.certificate.metadata.uid.clone();
+        let secret = web.observed.secret.as_mut().unwrap();
+        secret.foreign_owners.insert(uid.clone());
+        web.check(&["wait 1440h"]);
+        web.observed.secret.as_mut().unwrap().foreign_owners.remove(&uid);
+        web.check(&["repair", "wait 1440h"]);
+    }
+
+    #[test]
+    fn whoever_drives_says_which_annotations_a_request_takes_over() {
+        let mut web = world(&json!({}));
+        web.observed.options.annotations = CopiedAnnotations(vec!["kubectl.".to_owned()]);
+        web.run();
+        let taken = &web.request("web-1").request.metadata.annotations;
+        let foreign = taken.keys().filter(|key| !key.starts_with("cert-manager.io/"));
+        let foreign: Vec<_> = foreign.collect();
+        assert_eq!(foreign, ["kubectl.kubernetes.io/last-applied-configuration"]);
+    }
+
+    #[test]
+    fn whoever_drives_says_how_long_a_failure_is_not_tried_again() {
+        let (shortest, longest) = (SignedDuration::from_mins(10), SignedDuration::from_mins(15));
+        let mut web = failed();
+        web.observed.options.backoff = Backoff { shortest, longest };
+        assert_eq!(web.run().last().unwrap(), "wait 9m 59s");
+        web.later(600);
+        web.run();
+        web.fail("web-1");
+        assert_eq!(web.run().last().unwrap(), "wait 15m");
     }
 
     #[test]

@@ -13,10 +13,6 @@ use crate::model::keystore::{KeystoreFormat, Keystores};
 use crate::reconcile::facts::{KeystoreFacts, OutputFormat, SecretFacts, annotation};
 use crate::reconcile::{Wake, differences, policy, renewal, request, secret_content};
 
-/// First pause after a failed issuance; each further failure doubles it.
-const FIRST_PAUSE_HOURS: i64 = 1;
-/// Longest pause after a failed issuance.
-const LONGEST_PAUSE_HOURS: i64 = 32;
 /// How often a Certificate whose Secret belongs to another one looks again.
 const RIVAL_PAUSE_MINUTES: i64 = 3;
 
@@ -56,7 +52,7 @@ fn issue(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Opti
         return None;
     }
     let input = input(certificate, observed);
-    if let Some(violation) = policy::violation(&input) {
+    if let Some(violation) = violation(certificate, &input) {
         return Some(Action::Conclude(Outcome::Due(violation, None)));
     }
     let violation = policy::renewing(renewal_time(certificate, observed)?, now)?;
@@ -74,8 +70,26 @@ pub(super) fn due(
     now: Timestamp,
 ) -> Option<policy::Violation> {
     let input = input(certificate, observed);
-    policy::violation(&input)
+    violation(certificate, &input)
         .or_else(|| policy::renewing(renewal_time(certificate, observed)?, now))
+}
+
+/// The first rule that is violated, whatever the time. A temporary certificate breaks none of cert-manager's, which does not try
+/// again behind one.
+fn violation(certificate: &Certificate, input: &policy::Input<'_>) -> Option<policy::Violation> {
+    let is_temporary = |secret: &&SecretFacts| has_temporary(certificate, secret);
+    let temporary = || input.secret.filter(is_temporary).map(|_| policy::temporary());
+    policy::violation(input).or_else(temporary)
+}
+
+/// Tells whether the Secret still has the temporary certificate of its first issuance.
+fn has_temporary(certificate: &Certificate, secret: &SecretFacts) -> bool {
+    let asked = certificate.metadata.annotations.get(annotation::TEMPORARY);
+    let named = secret.annotations.get(annotation::CERTIFICATE_NAME);
+    asked.is_some_and(|value| value == "true")
+        && certificate.status.revision.is_none()
+        && named == Some(&certificate.metadata.name)
+        && secret.is_temporary()
 }
 
 /// The moment of renewal; when no window can be kept, the one that would hold without windows.
@@ -118,14 +132,8 @@ pub(super) fn held_until(
         return None;
     }
     let attempts = certificate.status.failed_issuance_attempts.unwrap_or(1);
-    failed_at.checked_add(pause(attempts)).ok().filter(|at| *at > now)
-}
-
-/// 1 h after the first failure, doubling to 32 h.
-fn pause(attempts: i64) -> SignedDuration {
-    let doublings = u32::try_from(attempts - 1).unwrap_or(0).min(5);
-    let hours = FIRST_PAUSE_HOURS << doublings;
-    SignedDuration::from_hours(hours.min(LONGEST_PAUSE_HOURS))
+    let pause = observed.options.backoff.after(attempts);
+    failed_at.checked_add(pause).ok().filter(|at| *at > now)
 }
 
 /// Puts labels and annotations of the Secret right after the template or somebody's hand changed them, and the forms and keystores
@@ -138,10 +146,12 @@ fn repair(certificate: &Certificate, observed: &Observed) -> Option<Action> {
     }
     let request = current(certificate, observed).map(|facts| &facts.request.spec.issuer_ref);
     let issuer = request.unwrap_or(&certificate.spec.issuer_ref);
+    let issuer = (!has_temporary(certificate, secret)).then_some(issuer);
     let metadata = secret_content::metadata(name, &certificate.spec, issuer, secret.usable_leaf()?);
     let is_right = metadata.is_on(secret)
         && has_formats(certificate, secret)
-        && has_keystores(certificate, secret);
+        && has_keystores(certificate, secret)
+        && has_owner(certificate, observed, secret);
     (!is_right).then_some(Action::RepairSecret(metadata))
 }
 
@@ -171,6 +181,16 @@ fn has_keystores(certificate: &Certificate, secret: &SecretFacts) -> bool {
         Some(KeystoreFacts::Outdated | KeystoreFacts::Unasked) => false,
     };
     KeystoreFormat::ALL.into_iter().all(is_right)
+}
+
+/// Tells whether a Secret is owned by its Certificate, where it should be; where it should not, nobody but us says so.
+fn has_owner(certificate: &Certificate, observed: &Observed, secret: &SecretFacts) -> bool {
+    let ours = certificate.owner_reference();
+    let found = secret.owners.iter().find(|owner| owner.uid == ours.uid);
+    if observed.options.owns_secret {
+        return found == Some(&ours);
+    }
+    found.is_none() || secret.foreign_owners.contains(&ours.uid)
 }
 
 /// The oldest CertificateRequest beyond the history limit; none while the Certificate is not Ready.

@@ -1,5 +1,6 @@
 //! What the Certificate machine looks at, decides, and hears.
 
+use super::options::Options;
 use super::readiness::Assessment;
 use crate::model::event::source;
 use crate::model::{Certificate, CertificateRequest, Time};
@@ -22,6 +23,8 @@ pub struct Observed {
     pub rivals: Vec<Rival>,
     /// Its renewal windows.
     pub windows: Result<Vec<Window>, WindowError>,
+    /// What whoever drives has been told.
+    pub options: Options,
 }
 
 /// A temporary Secret with the key of the running issuance.
@@ -59,6 +62,8 @@ pub enum Action {
     StoreNextKey(Option<String>, KeyOrigin),
     /// Write key and certificate into the Secret.
     StoreSecret(Box<Delivery>),
+    /// Write the key in that temporary Secret into the Secret, with a certificate that nobody trusts, until the real one comes.
+    StoreTemporary(String),
     /// Wait.
     Wait(Wake),
 }
@@ -126,6 +131,8 @@ pub enum Outcome {
     RequestCreated(String),
     /// No signing request can be made of this spec.
     RequestImpossible(String),
+    /// The Secret has a temporary certificate.
+    TemporaryStored,
     /// What the Secret holds beside key and chain is as it should be.
     SecretRepaired,
 }
@@ -143,9 +150,11 @@ impl Outcome {
             | Self::NextKeyGone
             | Self::NextKeyStored(..) => source::KEY_MANAGER,
             Self::RequestCreated(_) | Self::RequestImpossible(_) => source::REQUEST_MANAGER,
-            Self::Deleted | Self::Failed { .. } | Self::Issued(_) | Self::SecretRepaired => {
-                source::ISSUING
-            }
+            Self::Deleted
+            | Self::Failed { .. }
+            | Self::Issued(_)
+            | Self::SecretRepaired
+            | Self::TemporaryStored => source::ISSUING,
         }
     }
 }

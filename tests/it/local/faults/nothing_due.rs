@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::site::Site;
+use super::site::{Site, wait_until};
 use crate::support::traffic::Endpoint;
 
 fn object(site: &Site, words: &str) -> Value {
@@ -176,6 +176,38 @@ fn a_keystore_has_the_password_that_its_secret_has() {
     site.give(&format!("{asks}{}", secret("word", "second")));
     check(&site, "");
     check_keystore(&site, "keystore.jks", "JKS", "certificate", "second");
+}
+
+#[test]
+fn a_secret_goes_with_its_certificate_where_a_flag_says_so() {
+    let site = Site::new();
+    site.issues();
+    check(&site, "--enable-certificate-owner-ref");
+    site.run(site.program("certificate show secret/web-tls")).check(0, "");
+    site.run(site.program("delete certificate web")).check(0, "");
+    let said = site.run(site.program("certificate show secret/web-tls"));
+    assert!(said.talk.contains("secrets \"web-tls\" not found"), "{}", said.talk);
+}
+
+#[test]
+fn a_temporary_certificate_stands_in_the_secret_until_the_real_one_is_there() {
+    let site = Site::new();
+    site.change(
+        "  name: web\n",
+        "  name: web\n  annotations: {cert-manager.io/issue-temporary-certificate: 'true'}\n",
+    );
+    site.blind();
+    let order = site.start("order", site.order(""));
+    let shown = || site.run(site.program("certificate show secret/web-tls")).result;
+    wait_until(|| shown().contains("cert-manager.local"), "the temporary certificate");
+    assert!(shown().contains("www.example.com"), "{}", shown());
+    site.see();
+    let said = order.end();
+    said.check(0, "");
+    let told = site.run(site.program("describe certificate/web")).result;
+    assert!(told.contains("Issued temporary certificate"), "{told}");
+    assert!(!shown().contains("cert-manager.local"), "{}", shown());
+    site.has_pair();
 }
 
 #[test]

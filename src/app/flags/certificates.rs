@@ -1,0 +1,65 @@
+//! What holds for every Certificate: cert-manager's flags.
+
+use super::duration;
+use crate::model::Duration;
+use crate::reconcile::certificate::options::{Backoff, CopiedAnnotations, Options};
+
+/// What holds for every Certificate.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Certificates")]
+pub struct CertificateArgs {
+    /// Whether Certificates own their Secrets: whoever deletes one deletes the other
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "BOOL",
+        default_value_t = false,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = clap::ArgAction::Set
+    )]
+    pub enable_certificate_owner_ref: bool,
+    /// Which annotations of a Certificate its CertificateRequests take over: prefixes, * for all, - before those left out
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "PREFIX",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        default_values_t = CopiedAnnotations::USUAL.map(str::to_owned)
+    )]
+    pub copied_annotation_prefixes: Vec<String>,
+    /// Pause after a failed issuance; each further failure doubles it
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "DURATION",
+        default_value = "1h",
+        value_parser = duration
+    )]
+    pub certificate_request_minimum_backoff_duration: Duration,
+    /// Longest pause after failed issuances
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "DURATION",
+        default_value = "32h",
+        value_parser = duration
+    )]
+    pub certificate_request_maximum_backoff_duration: Duration,
+}
+
+impl CertificateArgs {
+    /// What controllers are told.
+    pub fn options(&self) -> Options {
+        Options {
+            owns_secret: self.enable_certificate_owner_ref,
+            annotations: CopiedAnnotations(self.copied_annotation_prefixes.clone()),
+            backoff: Backoff {
+                shortest: self.certificate_request_minimum_backoff_duration.0,
+                longest: self.certificate_request_maximum_backoff_duration.0,
+            },
+        }
+    }
+}
