@@ -32,6 +32,7 @@ pub mod own_solver;
 pub mod persist;
 pub mod pod_template;
 pub mod problem;
+pub mod provider_refusal;
 pub mod quick_dns;
 pub mod quick_order;
 pub mod release;

@@ -13,6 +13,7 @@ use super::control::Around;
 use super::investigator::{
     AT_ONCE, DiagnosisTarget, Investigator, MOST_NAMES, PROBE_TIMEOUT, unseen,
 };
+use super::orders::{answers, authorizations};
 use super::rivals::read_rivals;
 use super::{names, path, wanted_names};
 use crate::acme::error::AcmeError;
@@ -24,15 +25,12 @@ use crate::app::inspect::authority;
 use crate::controllers::ReconcileError;
 use crate::controllers::neighbours::Neighbours;
 use crate::diagnosis::case::{
-    Case, CertificateCase, DirectoryAnswer, DriverCase, DueReason, HeldCase, QueuedCase, Unseen,
+    Case, CertificateCase, DriverCase, DueReason, HeldCase, QueuedCase, Unseen,
 };
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::name_case::NameCase;
-use crate::model::common::{ConditionStatus, IssuerRef, condition};
-use crate::model::names::shown_domain;
-use crate::model::{
-    Certificate, Challenge, ChallengeType, Key, Kind, ObjectName, Order, Secret, State,
-};
+use crate::model::common::{ConditionStatus, condition};
+use crate::model::{Certificate, Challenge, ChallengeType, Key, Kind, ObjectName, Secret};
 use crate::reconcile::schedule::{Plan, Waits, plan};
 use crate::reconcile::{certificate, renewal};
 use crate::solvers::http01::listener::Listener;
@@ -74,7 +72,14 @@ impl Investigator {
         let (control, hidden) = control;
         case.control = control;
         case.unseen.extend(hidden);
-        let (orders, kept) = tokio::join!(self.held_orders(&case), self.kept_certificates(&case));
+        let (orders, kept, providers) = tokio::join!(
+            self.held_orders(&case),
+            self.kept_certificates(&case),
+            Box::pin(self.ask_providers(&case))
+        );
+        let (providers, unasked) = providers;
+        case.providers = providers;
+        case.unseen.extend(unasked);
         for (index, order) in orders {
             match order {
                 Ok(held) => case.certificates[index].held_order = Some(held),
@@ -332,55 +337,6 @@ impl Investigator {
             }
         }
     }
-}
-
-/// Tells whether the CA of a Certificate has answered: one that does not is not asked again.
-pub(super) fn answers(case: &Case, of: &CertificateCase) -> bool {
-    let issuer = issuer_key(&of.certificate);
-    let directory = issuer.and_then(|key| case.issuer(&key)?.directory.as_ref());
-    directory.is_some_and(|it| matches!(it.answer, DirectoryAnswer::Directory { .. }))
-}
-
-/// An authorization that the CA is asked for.
-struct AskedAuthorization {
-    /// Name, a wildcard as such.
-    name: String,
-    url: String,
-    /// URL of the challenge that was chosen; empty where its Challenge is gone.
-    challenge_url: String,
-    namespace: String,
-    issuer: IssuerRef,
-}
-
-/// The authorizations of the newest order: by its Challenges, and by what the Order keeps of those that are gone. An order that is
-/// valid has none to ask for.
-async fn authorizations(store: &Arc<dyn Store>, of: &CertificateCase) -> Vec<AskedAuthorization> {
-    let Some(order) = of.order().filter(|order| order.status.state != Some(State::Valid)) else {
-        return Vec::new();
-    };
-    let (namespace, issuer) = (&order.metadata.namespace, &order.spec.issuer_ref);
-    let asked = |name: String, url: &str, challenge_url: &str| AskedAuthorization {
-        name,
-        url: url.to_owned(),
-        challenge_url: challenge_url.to_owned(),
-        namespace: namespace.clone(),
-        issuer: issuer.clone(),
-    };
-    let challenges = of.current_challenges().map(|challenge| {
-        let spec = &challenge.spec;
-        asked(spec.shown_domain(), &spec.authorization_url, &spec.url)
-    });
-    let mut all: Vec<AskedAuthorization> = challenges.collect();
-    // What was read of the chain is without the bulk.
-    let whole = Resources::<Order>::new(Arc::clone(store), Kind::Order).get(&order.name()).await;
-    let authorizations = whole.ok().flatten().map(|order| order.status.authorizations);
-    for one in authorizations.into_iter().flatten() {
-        if !one.url.is_empty() && !all.iter().any(|known| known.url == one.url) {
-            let name = shown_domain(&one.identifier, one.wildcard == Some(true));
-            all.push(asked(name, &one.url, ""));
-        }
-    }
-    all
 }
 
 /// Why a Certificate has to be issued, by what its controller has written last.

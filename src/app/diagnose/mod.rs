@@ -20,6 +20,7 @@ pub mod look;
 mod names;
 mod orders;
 mod path;
+mod providers;
 pub mod report;
 mod rivals;
 pub mod targets;

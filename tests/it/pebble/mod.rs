@@ -5,6 +5,7 @@ mod bed;
 mod challenge_types;
 mod ci;
 mod diagnose_dns;
+mod diagnose_providers;
 mod diagnose_web;
 mod diagnose_zone;
 mod dns;
