@@ -92,9 +92,9 @@ kubectl create namespace stuck >/dev/null
 issuer | kubectl apply -f - >/dev/null
 certificates well 1 $((count - stuck)) | kubectl create -f - >/dev/null
 now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-kubectl get certificates -n well -o json | jq --arg now "$now" --arg end "$(date -u -d '+90 days' +%Y-%m-%dT%H:%M:%SZ)" \
+kubectl get certificates -n well -o json | jq --arg now "$now" --arg ends "$(date -u -d '+90 days' +%Y-%m-%dT%H:%M:%SZ)" \
   --arg renewal "$(date -u -d '+60 days' +%Y-%m-%dT%H:%M:%SZ)" '
-  .items[].status = {revision: 1, notBefore: $now, notAfter: $end, renewalTime: $renewal, conditions: [
+  .items[].status = {revision: 1, notBefore: $now, notAfter: $ends, renewalTime: $renewal, conditions: [
     {type: "Ready", status: "True", reason: "Ready", message: "Certificate is up to date and has not expired", lastTransitionTime: $now}]}' \
   >"$folder/well.json"
 kubectl replace --subresource=status -f "$folder/well.json" >/dev/null
