@@ -56,7 +56,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{cluster,compare,dns01,scale}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
+    shellcheck --external-sources tests/run .ci/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{cluster,compare,diagnose,dns01,scale}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -131,3 +131,8 @@ bench-dns01:
 bench-cluster:
     cargo build --release --locked
     benches/cluster.sh target/release/kubectl-acme
+
+# Measure `diagnose` in a cluster with 1,000 Certificates, of which 100 are stuck
+bench-diagnose:
+    cargo build --release --locked
+    benches/diagnose.sh target/release/kubectl-acme

@@ -196,7 +196,7 @@ mod tests {
             Asked::Whole(entries) => (1, entries.len()),
             Asked::Listed(entries) => (2, entries.len()),
         };
-        assert_eq!(count(&[]), (2, 191));
+        assert_eq!(count(&[]), (2, 192));
         assert_eq!(count(&["http10", "CAA-1"]), (1, 2));
         assert_eq!(count(&["gw"]), (2, 5));
         assert_eq!(count(&["gw", "HTTP-10"]), (2, 6));

@@ -15,7 +15,7 @@ use crate::app::flags::output::OutputArgs;
 use crate::app::follow::results::WriteWait;
 use crate::app::invocation;
 use crate::app::lead::claim_everything;
-use crate::app::lead::stopping::{self, say_stopped};
+use crate::app::lead::stopping::{self, Stopping, say_stopped};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permissions;
@@ -113,7 +113,8 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     });
     files.finish(&mut progress).await;
     let is_interrupted = ended.as_ref().is_ok_and(|failure| failure.message.is_empty());
-    let stopped = stopping::stop(engine, &lost, is_interrupted, context).await;
+    let why = if is_interrupted { Stopping::BySignal } else { Stopping::ByFault };
+    let stopped = stopping::stop(engine, &lost, why, context).await;
     let failure = ended?;
     stopped?;
     Err(failure)

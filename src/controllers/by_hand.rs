@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::ReconcileError;
-use super::challenge::present_failed;
+use super::challenge::{present_failed, refused};
 use super::challenge_records::ChallengeRecords;
 use super::recorder::Recorder;
 use crate::model::{Answer, Challenge};
@@ -64,7 +64,7 @@ impl Answering {
         now: Timestamp,
     ) -> Result<(), ReconcileError> {
         if let Err(error) = self.solver.clean_up(challenge, answer).await {
-            let why = Outcome::CleanUpFailed(error.to_string());
+            let why = Outcome::CleanUpFailed(error.to_string(), refused(&error));
             self.challenges.keep(challenge, why, now).await?;
             return Err(error.into());
         }

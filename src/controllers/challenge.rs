@@ -278,7 +278,7 @@ impl ChallengeController {
         if let Ok(answer) = answer
             && let Err(error) = self.solvers.solver(challenge).clean_up(challenge, answer).await
         {
-            let why = Outcome::CleanUpFailed(error.to_string());
+            let why = Outcome::CleanUpFailed(error.to_string(), refused(&error));
             self.challenges.keep(challenge, why, now).await?;
             return Err(error.into());
         }
@@ -341,9 +341,15 @@ fn is_running(challenge: &Challenge) -> bool {
     challenge.status.processing && !challenge.has_ended()
 }
 
+/// What a DNS provider has refused.
+pub(super) fn refused(error: &SolveError) -> Option<Cause> {
+    error.refusal.clone().map(Cause::Provider)
+}
+
 /// What came of an answer that a solver could not put up.
 pub(super) fn present_failed(error: &SolveError) -> Outcome {
     let cause = match error.remedy.as_deref() {
+        _ if error.refusal.is_some() => refused(error),
         Some(Remedy::Ingress { .. }) => Some(Cause::NoIngress),
         Some(Remedy::Store(refusal)) => match **refusal {
             StoreError::Denied { guard, .. } => Some(Cause::Denied(guard)),

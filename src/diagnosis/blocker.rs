@@ -108,7 +108,7 @@ pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
     }
     let refused = match &cause {
         Some(Cause::Refused(problem)) => Some(problem),
-        Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_)) | None => None,
+        _ => None,
     };
     let kind = refused.map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(problem));
     let named_by_ca = refused.is_some() && until.is_some();
@@ -130,7 +130,7 @@ fn unpresented(challenge: &Challenge, cause: &Cause) -> Option<NextStep> {
             Some(NextStep::Solver(Remedy::Ingress { name, namespace }))
         }
         Cause::Denied(guard) => Some(NextStep::PastGuard { guard: *guard, namespace }),
-        Cause::Seen(_) | Cause::Refused(_) => None,
+        Cause::Seen(_) | Cause::Refused(_) | Cause::Provider(_) => None,
     }
 }
 

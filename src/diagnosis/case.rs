@@ -9,6 +9,7 @@ use super::chain::Chain;
 use super::control_case::ControlCase;
 use super::name_case::NameCase;
 use super::path_case::ClusterPathCase;
+use super::provider_case::ProviderCase;
 use crate::model::common::is_true;
 use crate::model::validation_record::ValidationRecord;
 use crate::model::{
@@ -44,6 +45,8 @@ pub struct Case {
     pub running: Vec<RunningCase>,
     /// The path to solvers in a cluster; nothing where nobody has looked.
     pub cluster_path: Option<ClusterPathCase>,
+    /// What DNS providers said when they were asked.
+    pub providers: Vec<ProviderCase>,
     /// Why this machine cannot listen for HTTP-01, where it has to and was tried.
     pub listener_fault: Option<String>,
     /// What could not be looked at.

@@ -1,9 +1,10 @@
 //! What is known of an object beyond its words: kept as data where this program wrote the status, else read from what others
 //! have written there.
 
-use super::foreign;
+use super::{foreign, provider_words};
 use crate::model::cause::{Cause, OrderWait, Sighting};
 use crate::model::memory::{Holder, Memory};
+use crate::model::provider_refusal::ProviderRefusal;
 use crate::model::{Challenge, Issuer, Order, Problem};
 
 /// Why a challenge does not go on, if its status says anything of it.
@@ -19,7 +20,18 @@ pub fn sighting(challenge: &Challenge) -> Option<Sighting> {
     match cause(challenge)? {
         Cause::Seen(sighting) => Some(sighting),
         Cause::Refused(problem) => foreign::sighting(challenge, &problem.detail),
-        Cause::NoIngress | Cause::Denied(_) => None,
+        Cause::NoIngress | Cause::Denied(_) | Cause::Provider(_) => None,
+    }
+}
+
+/// What a DNS provider refuses of a challenge's record, and whether that is known as data, rather than read.
+pub fn refusal(challenge: &Challenge) -> Option<(ProviderRefusal, bool)> {
+    let reason = &challenge.status.reason;
+    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+    match memory.cause.as_ref().and_then(|about| about.of(reason)) {
+        Some(Cause::Provider(refusal)) => Some(((**refusal).clone(), true)),
+        Some(_) => None,
+        None => provider_words::refusal(challenge).map(|refusal| (refusal, false)),
     }
 }
 

@@ -187,11 +187,13 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
         .collect();
     let rank = |finding: &Finding| match (finding.severity(), finding.is_error()) {
         (CauseSeverity::Fatal, true) => 0,
+        // That something has failed, and is tried again later, is said behind all that may be why.
+        _ if finding.cause == CauseId::Ord02 => 3,
         (_, true) => 1,
         _ if finding.is_warning() => 2,
         // That all is well is said last.
-        _ if finding.cause == CauseId::Ord01 => 4,
-        _ => 3,
+        _ if finding.cause == CauseId::Ord01 => 5,
+        _ => 4,
     };
     // What only follows from something comes behind what it may follow from.
     roots.sort_by_key(|finding| (rank(finding), finding.grade, is_consequence(finding.cause)));
@@ -206,8 +208,8 @@ impl Finding {
             return false;
         }
         if is_consequence(other.cause) {
-            // A CA that is away is nobody's error here, and still all that is wrong.
-            let is_away = matches!(self.cause, CauseId::Lim07 | CauseId::Lim08)
+            // A CA or a provider that is away is nobody's error here, and still all that is wrong.
+            let is_away = matches!(self.cause, CauseId::Lim07 | CauseId::Lim08 | CauseId::Prv12)
                 && self.grade == Grade::Certain;
             return !is_consequence(self.cause)
                 && (self.is_error() || is_away)

@@ -25,6 +25,7 @@ pub mod next_step;
 pub mod node_state;
 pub mod path_case;
 pub mod path_objects;
+pub mod provider_case;
 pub mod provider_words;
 pub mod public_name;
 pub mod refusal_words;

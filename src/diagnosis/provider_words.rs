@@ -1,26 +1,27 @@
-//! What DNS providers say, in the words of cert-manager, of its libraries and of this program's own solvers.
+//! What DNS providers refuse, in the words of cert-manager, of its libraries and of webhooks. What this program's own solvers were
+//! refused is kept as data beside the reason (`model::provider_refusal`).
 
-/// Why a DNS provider does not take a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderFault {
-    /// Credentials that are wrong, or may not do it.
-    Denied,
-    /// Their zones have none for the name.
-    NoZone,
-    /// Too many requests, or an outage.
-    Busy,
-    /// There is no way to the API.
-    Unreachable,
-    /// The API does not take requests from this address.
-    AddressRefused,
-    /// acme-dns has no account for the domain.
-    NotRegistered,
-    /// A name server refuses a dynamic update, with a code of RFC 2136 or RFC 8945.
-    Update,
+use super::foreign::is_about_deed;
+use crate::model::Challenge;
+use crate::model::provider_refusal::{
+    ProviderFault, ProviderRefusal, is_about_address, provider_name,
+};
+
+/// What a provider refuses of a challenge's record, by its reason.
+pub fn refusal(challenge: &Challenge) -> Option<ProviderRefusal> {
+    let dns01 = challenge.spec.solver.dns01.as_deref()?;
+    let reason = challenge.status.reason.as_str();
+    let fault = provider_fault(reason).filter(|_| is_about_deed(reason))?;
+    let provider = provider_name(dns01).to_owned();
+    Some(ProviderRefusal { provider, ..ProviderRefusal::new(fault, "", reason) })
 }
 
-/// Why a DNS provider does not take a record, by what cert-manager, its libraries and this program's own solvers say.
-pub fn provider_fault(said: &str) -> Option<ProviderFault> {
+/// Why a DNS provider does not take a record, by what cert-manager and its libraries say. Whether credentials are unknown or may
+/// not do it, they do not tell apart.
+fn provider_fault(said: &str) -> Option<ProviderFault> {
+    if is_about_address(said) {
+        return Some(ProviderFault::AddressRefused);
+    }
     let said = said.to_lowercase();
     let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(mark));
     PROVIDER.iter().find(|(marks, _)| says(marks)).map(|(_, fault)| *fault)
@@ -53,18 +54,6 @@ const PROVIDER: &[(&[&str], ProviderFault)] = &[
             "service unavailable",
         ],
         ProviderFault::Busy,
-    ),
-    (
-        &[
-            "ip address is not allowed",
-            "ip not allowed",
-            "ip is not in the",
-            "ip is not whitelisted",
-            "invalid request ip",
-            "from this ip",
-            "cannot use the access token from location",
-        ],
-        ProviderFault::AddressRefused,
     ),
     (
         &[
@@ -113,7 +102,7 @@ const PROVIDER: &[(&[&str], ProviderFault)] = &[
             "forbidden",
             "unauthorized",
         ],
-        ProviderFault::Denied,
+        ProviderFault::Permission,
     ),
     (
         &[

@@ -1,4 +1,5 @@
-//! Dynamic updates (RFC 2136): one TXT record more, or one less, signed where there is a key.
+//! Dynamic updates (RFC 2136): one TXT record more, or one less, signed where there is a key; and a question that is signed in the
+//! same way, for those who may change nothing.
 
 use std::io;
 use std::net::SocketAddr;
@@ -140,9 +141,26 @@ impl Updater {
     /// # Errors
     /// Fails when the server does not make it, or when it cannot be told.
     pub async fn send(&self, update: &Update<'_>) -> Result<(), UpdateError> {
-        let mut message = update.message()?;
+        self.exchange(update.message()?, UPDATE).await.map(drop)
+    }
+
+    /// Asks for the SOA record of a zone, signed by the same key: whether the server takes the signature, and is an authority
+    /// for the zone.
+    ///
+    /// # Errors
+    /// Fails when the server refuses, or when it cannot be told.
+    pub async fn is_authority(&self, zone: &str) -> Result<bool, UpdateError> {
+        let mut message = Message::query();
+        message.add_query(Query::query(absolute(zone)?, RecordType::SOA));
+        let message = canonical(|encoder| message.emit(encoder));
+        let message = message.ok_or_else(|| UpdateError::Unwritable(format!("\"{zone}\"")))?;
+        self.exchange(message, QUESTION).await
+    }
+
+    /// Sends a message of that kind, signed; whether the answer is an authority's, and has something in it.
+    async fn exchange(&self, mut message: Vec<u8>, answers: u8) -> Result<bool, UpdateError> {
         let signed = self.key.as_ref().map(|key| key.sign(&mut message, now()));
-        let exchange = Exchange { updater: self, request: &message, signed };
+        let exchange = Exchange { updater: self, request: &message, answers, signed };
         match self.protocol {
             Protocol::Tcp => exchange.over_tcp().await,
             Protocol::Udp => exchange.over_udp().await,
@@ -150,14 +168,22 @@ impl Updater {
     }
 }
 
+/// The first bits of the answer to an update: QR, and the operation (RFC 1035 §4.1.1).
+const UPDATE: u8 = 0xa8;
+/// Those of the answer to a question.
+const QUESTION: u8 = 0x80;
+/// AA: the answer is an authority's.
+const AUTHORITY: u8 = 0x04;
+
+fn absolute(text: &str) -> Result<Name, UpdateError> {
+    let unwritable = |_| UpdateError::Unwritable(format!("\"{text}\" is not a DNS name"));
+    Name::from_ascii(text).map_err(unwritable)
+}
+
 impl Update<'_> {
     /// The message (RFC 2136 §2), not yet signed.
     fn message(&self) -> Result<Vec<u8>, UpdateError> {
-        let name = |text: &str| {
-            Name::from_ascii(text)
-                .map_err(|_| UpdateError::Unwritable(format!("\"{text}\" is not a DNS name")))
-        };
-        let (zone, name) = (name(self.zone)?, name(self.name)?);
+        let (zone, name) = (absolute(self.zone)?, absolute(self.name)?);
         let too_long =
             || UpdateError::Unwritable(format!("the text is longer than {LONGEST} octets"));
         if self.text.len() > LONGEST {
@@ -180,24 +206,26 @@ impl Update<'_> {
     }
 }
 
-/// One update on its way.
+/// One message on its way.
 struct Exchange<'a> {
     updater: &'a Updater,
     request: &'a [u8],
+    /// The first bits of an answer to it.
+    answers: u8,
     signed: Option<Signed<'a>>,
 }
 
 /// What an answer says.
 enum Judgement {
-    /// The change is made.
-    Done,
+    /// The change is made, or the question answered: by an authority, with something in it.
+    Done(bool),
     /// It did not fit; ask over TCP.
     Truncated,
     Refused(UpdateRefusal),
 }
 
 impl Exchange<'_> {
-    async fn over_udp(&self) -> Result<(), UpdateError> {
+    async fn over_udp(&self) -> Result<bool, UpdateError> {
         let (server, patience) = (self.updater.server, self.updater.patience);
         let socket = wire::udp_socket(server).await.map_err(|error| self.silent(&error))?;
         let mut fault = self.silence("does not answer over UDP");
@@ -209,7 +237,7 @@ impl Exchange<'_> {
                 })
             };
             match wire::udp(&socket, self.request, patience, judge).await {
-                Ok(Judgement::Done) => return Ok(()),
+                Ok(Judgement::Done(is_authority)) => return Ok(is_authority),
                 Ok(Judgement::Truncated) => return self.over_tcp().await,
                 Ok(Judgement::Refused(refusal)) => return Err(UpdateError::Refused(refusal)),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
@@ -223,14 +251,14 @@ impl Exchange<'_> {
         Err(fault)
     }
 
-    async fn over_tcp(&self) -> Result<(), UpdateError> {
+    async fn over_tcp(&self) -> Result<bool, UpdateError> {
         let patience = self.updater.patience * self.updater.sendings;
         let answered = timeout(patience, wire::tcp(self.updater.server, self.request)).await;
         let Ok(answered) = answered else {
             return Err(self.silence("does not answer over TCP"));
         };
         match self.judge(&answered.map_err(|error| self.silent(&error))?)? {
-            Packet::Answer(Judgement::Done) => Ok(()),
+            Packet::Answer(Judgement::Done(is_authority)) => Ok(is_authority),
             // Nobody else speaks on a connection.
             Packet::Answer(Judgement::Refused(refusal))
             | Packet::Doubtful(Judgement::Refused(refusal)) => Err(UpdateError::Refused(refusal)),
@@ -241,9 +269,9 @@ impl Exchange<'_> {
     /// Reads an answer. A refusal without a signature, although there is a key, may be anybody's; but a server that does not
     /// know ours cannot sign (RFC 8945 §5.2). Fails where an answer cannot be trusted.
     fn judge(&self, answer: &[u8]) -> Result<Packet<Judgement>, UpdateError> {
-        // Of a response to an update with our id, whose header is whole.
+        // Of a response with our id, whose header is whole.
         let ours = answer.len() >= 12 && answer[..2] == self.request[..2];
-        if !ours || answer[2] & 0xf8 != 0xa8 {
+        if !ours || answer[2] & 0xf8 != self.answers {
             return Ok(Packet::Foreign);
         }
         let code = u16::from(answer[3] & 0x0f);
@@ -260,7 +288,10 @@ impl Exchange<'_> {
             }
             _ if code != 0 => UpdateRefusal::Code(code),
             _ if answer[2] & 0x02 != 0 => return Ok(Packet::Answer(Judgement::Truncated)),
-            _ => return Ok(Packet::Answer(Judgement::Done)),
+            _ => {
+                let is_authority = answer[2] & AUTHORITY != 0 && answer[6..8] != [0, 0];
+                return Ok(Packet::Answer(Judgement::Done(is_authority)));
+            }
         };
         let refused = Judgement::Refused(refusal);
         Ok(match verdict {
@@ -301,7 +332,7 @@ mod tests {
     use super::*;
     use crate::dns::tsig;
 
-    const UPDATE: Update<'_> = Update {
+    const CHANGE: Update<'_> = Update {
         zone: "example.com.",
         name: "_acme-challenge.Example.com.",
         text: "text",
@@ -314,7 +345,7 @@ mod tests {
 
     #[test]
     fn an_update_names_its_zone_and_one_record() {
-        let message = UPDATE.message().unwrap();
+        let message = CHANGE.message().unwrap();
         let name = b"\x0f_acme-challenge\x07example\x03com\0";
         let expected = [
             &b"\x28\0\0\x01\0\0\0\x01\0\0\x07example\x03com\0\0\x06\0\x01"[..],
@@ -322,14 +353,14 @@ mod tests {
             b"\0\x10\0\x01\0\0\0\x3c\0\x05\x04text",
         ];
         assert_eq!(message[2..], expected.concat());
-        let removal = Update { change: Change::Remove, ..UPDATE }.message().unwrap();
+        let removal = Update { change: Change::Remove, ..CHANGE }.message().unwrap();
         assert!(removal.ends_with(b"\0\x10\0\xfe\0\0\0\0\0\x05\x04text"));
     }
 
     #[test]
     fn a_long_text_is_written_in_several_strings() {
         let long = "x".repeat(256);
-        let message = Update { text: &long, ..UPDATE }.message().unwrap();
+        let message = Update { text: &long, ..CHANGE }.message().unwrap();
         let data = [&b"\x01\x02\xff"[..], "x".repeat(255).as_bytes(), b"\x01x"].concat();
         assert!(message.ends_with(&data));
     }
@@ -338,15 +369,15 @@ mod tests {
     fn what_cannot_be_written_is_refused() {
         let long = "x".repeat(4097);
         for (update, why) in [
-            (Update { text: &long, ..UPDATE }, "the text is longer than 4096 octets"),
-            (Update { zone: "a..b", ..UPDATE }, "\"a..b\" is not a DNS name"),
+            (Update { text: &long, ..CHANGE }, "the text is longer than 4096 octets"),
+            (Update { zone: "a..b", ..CHANGE }, "\"a..b\" is not a DNS name"),
         ] {
             assert_eq!(update.message(), Err(UpdateError::Unwritable(why.to_owned())));
         }
     }
 
     /// A server whose answer to a datagram is that of a function; without one it is silent.
-    async fn serve(answer: fn(&[u8]) -> Vec<Vec<u8>>) -> SocketAddr {
+    async fn serve(answer: impl Fn(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> SocketAddr {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = socket.local_addr().unwrap();
         tokio::spawn(async move {
@@ -367,7 +398,7 @@ mod tests {
 
     async fn check(answer: fn(&[u8]) -> Vec<Vec<u8>>, key: Option<Key>, expected: &str) {
         let server = serve(answer).await;
-        let sent = updater(server, Protocol::Udp, key).send(&UPDATE).await;
+        let sent = updater(server, Protocol::Udp, key).send(&CHANGE).await;
         let seen = sent.map_or_else(|error| error.to_string(), |()| "done".to_owned());
         assert_eq!(seen.replace(&server.to_string(), "SERVER"), expected);
     }
@@ -414,6 +445,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_question_shows_whether_a_server_is_an_authority_and_takes_the_key() {
+        let answer = |request: &[u8], bits: u8, code: u8, count: u8| {
+            vec![request[0], request[1], bits, code, 0, 0, 0, count, 0, 0, 0, 0]
+        };
+        let authority = serve(move |request| vec![answer(request, 0x84, 0, 1)]).await;
+        let recursive = serve(move |request| vec![answer(request, 0x80, 0, 1)]).await;
+        let empty = serve(move |request| vec![answer(request, 0x84, 0, 0)]).await;
+        for (server, expected) in [(authority, true), (recursive, false), (empty, false)] {
+            let asked = updater(server, Protocol::Udp, None).is_authority("example.com.").await;
+            assert_eq!(asked, Ok(expected));
+        }
+        let foreign = serve(|request| {
+            vec![header(request, 5), vec![request[0], request[1], 0x80, 5, 0, 0, 0, 0, 0, 0, 0, 0]]
+        })
+        .await;
+        let asked = updater(foreign, Protocol::Udp, Some(key())).is_authority("example.com.").await;
+        assert_eq!(asked, Err(UpdateError::Refused(UpdateRefusal::Code(5))));
+    }
+
+    #[tokio::test]
     async fn consent_that_is_not_signed_does_not_count() {
         check(|request| vec![header(request, 0)], Some(key()), "SERVER does not sign its answer")
             .await;
@@ -430,7 +481,7 @@ mod tests {
             (gone, Protocol::Udp, "has nobody listening"),
             (silent, Protocol::Tcp, "does not answer over TCP"),
         ] {
-            let sent = updater(server, protocol, None).send(&UPDATE).await;
+            let sent = updater(server, protocol, None).send(&CHANGE).await;
             assert_eq!(sent.unwrap_err().to_string(), format!("{server} {why}"));
         }
     }

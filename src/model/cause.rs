@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Problem;
 use super::guard::Guard;
+use super::provider_refusal::ProviderRefusal;
 use super::text::hex;
 
 /// Why a challenge does not go on.
@@ -20,6 +21,8 @@ pub enum Cause {
     NoIngress,
     /// A guard of the cluster keeps the solver's objects out.
     Denied(Guard),
+    /// A DNS provider does not take the record, or does not let go of it.
+    Provider(Box<ProviderRefusal>),
 }
 
 /// What a look showed in place of the answer.
@@ -129,6 +132,13 @@ impl<T> About<T> {
     /// The fact, if that is the reason it is about.
     pub fn of(&self, reason: &str) -> Option<&T> {
         (!reason.is_empty() && self.of == fingerprint(reason)).then_some(&self.fact)
+    }
+}
+
+impl About<Cause> {
+    /// Tells whether it is what a DNS provider refuses, whatever the reason says now.
+    pub fn is_of_provider(&self) -> bool {
+        matches!(self.fact, Cause::Provider(_))
     }
 }
 

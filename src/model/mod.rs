@@ -36,6 +36,7 @@ pub mod persist;
 pub mod plain_answer;
 pub mod pod_template;
 pub mod problem;
+pub mod provider_refusal;
 pub mod quick_dns;
 pub mod quick_order;
 pub mod release;

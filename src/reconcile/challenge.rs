@@ -512,7 +512,7 @@ mod tests {
             c.status.state = Some(State::Valid);
             "Successfully authorized domain".clone_into(&mut c.status.reason);
         });
-        let new = record(&valid, Outcome::CleanUpFailed("no route".to_owned()), at(14));
+        let new = record(&valid, Outcome::CleanUpFailed("no route".to_owned(), None), at(14));
         assert!(!new.status.processing);
         assert_eq!(new.status.reason, "Successfully authorized domain");
         assert_eq!(new.notes[0].message, "Error cleaning up challenge: no route");

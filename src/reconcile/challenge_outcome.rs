@@ -21,8 +21,8 @@ pub enum Outcome {
     AcceptFailed(String, Option<Box<Problem>>),
     /// The answer and the finalizer are gone.
     CleanedUp,
-    /// The answer could not be taken down.
-    CleanUpFailed(String),
+    /// The answer could not be taken down: why, in words, and as data, if it is of a known sort.
+    CleanUpFailed(String, Option<Cause>),
     /// Acceptance waits in place of a self-check, in words.
     Deferred(String),
     /// A person puts the answer up.
@@ -85,6 +85,10 @@ pub fn record(
         Outcome::Placed(webroot) => new.memory.webroot = Some(webroot),
         Outcome::CleanedUp | Outcome::Settled => {
             new.memory.webroot = None;
+            // What kept the answer up is over.
+            if new.memory.cause.as_ref().is_some_and(About::is_of_provider) {
+                new.memory.cause = None;
+            }
             new.status.presented = false;
             new.status.processing = false;
             if !challenge.has_ended() {
@@ -92,7 +96,7 @@ pub fn record(
                 new.status.reason = String::new();
             }
         }
-        Outcome::CleanUpFailed(why) => {
+        Outcome::CleanUpFailed(why, _) => {
             let message = format!("Error cleaning up challenge: {why}");
             new.status.processing = false;
             if challenge.status.state != Some(State::Valid) {
@@ -155,7 +159,7 @@ pub fn record(
 fn cause(outcome: &Outcome) -> Option<Cause> {
     let refused = |problem: &Problem| Cause::Refused(Box::new(problem.kept()));
     match outcome {
-        Outcome::PresentFailed(_, cause) => cause.clone(),
+        Outcome::PresentFailed(_, cause) | Outcome::CleanUpFailed(_, cause) => cause.clone(),
         Outcome::NotVisible(_, sighting) => sighting.map(Cause::Seen),
         Outcome::AcceptFailed(_, problem) => problem.as_deref().map(refused),
         Outcome::Refused(Refusal::Final(problem) | Refusal::Until(problem, _)) => {
@@ -167,7 +171,6 @@ fn cause(outcome: &Outcome) -> Option<Cause> {
         }
         Outcome::Abandoned
         | Outcome::CleanedUp
-        | Outcome::CleanUpFailed(_)
         | Outcome::Deferred(_)
         | Outcome::HandedOver
         | Outcome::HeldBack(_)

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use self::remedy::Remedy;
+use crate::model::provider_refusal::ProviderRefusal;
 use crate::model::{Answer, Challenge};
 
 /// Puts answers up and takes them down; the Challenge says where, for solvers that have several places.
@@ -60,6 +61,8 @@ pub struct SolveError {
     pub needs_person: bool,
     /// What removes the cause, where that can be said.
     pub remedy: Option<Box<Remedy>>,
+    /// What a DNS provider has refused, where that is why.
+    pub refusal: Option<Box<ProviderRefusal>>,
     /// When the next try makes sense, where whoever was asked names a moment.
     pub until: Option<Timestamp>,
 }
@@ -67,7 +70,8 @@ pub struct SolveError {
 impl SolveError {
     /// An error of that deed, which only a person can make pass where it says so.
     pub fn new(what: impl Into<String>, why: impl Into<String>, needs_person: bool) -> Self {
-        Self { what: what.into(), why: why.into(), needs_person, remedy: None, until: None }
+        let (what, why) = (what.into(), why.into());
+        Self { what, why, needs_person, remedy: None, refusal: None, until: None }
     }
 
     /// An error that may be over by itself.
@@ -90,6 +94,12 @@ impl SolveError {
     #[must_use]
     pub fn with_remedy(self, remedy: Option<impl Into<Remedy>>) -> Self {
         Self { remedy: remedy.map(|remedy| Box::new(remedy.into())), ..self }
+    }
+
+    /// The same error with what a DNS provider has refused.
+    #[must_use]
+    pub fn refused(self, refusal: ProviderRefusal) -> Self {
+        Self { refusal: Some(Box::new(refusal)), ..self }
     }
 
     /// The same error, not worth another try before that moment.

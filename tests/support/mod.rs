@@ -23,6 +23,7 @@ pub mod name_server;
 pub mod outcome;
 pub mod pebble;
 pub mod program;
+pub mod provider_api;
 pub mod proxy;
 pub mod purpose;
 pub mod recorded;

@@ -38,7 +38,13 @@ impl Investigator {
             (of.directory, of.authority, of.account) = (Some(directory), authority, account);
         }
         self.ask_authority(case).await;
-        let (orders, kept) = tokio::join!(self.held_orders(case), self.kept_certificates(case));
+        let (orders, kept, (providers, unasked)) = tokio::join!(
+            self.held_orders(case),
+            self.kept_certificates(case),
+            Box::pin(self.ask_providers(case)),
+        );
+        case.providers = providers;
+        case.unseen.extend(unasked);
         for (index, order) in orders {
             match order {
                 Ok(held) => case.certificates[index].held_order = Some(held),

@@ -129,6 +129,10 @@ fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: b
     let is_nothing =
         case.certificates.is_empty() && case.issuers.is_empty() && case.names.is_empty();
     let line = match (is_nothing, errors, warnings) {
+        (true, 0, 0) if is_foreseen => {
+            "there is neither a Certificate nor an issuer in these manifests: nothing was looked at"
+                .to_owned()
+        }
         (true, 0, 0) => "every Certificate is ready".to_owned(),
         (_, 0, 0) => "nothing is wrong, as far as can be seen from here".to_owned(),
         (_, errors, warnings) => {

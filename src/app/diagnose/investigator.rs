@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::acme::Clients;
 use crate::app::context::Context;
 use crate::app::engine;
+use crate::app::engine::dns01::Reach;
 use crate::app::input::applying::behind;
 use crate::diagnosis::case::{DriverCase, Unseen};
 use crate::dns::server::Server;
@@ -20,6 +21,7 @@ use crate::fetch::Fetcher;
 use crate::model::{Key, ObjectName};
 use crate::probes::cluster::PodProbe;
 use crate::reconcile::schedule::Limits;
+use crate::solvers::dns01::solver::Dns01;
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 use crate::store::error::StoreError;
@@ -56,6 +58,8 @@ pub struct Investigator {
     /// Resolvers elsewhere to compare with.
     pub(super) others: Vec<Server>,
     pub(super) clients: Clients,
+    /// What asks DNS providers, with the Secrets of the store.
+    pub(super) dns01: Option<Dns01>,
     pub(super) cluster_resource_namespace: String,
     pub(super) limits: Limits,
     pub(super) driver: DriverCase,
@@ -93,6 +97,12 @@ impl Investigator {
         let cluster = store.as_ref().and_then(|store| behind(store, context)).cloned();
         let clients = engine::clients(&fetcher.resolver);
         let cluster_resource_namespace = context.global.cluster_resource_namespace.clone();
+        let dns01 = store.as_ref().map(|store| {
+            let (zones, namespace) = (zones.clone(), &cluster_resource_namespace);
+            let reach = Reach::usual(context);
+            let dns01 = reach.providers(store, zones, &fetcher.resolver, namespace);
+            Dns01 { impatient: true, ..dns01 }
+        });
         let now = context.now();
         Self {
             store,
@@ -101,6 +111,7 @@ impl Investigator {
             zones,
             others: Vec::new(),
             clients,
+            dns01,
             cluster_resource_namespace,
             limits,
             driver,

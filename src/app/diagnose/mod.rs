@@ -26,6 +26,7 @@ mod names;
 mod orders;
 mod path;
 mod path_gateways;
+mod providers;
 mod queue;
 pub mod report;
 mod rivals;

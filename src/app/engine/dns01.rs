@@ -101,6 +101,7 @@ impl Reach {
             cluster_namespace: cluster_namespace.to_owned(),
             ambience: self.ambience,
             hooks: self.hooks,
+            impatient: false,
         }
     }
 }

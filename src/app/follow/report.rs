@@ -217,7 +217,7 @@ fn name_results(
 fn refused(challenge: &Challenge) -> Option<ReportedProblem> {
     match facts::cause(challenge)? {
         Cause::Refused(problem) => Some(ReportedProblem::from(&*problem)),
-        Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_) => None,
+        Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_) | Cause::Provider(_) => None,
     }
 }
 

@@ -25,7 +25,7 @@ use crate::app::flags::output::{OutputArgs, TimelineChoice};
 use crate::app::flags::report::ReportChoice;
 use crate::app::input::completers;
 use crate::app::lead::Claim;
-use crate::app::lead::stopping::{say_interrupted, stop};
+use crate::app::lead::stopping::{Stopping, say_interrupted, stop};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::lead::takeover::{Inherited, inherit, regain};
 use crate::app::preflight::permissions::Permissions;
@@ -213,7 +213,12 @@ async fn follow(
         if let Ok(ends) = &ended {
             answers_taken_down(&job.store, ends, &lost, context).await;
         }
-        let stopped = stop(engine, &lost, interrupted.is_some(), context).await;
+        let why = match &ended {
+            _ if interrupted.is_some() => Stopping::BySignal,
+            Ok(_) => Stopping::AllEnded,
+            Err(_) => Stopping::ByFault,
+        };
+        let stopped = stop(engine, &lost, why, context).await;
         if stopped.is_err() || ended.is_err() {
             ended_so.extend(supervision.take_ends());
         }

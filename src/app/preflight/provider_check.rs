@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use tokio::time::timeout;
+use tracing::debug;
 
 use super::certificates::choices;
 use crate::app::context::Context;
@@ -17,18 +19,23 @@ use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
 use crate::model::challenge::record_name;
+use crate::model::provider_refusal::{ProviderRefusal, RefusedBefore};
 use crate::model::solver::Dns01Solver;
-use crate::model::{Certificate, Challenge, Identifier, Issuer, IssuerRef, Key, Kind};
+use crate::model::{Certificate, Challenge, Identifier, Issuer, IssuerRef, Key, Kind, Record};
 use crate::print::Printer;
 use crate::reconcile::solver_choice::Chosen;
 use crate::solvers::SolveError;
 use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::dns01::solver::Dns01;
-use crate::store::Store;
+use crate::store::error::StoreError;
 use crate::store::resources::typed;
+use crate::store::{Part, Store};
 
 /// How long all providers together may take.
 const PROVIDERS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most Certificates with which a refusal is kept.
+const MOST_KEPT: usize = 100;
 
 /// A solver of an issuer as it is now, for Certificates of one namespace: worth one question.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,8 +58,12 @@ pub(crate) struct Errand {
     reference: IssuerRef,
     /// Who wants it first: `Certificate web: *.example.com`.
     whose: String,
+    /// The name of that Certificate which was met first, a wildcard as such.
+    domain: String,
     /// Names of records, with the final dot.
     names: BTreeSet<String>,
+    /// Certificates that want it.
+    certificates: BTreeSet<Key>,
 }
 
 /// Asks the providers of the Certificates among these keys; what cannot be told now is only warned of.
@@ -83,6 +94,17 @@ pub(crate) async fn check(
         answers = asking => answers,
         kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
     };
+    for (errand, answer) in errands.iter().zip(&answers) {
+        let refusal = answer.as_ref().err().filter(|error| error.needs_person);
+        let refusal = refusal.and_then(|error| error.refusal.as_deref());
+        if refusal.is_none() && answer.is_err() {
+            continue;
+        }
+        // The work goes on, or tells of the refusal, without that, too.
+        if let Err(error) = errand.keep(refusal, store, context.now()).await {
+            debug!(%error, "the provider's refusal is not kept");
+        }
+    }
     let printer = context.printer(output);
     for (errand, answer) in errands.iter().zip(answers) {
         let Err(error) = answer else { continue };
@@ -97,6 +119,38 @@ pub(crate) async fn check(
 }
 
 impl Errand {
+    /// Keeps with the Certificates what the provider refuses, or forgets what it refused before.
+    async fn keep(
+        &self,
+        refusal: Option<&ProviderRefusal>,
+        store: &Arc<dyn Store>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Subject { issuer, generation, position, .. } = &self.subject;
+        let kept = refusal.map(|refusal| RefusedBefore {
+            at: now,
+            issuer: issuer.clone(),
+            generation: *generation,
+            solver: *position,
+            domain: self.domain.clone(),
+            refusal: refusal.clone(),
+        });
+        for key in self.certificates.iter().take(MOST_KEPT) {
+            let Some(record) = store.get(key).await? else { continue };
+            let mut metadata = record.metadata();
+            let before = RefusedBefore::read(&metadata.annotations);
+            let is_of_this =
+                before.is_some_and(|it| it.issuer == *issuer && it.solver == *position);
+            let has_news = (kept.is_some() || is_of_this)
+                && RefusedBefore::write(kept.as_ref(), &mut metadata.annotations);
+            if has_news {
+                let object = serde_json::json!({ "metadata": metadata });
+                store.replace(Record { key: key.clone(), object }, Part::Metadata).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// What the provider's answer means.
     pub(crate) fn complaint(&self, error: &SolveError) -> String {
         let Self { whose, subject: Subject { issuer, .. }, .. } = self;
@@ -176,9 +230,12 @@ pub(crate) async fn errands(
                 solver,
                 reference: certificate.spec.issuer_ref.clone(),
                 whose: format!("Certificate {}: {text}", certificate.name()),
+                domain: text.clone(),
                 names: BTreeSet::new(),
+                certificates: BTreeSet::new(),
             });
             errand.names.insert(record_name);
+            errand.certificates.insert(key.clone());
         }
     }
     Ok(errands.into_values().collect())

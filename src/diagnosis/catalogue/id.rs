@@ -102,7 +102,8 @@ causes! {
         D0111 D0112 D0113 D0114 D0115 D0116 D0117 D0118 D0119 D0120;
     /// DNS providers.
     Prv "DNS providers and webhooks":
-        Prv01 Prv02 Prv03 Prv04 Prv05 Prv06 Prv07 Prv08 Prv09 Prv10 Prv11 Prv12 Prv13 Prv14 Prv15;
+        Prv01 Prv02 Prv03 Prv04 Prv05 Prv06 Prv07 Prv08
+        Prv09 Prv10 Prv11 Prv12 Prv13 Prv14 Prv15 Prv16;
     /// CAA.
     Caa "CAA records":
         Caa01 Caa02 Caa03 Caa04 Caa05 Caa06 Caa07 Caa08 Caa09;
@@ -214,7 +215,7 @@ mod tests {
         ("TLS", 4),
         ("DNS", 9),
         ("D01", 20),
-        ("PRV", 15),
+        ("PRV", 16),
         ("CAA", 9),
         ("PER", 7),
         ("ENV", 8),
@@ -230,7 +231,7 @@ mod tests {
         let given: Vec<String> = given.collect();
         let known: Vec<String> = CauseId::ALL.iter().map(ToString::to_string).collect();
         assert_eq!(known, given);
-        assert_eq!(known.len(), 191);
+        assert_eq!(known.len(), 192);
     }
 
     #[test]

@@ -67,8 +67,18 @@ fn pause_after_failure(case: &Case, found: &mut Vec<Finding>) {
         let attempts = status.failed_issuance_attempts.unwrap_or(1);
         let asked = format!("Certificate {}: status", of.certificate.name());
         let came = format!("failedIssuanceAttempts: {attempts}, lastFailureTime: {failed}");
+        // Orders and challenges may be gone; what failed is told there, too.
+        let told = condition(&of.certificate.status.conditions, "Issuing")
+            .filter(|issuing| {
+                issuing.status == ConditionStatus::False && !issuing.message.is_empty()
+            })
+            .map(|issuing| {
+                let asked = format!("Certificate {}: condition Issuing", of.certificate.name());
+                stored(asked, case.at, format!("{}: {}", issuing.reason, issuing.message))
+            });
         found.push(
             about(of, CauseId::Ord02, Grade::Certain, stored(asked, case.at, came))
+                .shown_by(told)
                 .with("ATTEMPTS", attempts.to_string())
                 .with("UNTIL", Time::new(until).to_string()),
         );

@@ -1,17 +1,30 @@
-//! PRV: what DNS providers say of a record that is to be made or taken down, by the solver of the Challenge; and solvers that are
-//! two in one.
+//! PRV: what DNS providers refuse of a record that is to be made or taken down: told by whoever made it, asked by this program, or
+//! met before there was an order; and solvers that are two in one.
 
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, stored};
-use crate::diagnosis::foreign::is_about_deed;
-use crate::diagnosis::provider_words::{ProviderFault, provider_fault};
-use crate::model::Challenge;
+use crate::diagnosis::facts;
+use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::model::provider_refusal::{ProviderFault, ProviderRefusal, RefusedBefore};
 use crate::model::solver::Dns01Solver;
 
-pub(super) const RULES: &[FaultRule] = &[provider_refuses, solver_is_two_in_one];
+pub(super) const RULES: &[FaultRule] =
+    &[provider_refuses, provider_refuses_now, provider_refused_before, solver_is_two_in_one];
 
+/// A refusal, and what it is about.
+struct Refused<'a> {
+    dns01: &'a Dns01Solver,
+    refusal: &'a ProviderRefusal,
+    /// The name that is to be proven, a wildcard as such.
+    domain: &'a str,
+    namespace: &'a str,
+    is_taken_down: bool,
+    /// The most that it can show.
+    grade: Grade,
+}
+
+/// By the Challenge: what this program keeps beside its reason, else what others have written there.
 fn provider_refuses(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.certificates {
         for challenge in &of.challenges {
@@ -21,76 +34,190 @@ fn provider_refuses(case: &Case, found: &mut Vec<Finding>) {
             let is_taken_down =
                 challenge.has_ended() || challenge.metadata.deletion_timestamp.is_some();
             let is_stuck = if is_taken_down { status.presented } else { !status.presented };
-            if !is_stuck || !is_about_deed(&status.reason) {
+            if !is_stuck {
                 continue;
             }
-            let Some(fault) = provider_fault(&status.reason) else { continue };
-            let Some((cause, grade)) = cause(dns01, fault, is_taken_down) else { continue };
-            found.push(about(case, challenge, dns01, cause, grade));
+            let Some((refusal, is_data)) = facts::refusal(challenge) else { continue };
+            let refused = Refused {
+                dns01,
+                refusal: &refusal,
+                domain: &challenge.spec.shown_domain(),
+                namespace: &challenge.metadata.namespace,
+                is_taken_down,
+                grade: if is_data { Grade::Certain } else { Grade::Likely },
+            };
+            let reason = stored(
+                format!("Challenge {}: status.reason", challenge.name()),
+                case.at,
+                &status.reason,
+            );
+            let shown = if is_data {
+                vec![stored(asked(&refusal), case.at, refusal.answer()), reason]
+            } else {
+                vec![reason]
+            };
+            found.extend(refused.finding(shown));
         }
     }
 }
 
-fn about(
-    case: &Case,
-    challenge: &Challenge,
-    dns01: &Dns01Solver,
-    cause: CauseId,
-    grade: Grade,
-) -> Finding {
-    let name = challenge.name();
-    let reason = &challenge.status.reason;
-    let shown = stored(format!("Challenge {name}: status.reason"), case.at, reason);
-    Finding::new(cause, grade, challenge.spec.shown_domain(), shown)
-        .with("DOMAIN", &challenge.spec.dns_name)
-        .with("PROVIDER", provider(dns01))
-        .with("ANSWER", reason)
-        .with("NAMESPACE", &name.namespace)
+/// By what the provider answers whoever looks. Elsewhere in a cluster the way to it, and the address, may be others.
+fn provider_refuses_now(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.providers {
+        let Some(refusal) = &of.refusal else { continue };
+        let is_about_place =
+            matches!(refusal.fault, ProviderFault::Unreachable | ProviderFault::AddressRefused);
+        if case.in_cluster && is_about_place {
+            continue;
+        }
+        let refused = Refused {
+            dns01: &of.solver,
+            refusal,
+            domain: &of.domain,
+            namespace: &of.issuer.name.namespace,
+            is_taken_down: false,
+            grade: Grade::Certain,
+        };
+        found.extend(refused.finding(vec![told(asked(refusal), of.at, refusal.answer())]));
+    }
 }
 
-/// How people call the provider of a solver.
-fn provider(dns01: &Dns01Solver) -> &'static str {
-    [
-        ("Akamai", dns01.akamai.is_some()),
-        ("Google Cloud DNS", dns01.cloud_dns.is_some()),
-        ("Cloudflare", dns01.cloudflare.is_some()),
-        ("Route 53", dns01.route53.is_some()),
-        ("Azure DNS", dns01.azure_dns.is_some()),
-        ("DigitalOcean", dns01.digitalocean.is_some()),
-        ("acme-dns", dns01.acme_dns.is_some()),
-        ("the name server", dns01.rfc2136.is_some()),
-    ]
-    .iter()
-    .find(|(_, is)| *is)
-    .map_or("the DNS provider", |(name, _)| name)
+/// By what the provider said before an order was made, which therefore was not: it may have been mended since.
+fn provider_refused_before(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let metadata = &of.certificate.metadata;
+        let Some(before) = RefusedBefore::read(&metadata.annotations) else { continue };
+        let issuer = case.issuer(&before.issuer).and_then(|issuer| issuer.issuer.as_ref());
+        let Some(issuer) = issuer.filter(|it| it.metadata.generation == before.generation) else {
+            continue;
+        };
+        let acme = issuer.spec.acme.as_ref();
+        let solver = acme.and_then(|acme| acme.solvers.get(before.solver)?.dns01.as_deref());
+        let Some(dns01) = solver else { continue };
+        // Who may change a zone is not seen by a look at it.
+        let is_seen_by_look = !matches!(
+            before.refusal.fault,
+            ProviderFault::Update | ProviderFault::Permission | ProviderFault::Other
+        );
+        let is_well = case.providers.iter().any(|one| {
+            one.issuer == before.issuer && one.solver == *dns01 && one.refusal.is_none()
+        });
+        let is_taken = of.current_challenges().any(|challenge| challenge.status.presented);
+        if is_taken || (is_well && is_seen_by_look) {
+            continue;
+        }
+        let refused = Refused {
+            dns01,
+            refusal: &before.refusal,
+            domain: &before.domain,
+            namespace: &metadata.namespace,
+            is_taken_down: false,
+            grade: Grade::Likely,
+        };
+        let asked = format!("{}, before an order", asked(&before.refusal));
+        found.extend(refused.finding(vec![stored(asked, before.at, before.refusal.answer())]));
+    }
 }
 
-/// The cause that a provider's words show.
-fn cause(
-    dns01: &Dns01Solver,
-    fault: ProviderFault,
-    is_taken_down: bool,
-) -> Option<(CauseId, Grade)> {
-    use ProviderFault as F;
-    let own = [
-        (CauseId::Prv02, dns01.cloudflare.is_some()),
-        (CauseId::Prv03, dns01.route53.is_some()),
-        (CauseId::Prv05, dns01.azure_dns.is_some()),
-        (CauseId::Prv06, dns01.cloud_dns.is_some()),
-    ];
-    let own = own.iter().find(|(_, is)| *is).map(|(cause, _)| *cause);
-    Some(match fault {
-        F::Denied | F::Update if is_taken_down => (CauseId::Prv15, Grade::Likely),
-        F::NotRegistered => (CauseId::Prv13, Grade::Certain),
-        F::Update if dns01.rfc2136.is_some() => (CauseId::Prv07, Grade::Certain),
-        F::Busy => (CauseId::Prv12, Grade::Certain),
-        F::AddressRefused => (CauseId::Prv14, Grade::Certain),
-        // A name server is no API.
-        F::Unreachable if dns01.rfc2136.is_some() => (CauseId::Dns04, Grade::Likely),
-        F::Unreachable => (CauseId::Prv14, Grade::Likely),
-        F::Denied | F::NoZone => (own?, Grade::Likely),
-        F::Update => return None,
-    })
+/// What was asked, and of whom.
+fn asked(refusal: &ProviderRefusal) -> String {
+    format!("{}: {}", refusal.provider, refusal.call)
+}
+
+impl Refused<'_> {
+    fn finding(&self, mut shown: Vec<Evidence>) -> Option<Finding> {
+        let (cause, grade) = self.cause()?;
+        let first = (!shown.is_empty()).then(|| shown.remove(0))?;
+        let ProviderRefusal { provider, known, .. } = self.refusal;
+        let at = first.at;
+        let mut more = shown;
+        if !known.is_empty() {
+            more.push(stored(format!("{provider}: what there is"), at, known.join(", ")));
+        }
+        if let Some(rfc2136) = &self.dns01.rfc2136 {
+            let came = match rfc2136.tsig_key_name.as_str() {
+                "" => "no key".to_owned(),
+                key => format!("key {key}, {}", algorithm(&rfc2136.tsig_algorithm)),
+            };
+            let asked = format!("the solver for {} at {}", self.domain, rfc2136.nameserver);
+            more.push(stored(asked, at, came));
+        }
+        let mut finding = Finding::new(cause, grade.max(self.grade), self.domain, first)
+            .shown_by(more)
+            .with("DOMAIN", self.domain.trim_start_matches("*."))
+            .with("PROVIDER", provider)
+            .with("ANSWER", self.refusal.answer())
+            .with("MEANS", self.means())
+            .with("NAMESPACE", self.namespace);
+        if let Some(rfc2136) = &self.dns01.rfc2136 {
+            finding = finding.with("NAMESERVER", &rfc2136.nameserver);
+            if !rfc2136.tsig_key_name.is_empty() {
+                finding = finding.with("KEYNAME", &rfc2136.tsig_key_name);
+            }
+        }
+        Some(finding)
+    }
+
+    /// The cause that a refusal shows.
+    fn cause(&self) -> Option<(CauseId, Grade)> {
+        use ProviderFault as F;
+        let dns01 = self.dns01;
+        let is_update = dns01.rfc2136.is_some();
+        let own = [
+            (CauseId::Prv02, dns01.cloudflare.is_some()),
+            (CauseId::Prv03, dns01.route53.is_some()),
+            (CauseId::Prv05, dns01.azure_dns.is_some()),
+            (CauseId::Prv06, dns01.cloud_dns.is_some()),
+            (CauseId::Prv07, is_update),
+            (CauseId::Prv13, dns01.acme_dns.is_some()),
+        ];
+        let own = own.iter().find(|(_, is)| *is).map(|(cause, _)| *cause);
+        Some(match self.refusal.fault {
+            F::Permission | F::Update if self.is_taken_down => (CauseId::Prv15, Grade::Likely),
+            F::NotRegistered => (CauseId::Prv13, Grade::Certain),
+            F::Update if is_update => (CauseId::Prv07, Grade::Certain),
+            F::Busy => (CauseId::Prv12, Grade::Certain),
+            F::AddressRefused => (CauseId::Prv14, Grade::Certain),
+            // A name server is no API.
+            F::Unreachable if is_update => (CauseId::Dns04, Grade::Likely),
+            F::Unreachable => (CauseId::Prv14, Grade::Likely),
+            F::Credentials | F::Permission | F::NoZone => {
+                (own.unwrap_or(CauseId::Prv16), Grade::Certain)
+            }
+            F::Update | F::Other => return None,
+        })
+    }
+
+    /// What the code of a refused update means here.
+    fn means(&self) -> String {
+        let Some(rfc2136) = self.dns01.rfc2136.as_ref() else { return String::new() };
+        let key = &rfc2136.tsig_key_name;
+        let (said, zone) = (self.refusal.answer(), self.refusal.zone.trim_end_matches('.'));
+        let of_zone = if zone.is_empty() { String::new() } else { format!(" of {zone}") };
+        let has = |word: &str| said.contains(word);
+        if has("BADKEY") {
+            format!(": it knows no key {key} of that algorithm")
+        } else if has("BADSIG") {
+            format!(": the key {key} has another secret there, or another algorithm")
+        } else if has("BADTIME") {
+            ": its clock and the one here are more than five minutes apart".to_owned()
+        } else if has("NOTZONE") {
+            format!(": the record is not in the zone that was named{of_zone}")
+        } else if has("REFUSED") && key.is_empty() {
+            ": it takes no update that is not signed".to_owned()
+        } else if has("REFUSED") {
+            format!(": the key {key} may not change that record{of_zone}, or the zone is not there")
+        } else if has("NOTAUTH") {
+            format!(": it is not the primary server{of_zone}, or does not let the key {key} in")
+        } else {
+            String::new()
+        }
+    }
+}
+
+/// The algorithm of a solver, where it names none by cert-manager's rule.
+fn algorithm(named: &str) -> &str {
+    if named.is_empty() { "HMACMD5" } else { named }
 }
 
 /// CFG-05.
@@ -128,6 +255,9 @@ mod tests {
     use super::super::judge;
     use super::super::tests::{check, with};
     use super::*;
+    use crate::diagnosis::provider_case::ProviderCase;
+    use crate::model::cause::{About, Cause};
+    use crate::model::memory::{Holder, Memory};
 
     /// A Challenge of a DNS-01 solver, with that status.
     fn case(dns01: &Value, status: &Value) -> Case {
@@ -220,6 +350,105 @@ mod tests {
         check(&case(&cloudflare(), &left), &[CauseId::Prv15]);
         let gone = json!({"state": "valid", "reason": "HTTP 403 Forbidden"});
         check(&case(&cloudflare(), &gone), &[]);
+    }
+
+    /// A Challenge whose reason this program wrote, with what it knows of it.
+    fn kept(dns01: &Value, status: &Value, refusal: ProviderRefusal) -> Case {
+        let mut case = case(dns01, status);
+        let challenge = &mut case.certificates[0].challenges[0];
+        let cause = Some(About::new(&challenge.status.reason, Cause::Provider(Box::new(refusal))));
+        let memory = Memory { cause, ..Memory::default() };
+        memory.write(Holder::Challenge, &mut challenge.metadata.annotations);
+        case
+    }
+
+    fn refusal(fault: ProviderFault) -> ProviderRefusal {
+        ProviderRefusal::new(fault, "POST /records", "no words that anybody knows")
+    }
+
+    #[test]
+    fn what_a_provider_refused_is_known_without_its_words() {
+        use ProviderFault as Fault;
+        let status = json!({"processing": true, "reason": "no words that anybody knows"});
+        for (fault, expected) in [
+            (Fault::Credentials, CauseId::Prv02),
+            (Fault::Permission, CauseId::Prv02),
+            (Fault::NoZone, CauseId::Prv02),
+            (Fault::Busy, CauseId::Prv12),
+            (Fault::AddressRefused, CauseId::Prv14),
+            (Fault::Unreachable, CauseId::Prv14),
+        ] {
+            check(&kept(&cloudflare(), &status, refusal(fault)), &[expected]);
+        }
+        check(&kept(&cloudflare(), &status, refusal(Fault::Other)), &[]);
+        let rfc2136 = json!({"rfc2136": {"nameserver": "192.0.2.53"}});
+        check(&kept(&rfc2136, &status, refusal(Fault::Update)), &[CauseId::Prv07]);
+        let ocean = json!({"digitalocean": {"tokenSecretRef": selector()}});
+        check(&kept(&ocean, &status, refusal(Fault::Credentials)), &[CauseId::Prv16]);
+        // Words that would mean something else do not count beside it.
+        let words = json!({"processing": true, "reason": "HTTP 503: service unavailable"});
+        check(&kept(&cloudflare(), &words, refusal(Fault::Permission)), &[CauseId::Prv02]);
+    }
+
+    #[test]
+    fn a_record_that_stays_is_known_although_the_reason_tells_of_success() {
+        let valid = json!({"state": "valid", "presented": true, "reason": "Successfully authorized domain"});
+        let left = kept(&cloudflare(), &valid, refusal(ProviderFault::Permission));
+        check(&left, &[CauseId::Prv15]);
+    }
+
+    #[test]
+    fn what_a_provider_says_when_it_is_asked_counts_where_it_is_asked_from_the_same_place() {
+        let asked = |in_cluster: bool, fault: ProviderFault| {
+            let mut case = case(&cloudflare(), &json!({}));
+            case.certificates[0].challenges.clear();
+            case.in_cluster = in_cluster;
+            case.providers = vec![ProviderCase {
+                issuer: case.issuers[0].key.clone(),
+                solver: serde_json::from_value(cloudflare()).unwrap(),
+                domain: "www.example.com".to_owned(),
+                at: case.at,
+                refusal: Some(refusal(fault)),
+            }];
+            judge(&case).iter().map(|finding| finding.cause).collect::<Vec<_>>()
+        };
+        let is_named = |in_cluster, fault, cause| asked(in_cluster, fault).contains(&cause);
+        assert!(is_named(false, ProviderFault::Credentials, CauseId::Prv02));
+        assert!(is_named(true, ProviderFault::Credentials, CauseId::Prv02));
+        assert!(is_named(false, ProviderFault::Unreachable, CauseId::Prv14));
+        assert!(!is_named(true, ProviderFault::Unreachable, CauseId::Prv14));
+    }
+
+    #[test]
+    fn what_was_refused_before_an_order_counts_until_the_issuer_changes_or_a_look_shows_better() {
+        let before = |fault: ProviderFault, generation: i64, is_well: bool| {
+            let mut case = case(&cloudflare(), &json!({}));
+            case.certificates[0].challenges.clear();
+            let issuer = case.issuers[0].issuer.as_mut().unwrap();
+            issuer.metadata.generation = Some(2);
+            let solver: Dns01Solver = serde_json::from_value(cloudflare()).unwrap();
+            issuer.spec.acme.as_mut().unwrap().solvers =
+                serde_json::from_value(json!([{"dns01": cloudflare()}])).unwrap();
+            let key = case.issuers[0].key.clone();
+            let kept = RefusedBefore {
+                at: case.at,
+                issuer: key.clone(),
+                generation: Some(generation),
+                solver: 0,
+                domain: "www.example.com".to_owned(),
+                refusal: refusal(fault),
+            };
+            let annotations = &mut case.certificates[0].certificate.metadata.annotations;
+            RefusedBefore::write(Some(&kept), annotations);
+            let domain = "www.example.com".to_owned();
+            let well = ProviderCase { issuer: key, solver, domain, at: case.at, refusal: None };
+            case.providers = is_well.then_some(well).into_iter().collect();
+            judge(&case).iter().any(|finding| finding.cause == CauseId::Prv02)
+        };
+        assert!(before(ProviderFault::Credentials, 2, false));
+        assert!(!before(ProviderFault::Credentials, 1, false));
+        assert!(!before(ProviderFault::Credentials, 2, true));
+        assert!(before(ProviderFault::Permission, 2, true));
     }
 
     #[test]

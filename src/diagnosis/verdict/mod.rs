@@ -197,7 +197,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
             let told = issuing.message.trim_end_matches([':', ' ']);
             let problem = match facts::cause(challenge) {
                 Some(Cause::Refused(problem)) => Some(*problem),
-                Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_)) | None => None,
+                _ => None,
             };
             let why = format!("{told}: {}", challenge.status.reason);
             (kind_of_order(chain, order), why, problem)

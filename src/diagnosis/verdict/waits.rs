@@ -84,6 +84,7 @@ impl<'a> Wait<'a> {
             }
             Some(Cause::NoIngress) => "its Ingress is missing".to_owned(),
             Some(Cause::Denied(_)) => "the cluster refuses the solver's objects".to_owned(),
+            Some(Cause::Provider(refusal)) => refusal.in_short(),
             None => reason.replace(&challenge.spec.dns_name, "…"),
         }
     }

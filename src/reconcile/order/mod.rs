@@ -285,7 +285,9 @@ fn after_failure(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp)
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
     let problem = match memory.cause.as_ref().and_then(|about| about.of(reason)) {
         Some(Cause::Refused(problem)) => Some(problem.clone()),
-        Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_)) | None => None,
+        Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_) | Cause::Provider(_)) | None => {
+            None
+        }
     };
     Action::GiveUp(format!("challenge for {name}: {reason}"), problem)
 }

@@ -8,10 +8,11 @@ use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::api::{Api, Connection, Explanation};
+use super::api::{Api, Explanation};
 use super::credential::Credential;
 use super::site::Site;
 use super::{Provider, TxtRecord};
+use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::model::solver;
 use crate::solvers::SolveError;
 
@@ -46,19 +47,35 @@ impl AcmeDns {
     pub(super) async fn of(fields: &solver::AcmeDns, site: &Site<'_>) -> Result<Self, SolveError> {
         let selector = &fields.account_secret_ref;
         let text = site.secret(selector).await?;
-        let accounts = serde_json::from_str(&text).map_err(|_| SolveError::lasting(format!("cannot use the key \"{}\" of Secret \"{}\"", selector.key, selector.name), "it is not the JSON of acme-dns accounts").advised(r#"write {"example.com": {"fulldomain": "…", "subdomain": "…", "username": "…", "password": "…"}}"#))?;
-        let api = Api::new(&fields.host, &Connection::new(site.resolver), explain)?;
+        let accounts = serde_json::from_str(&text).map_err(|_| {
+            let what =
+                format!("cannot use the key \"{}\" of Secret \"{}\"", selector.key, selector.name);
+            let why = "it is not the JSON of acme-dns accounts";
+            let call = format!("Secret {}/{}: {}", site.namespace, selector.name, selector.key);
+            let hint = r#"write {"example.com": {"fulldomain": "…", "subdomain": "…", "username": "…", "password": "…"}}"#;
+            SolveError::lasting(what, why)
+                .advised(hint)
+                .refused(ProviderRefusal::new(ProviderFault::NotRegistered, call, why))
+        })?;
+        let api = Api::new(&fields.host, &site.connection(), explain)?;
         Ok(Self { api, host: fields.host.clone(), secret: selector.name.clone(), accounts })
     }
 
     /// The account of exactly that name; those of names above it are not looked for, as with cert-manager.
     fn account(&self, domain: &str) -> Result<&AcmeDnsAccount, SolveError> {
-        self.accounts.get(domain).ok_or_else(|| SolveError::lasting("cannot publish the record", format!("account credentials not found for domain {domain}")).advised(format!(
+        self.accounts.get(domain).ok_or_else(|| {
+            let why = format!("account credentials not found for domain {domain}");
+            let call = format!("accounts in Secret {}", self.secret);
+            let refusal = ProviderRefusal::new(ProviderFault::NotRegistered, call, &*why)
+                .knowing(self.accounts.keys().cloned());
+            let hint = format!(
                 "register at {}/register, add what it says under \"{domain}\" to Secret \"{}\", and lead \
                  _acme-challenge.{domain} to its fulldomain by a CNAME",
                 self.host.trim_end_matches('/'),
                 self.secret
-            )))
+            );
+            SolveError::lasting("cannot publish the record", why).advised(hint).refused(refusal)
+        })
     }
 }
 
@@ -87,6 +104,10 @@ impl Provider for AcmeDns {
     /// There is no read.
     async fn check(&self, _: &str) -> Result<(), SolveError> {
         Ok(())
+    }
+
+    fn knows(&self, domain: &str) -> Result<(), SolveError> {
+        self.account(domain).map(drop)
     }
 }
 

@@ -24,8 +24,6 @@ use crate::solvers::SolveError;
 
 /// Largest answer read, in bytes.
 const LIMIT: usize = 8 << 20;
-/// How often a provider that asks for patience is asked again within one call.
-const REPEATS: u32 = 3;
 /// The longest pause that a provider may ask for within one call; for longer ones the whole step is repeated later.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The longest time that a provider is left alone because it asks for it.
@@ -48,6 +46,7 @@ pub(super) struct Api {
     base: Url,
     client: Client,
     pause: Duration,
+    repeats: u32,
     explain: Explain,
     bodies: Bodies,
 }
@@ -87,6 +86,10 @@ pub(super) struct ApiRefusal {
     pub(super) why: String,
     /// When it may be asked again, where the provider says so.
     pub(super) until: Option<Timestamp>,
+    /// What was asked: method and path.
+    pub(super) call: String,
+    /// Whether nothing came at all.
+    pub(super) is_silence: bool,
 }
 
 impl Api {
@@ -109,8 +112,8 @@ impl Api {
         let client = connection
             .client(&url)
             .map_err(|error| unusable(innermost(&error), Some(NO_ROOTS.to_owned())))?;
-        let (pause, bodies) = (connection.pause, Bodies::Shown);
-        Ok(Self { base: url, client, pause, explain, bodies })
+        let Connection { pause, repeats, .. } = *connection;
+        Ok(Self { base: url, client, pause, repeats, explain, bodies: Bodies::Shown })
     }
 
     /// The same server, whose bodies no log shows: they hold credentials.
@@ -146,21 +149,26 @@ impl Api {
         request: Request,
         sign: &(dyn Fn(&mut Request) + Send + Sync),
     ) -> Result<ApiReply, ApiRefusal> {
+        let call = format!("{} {}", request.method, masked::url(request.url.as_str()));
         let mut repeats = 0;
         loop {
             let mut signed = request.clone();
             sign(&mut signed);
-            let reply = self.exchange(signed).await?;
+            let reply = match self.exchange(signed).await {
+                Ok(reply) => reply,
+                Err(refusal) => return Err(ApiRefusal { call, ..refusal }),
+            };
             if reply.status.is_success() {
                 return Ok(ApiReply { body: reply.body });
             }
             let refusal = self.refusal(reply.status, &reply.body);
+            let refusal = ApiRefusal { call: call.clone(), ..refusal };
             let asked = retry_after(&reply.headers, Timestamp::now());
             let pause = asked.unwrap_or_else(|| self.pause * 2_u32.pow(repeats));
             if !refusal.asks_for_patience() {
                 return Err(refusal);
             }
-            if repeats == REPEATS || pause > LONGEST_PAUSE {
+            if repeats >= self.repeats || pause > LONGEST_PAUSE {
                 let asked = asked.filter(|pause| *pause > LONGEST_PAUSE);
                 let until = asked.map(|pause| Timestamp::now() + pause.min(LONGEST_ABSENCE));
                 return Err(ApiRefusal { until, ..refusal });
@@ -202,7 +210,7 @@ impl Api {
         let Explanation { code, message } = (self.explain)(body).unwrap_or_default();
         let (code, message) = (one_line(&code), one_line(&message));
         let why = if message.is_empty() { format!("HTTP {status}") } else { message };
-        ApiRefusal { status: Some(status), code, why, until: None }
+        ApiRefusal { status: Some(status), code, ..ApiRefusal::unread(&why) }
     }
 }
 
@@ -269,17 +277,20 @@ impl ApiReply {
 impl ApiRefusal {
     /// No answer came, or none that was read to its end.
     fn silence(why: Unanswered) -> Self {
-        Self::unread(&match why {
+        let is_silence = !matches!(why, Unanswered::TooLarge);
+        let why = match why {
             Unanswered::NotConnected => "no connection within the time allowed".to_owned(),
             Unanswered::TimedOut => format!("no answer within {} s", WHOLE.as_secs()),
             Unanswered::TooLarge => format!("its answer is larger than {} MiB", LIMIT >> 20),
             Unanswered::Broken(error) => innermost(&error),
-        })
+        };
+        Self { is_silence, ..Self::unread(&why) }
     }
 
     /// An answer came that says nothing to us.
     pub(super) fn unread(why: &str) -> Self {
-        Self { status: None, code: String::new(), why: why.to_owned(), until: None }
+        let (code, call) = (String::new(), String::new());
+        Self { status: None, code, why: why.to_owned(), until: None, call, is_silence: false }
     }
 
     /// Whether the provider answered with that status.
@@ -330,6 +341,7 @@ impl ApiRefusal {
         let remedy = self.hint().or_else(|| self.is_denial().then(|| hint.to_owned()));
         SolveError::new(what, self.why.clone(), !self.passes())
             .with_remedy(remedy)
+            .refused(self.fact())
             .until(self.until)
     }
 }

@@ -15,6 +15,7 @@ use super::text::{below, encoded, relative, same_name};
 use super::zones::zone_of;
 use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
+use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::solvers::SolveError;
 
 const RIGHTS: &str = "the identity needs the role DNS Zone Contributor on the zone (Private DNS Zone Contributor for a private one)";
@@ -139,11 +140,12 @@ impl AzureDns {
             Some(set) => set,
             None if same_name(name, zone) => "@",
             None => {
-                return Err(SolveError::lasting(
-                    format!("Zone {zone} not found in AzureDNS for domain {name}"),
-                    "the name is not in that zone",
-                )
-                .advised("hostedZoneName must be a parent of the name"));
+                let what = format!("Zone {zone} not found in AzureDNS for domain {name}");
+                let (call, why) =
+                    (format!("hostedZoneName {zone}"), "the name is not in that zone");
+                return Err(SolveError::lasting(what, why)
+                    .advised("hostedZoneName must be a parent of the name")
+                    .refused(ProviderRefusal::new(ProviderFault::NoZone, call, why)));
             }
         };
         let (group, zone, set) = (&self.group, encoded(zone), encoded(set));

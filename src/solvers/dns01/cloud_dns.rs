@@ -14,6 +14,7 @@ use super::text::{encoded, quoted, same_name, unquoted};
 use super::zones::zone_of;
 use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
+use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::solvers::SolveError;
 
 /// Where the API is.
@@ -133,11 +134,12 @@ impl CloudDns {
         let found: ManagedZones = self.get(&path, "GoogleCloud API call failed").await?;
         let is_public = |zone: &&ManagedZone| zone.visibility == "public";
         let Some(found) = found.zones.iter().find(is_public).or_else(|| found.zones.first()) else {
-            return Err(SolveError::lasting(
-                format!("No matching GoogleCloud domain found for domain {zone}"),
-                "this project has no managed zone with that DNS name",
-            )
-            .advised("check project, or set hostedZoneName to the name of the managed zone"));
+            let what = format!("No matching GoogleCloud domain found for domain {zone}");
+            let call = format!("GET {}{path}", self.api.base().trim_end_matches('/'));
+            let why = "this project has no managed zone with that DNS name";
+            return Err(SolveError::lasting(what, why)
+                .advised("check project, or set hostedZoneName to the name of the managed zone")
+                .refused(ProviderRefusal::new(ProviderFault::NoZone, call, why)));
         };
         Ok(format!("{}/{}", self.project, encoded(&found.name)))
     }

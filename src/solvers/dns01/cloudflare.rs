@@ -8,6 +8,7 @@ use super::api::{Api, ApiRefusal, ApiReply, Connection, Explanation, Request};
 use super::credential::Credential;
 use super::text::{encoded, relative, same_name, unquoted};
 use super::{Provider, TxtRecord};
+use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::solvers::SolveError;
 
 /// Where the API is.
@@ -90,11 +91,11 @@ impl Cloudflare {
             CloudflareLogin::Key { key, .. } => (key, "API key"),
         };
         if secret.expose().contains(|c: char| !c.is_ascii_graphic()) {
-            return Err(SolveError::lasting(
-                format!("the Cloudflare {field} is invalid"),
-                format!("it has characters that no {field} has"),
-            )
-            .advised(format!("does the {field} contain a line break or a blank?")));
+            let why = format!("it has characters that no {field} has");
+            let call = format!("the {field}");
+            return Err(SolveError::lasting(format!("the Cloudflare {field} is invalid"), &*why)
+                .advised(format!("does the {field} contain a line break or a blank?"))
+                .refused(ProviderRefusal::new(ProviderFault::Credentials, call, why)));
         }
         Ok(Self { api: Api::new(endpoint, connection, explain)?, login })
     }
@@ -135,11 +136,12 @@ impl Cloudflare {
             }
             candidate = candidate.split_once('.').map_or("", |(_, parent)| parent);
         }
-        Err(SolveError::lasting(
-            format!("Found no Zones for domain {name}"),
-            "neither for itself nor for any of its parents",
-        )
-        .advised(format!("check that the zone is in this account; {RIGHTS}")))
+        let what = format!("Found no Zones for domain {name}");
+        let call = format!("GET {}/zones?name=…", self.api.base().trim_end_matches('/'));
+        let why = "neither for itself nor for any of its parents";
+        Err(SolveError::lasting(&*what, why)
+            .advised(format!("check that the zone is in this account; {RIGHTS}"))
+            .refused(ProviderRefusal::new(ProviderFault::NoZone, call, what)))
     }
 
     /// The TXT records at a name, page by page.

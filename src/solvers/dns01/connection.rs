@@ -16,6 +16,8 @@ use crate::solvers::SolveError;
 
 /// What helps where no roots are found.
 pub(super) const NO_ROOTS: &str = "install the certificates of public authorities (package ca-certificates), or name a file of them: SSL_CERT_FILE=FILE";
+/// How often a provider that asks for patience is asked again within one call.
+const REPEATS: u32 = 3;
 const CONNECT: Duration = Duration::from_secs(10);
 const CONNECT_NEAR: Duration = Duration::from_secs(2);
 /// How long one exchange may take.
@@ -27,19 +29,27 @@ pub struct Connection {
     resolver: Option<Arc<dyn Resolve>>,
     /// Before the first repeat, when the provider names no time; then twice as long each.
     pub(super) pause: Duration,
+    /// How often a provider that asks for patience is asked again within one call.
+    pub(super) repeats: u32,
 }
 
 impl Connection {
     /// Reaches providers by the system's look-ups, unless these stand in for them.
     pub fn new(resolver: &Arc<dyn Resolve>) -> Self {
         let resolver = resolver.replaces_system().then(|| Arc::clone(resolver));
-        Self { resolver, pause: Duration::from_secs(1) }
+        Self { resolver, pause: Duration::from_secs(1), repeats: REPEATS }
+    }
+
+    /// The same, and takes the first answer for an answer.
+    #[must_use]
+    pub fn impatient(self) -> Self {
+        Self { repeats: 0, ..self }
     }
 
     /// Reaches stubs: by the system's look-ups, with hardly a pause.
     #[cfg(test)]
     pub(super) fn hasty() -> Self {
-        Self { resolver: None, pause: Duration::from_millis(1) }
+        Self { resolver: None, pause: Duration::from_millis(1), repeats: REPEATS }
     }
 
     /// The process's HTTP client for servers like that one: providers are built anew for every step, their connections are kept,
@@ -126,7 +136,7 @@ mod tests {
     fn servers_of_one_kind_share_a_client() {
         let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver::new());
         let connection =
-            Connection { resolver: Some(Arc::clone(&resolver)), pause: Duration::from_millis(1) };
+            Connection { resolver: Some(Arc::clone(&resolver)), ..Connection::hasty() };
         let count = || {
             let clients = CLIENTS.lock();
             let is_ours =

@@ -11,6 +11,7 @@ use super::cloudflare::{self, CloudflareLogin};
 use super::site::Site;
 use super::{Ambient, Connection, Credential, Provider, cloud_dns, digitalocean, route53};
 use crate::model::SecretKeySelector;
+use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::model::solver::{
     Akamai, AzureDns, CloudDns, Cloudflare, DigitalOcean, Dns01Solver, Route53,
 };
@@ -26,7 +27,7 @@ pub(super) async fn provider(
     solver: &Dns01Solver,
     site: &Site<'_>,
 ) -> Result<Option<Arc<dyn Provider>>, SolveError> {
-    let connection = Connection::new(site.resolver);
+    let connection = site.connection();
     let provider: Arc<dyn Provider> = if let Some(fields) = &solver.akamai {
         Arc::new(akamai(fields, site, &connection).await?)
     } else if let Some(fields) = &solver.azure_dns {
@@ -148,8 +149,10 @@ async fn cloudflare(
     site: &Site<'_>,
     connection: &Connection,
 ) -> Result<cloudflare::Cloudflare, SolveError> {
-    let unusable =
-        |why: &str| unusable("cloudflare", why, "set apiTokenSecretRef, and nothing else");
+    let unusable = |why: &str| {
+        let refusal = ProviderRefusal::new(ProviderFault::Credentials, "dns01.cloudflare", why);
+        unusable("cloudflare", why, "set apiTokenSecretRef, and nothing else").refused(refusal)
+    };
     let login = match (&fields.api_token_secret_ref, &fields.api_key_secret_ref) {
         (Some(_), Some(_)) => {
             return Err(unusable("API key and API token secret references are both present"));

@@ -25,6 +25,7 @@ mod memory;
 pub mod own;
 mod program;
 mod redacted;
+mod refusal;
 pub mod rfc2136;
 pub mod route53;
 mod silent_servers;
@@ -77,6 +78,17 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Asks whether the credentials are good for the zone of that name, by one cheap read; writes nothing. Providers without
     /// such a read succeed.
     async fn check(&self, name: &str) -> Result<(), SolveError>;
+
+    /// Asks the same by reading alone, for those who may change nothing.
+    async fn look(&self, name: &str) -> Result<(), SolveError> {
+        self.check(name).await
+    }
+
+    /// Whether there is what a record of that domain needs, as far as nobody has to be asked; the name of the Challenge's spec,
+    /// without `*.`.
+    fn knows(&self, _domain: &str) -> Result<(), SolveError> {
+        Ok(())
+    }
 
     /// Whether what was added has reached all of the provider's servers, as the provider itself says; true where it does not
     /// say, and after a restart. One name served from many places cannot be looked at in all of them.

@@ -16,6 +16,7 @@ use crate::dns::lookup::server_addresses;
 use crate::dns::tsig::{Algorithm, Key};
 use crate::dns::update::{Change, Protocol, Update, UpdateError, UpdateRefusal, Updater};
 use crate::dns::wire::Wire;
+use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::model::{SecretKeySelector, solver};
 use crate::solvers::SolveError;
 
@@ -108,11 +109,39 @@ impl Rfc2136 {
                 }
             }
         }
-        Err(SolveError::passing(
-            "DNS update failed",
-            silent.into_values().collect::<Vec<_>>().join("; "),
-        )
-        .advised(SILENT.to_owned()))
+        Err(all_silent("DNS update failed", &format!("update of {zone}"), silent))
+    }
+
+    /// Asks by one signed question what the server would make of our key and of the zone.
+    async fn ask(&self, name: &str) -> Result<(), SolveError> {
+        let zone = zone_of(&*self.zones, name).await?;
+        let mut silent = BTreeMap::new();
+        for (number, updater, _) in SILENCES.in_turn(&self.updaters) {
+            let server = updater.server();
+            match updater.is_authority(&zone).await {
+                // Some servers take signed updates and sign no answer to a question.
+                Ok(true) | Err(UpdateError::Untrusted { .. }) => return Ok(()),
+                Ok(false) => {
+                    let why = format!("{server} is no authority for {zone}");
+                    let call = format!("SOA of {zone} at {server}");
+                    let hint = self.elsewhere(server, name, &zone).await;
+                    return Err(SolveError::lasting("DNS update would fail", &*why)
+                        .with_remedy(hint)
+                        .refused(ProviderRefusal::new(ProviderFault::NoZone, call, why)));
+                }
+                Err(error @ UpdateError::Silent { .. }) => {
+                    silent.insert(number, error.to_string());
+                }
+                Err(error) => {
+                    let mut error = self.explained(&error, server, (name, &zone)).await;
+                    if let Some(refusal) = &mut error.refusal {
+                        refusal.call = format!("SOA of {zone} at {server}{}", self.signature());
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Err(all_silent("cannot ask the name server", &format!("SOA of {zone}"), silent))
     }
 
     /// In cert-manager's words, and what to change.
@@ -122,8 +151,11 @@ impl Rfc2136 {
         server: SocketAddr,
         (name, zone): (&str, &str),
     ) -> SolveError {
+        let refusal = self.refusal(error, server, zone);
         let failed = |what: &str, needs_person, hint| {
-            SolveError::new(what.to_owned(), error.to_string(), needs_person).with_remedy(hint)
+            SolveError::new(what.to_owned(), error.to_string(), needs_person)
+                .with_remedy(hint)
+                .refused(refusal.clone())
         };
         match error {
             UpdateError::Refused(refusal) => {
@@ -142,6 +174,25 @@ impl Rfc2136 {
                 failed("DNS update failed", true, Some(hint))
             }
         }
+    }
+
+    /// By which key a message is signed.
+    fn signature(&self) -> String {
+        let key = self.key.as_ref();
+        key.map(|(key, algorithm)| format!(", key {key}, {algorithm}")).unwrap_or_default()
+    }
+
+    /// The refusal as data.
+    fn refusal(&self, error: &UpdateError, server: SocketAddr, zone: &str) -> ProviderRefusal {
+        let (fault, code) = match error {
+            UpdateError::Refused(refusal) => (ProviderFault::Update, refusal.to_string()),
+            UpdateError::Untrusted { .. } => (ProviderFault::Update, String::new()),
+            UpdateError::Silent { .. } => (ProviderFault::Unreachable, String::new()),
+            UpdateError::Unwritable(_) => (ProviderFault::Other, String::new()),
+        };
+        let call = format!("update of {zone} at {server}{}", self.signature());
+        let said = error.to_string();
+        ProviderRefusal { code, zone: zone.to_owned(), ..ProviderRefusal::new(fault, call, said) }
     }
 
     /// What to change where the zone that was found for a name is not the one that the server would change.
@@ -211,12 +262,26 @@ impl Provider for Rfc2136 {
     async fn check(&self, name: &str) -> Result<(), SolveError> {
         self.update(name, NOBODYS, Edit::Remove).await
     }
+
+    async fn look(&self, name: &str) -> Result<(), SolveError> {
+        self.ask(name).await
+    }
+}
+
+/// The error where nothing comes from any address of the server.
+fn all_silent(what: &str, call: &str, silent: BTreeMap<usize, String>) -> SolveError {
+    let why = silent.into_values().collect::<Vec<_>>().join("; ");
+    let refusal = ProviderRefusal::new(ProviderFault::Unreachable, call, &*why);
+    SolveError::passing(what, why).advised(SILENT.to_owned()).refused(refusal)
 }
 
 fn unusable_key(secret: &SecretKeySelector, why: String) -> SolveError {
+    let call = format!("key {} of Secret {}", secret.key, secret.name);
+    let refusal = ProviderRefusal::new(ProviderFault::Credentials, call, &*why);
     SolveError::lasting(
         format!("cannot use the key \"{}\" of Secret \"{}\"", secret.key, secret.name),
         why,
     )
     .advised("it is the text that stands after `secret` in the server's configuration")
+    .refused(refusal)
 }

@@ -17,6 +17,7 @@ use super::text::{below, encoded, quoted, relative, same_name};
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
+use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::solvers::SolveError;
 
 const VERSION: &str = "/2013-04-01";
@@ -121,13 +122,14 @@ impl Route53 {
         // Of several with one name, the first, as AWS lists them.
         let nearest = public.reduce(|a, b| if b.0.len() > a.0.len() { b } else { a });
         let Some((_, id)) = nearest else {
-            return Err(SolveError::lasting(
-                ZONE.to_owned(),
-                format!("zone {zone} not found in Route 53 for domain {name}"),
-            )
-            .advised(format!(
+            let why = format!("zone {zone} not found in Route 53 for domain {name}");
+            let call = format!("GET {}{VERSION}{path}", self.api.base().trim_end_matches('/'));
+            let hint = format!(
                 "check that this account has a public hosted zone {zone}, or set hostedZoneID"
-            )));
+            );
+            let refusal = ProviderRefusal::new(ProviderFault::NoZone, call, &*why)
+                .knowing(xml::all(&list, "Name").map(str::to_owned));
+            return Err(SolveError::lasting(ZONE, why).advised(hint).refused(refusal));
         };
         Ok(id.trim_start_matches("/hostedzone/").to_owned())
     }

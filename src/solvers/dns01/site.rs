@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use super::Connection;
 use crate::dns::{FindZone, Resolve};
 use crate::model::{Secret, SecretKeySelector};
 use crate::solvers::SolveError;
@@ -49,9 +50,17 @@ pub struct Site<'a> {
     pub webhooks: &'a Arc<dyn Webhooks>,
     /// Whether programs may be run.
     pub hooks: Hooks,
+    /// Whether a provider's first answer counts, although it asks for patience.
+    pub impatient: bool,
 }
 
 impl Site<'_> {
+    /// How providers are reached.
+    pub(super) fn connection(&self) -> Connection {
+        let connection = Connection::new(self.resolver);
+        if self.impatient { connection.impatient() } else { connection }
+    }
+
     /// The value of a key of a Secret.
     ///
     /// # Errors

@@ -15,7 +15,9 @@ use crate::dns::zone::Zones;
 use crate::dns::{FindZone, Resolve};
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::Said;
+use crate::model::own_solver::names::GROUP;
 use crate::model::persist::Demand;
+use crate::model::provider_refusal::provider_name;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Answer, Challenge, ChallengeType, IssuerRef};
 use crate::solvers::remedy::Remedy;
@@ -41,6 +43,8 @@ pub struct Dns01 {
     pub ambience: Ambience,
     /// Whether programs that a solver names may be run.
     pub hooks: Hooks,
+    /// Whether a provider's first answer counts, although it asks for patience.
+    pub impatient: bool,
 }
 
 /// Who may use credentials from around the process: environment, files, metadata services, workload identities.
@@ -80,8 +84,29 @@ impl Dns01 {
             resolver: &self.resolver,
             webhooks: &self.webhooks,
             hooks: self.hooks,
+            impatient: self.impatient,
         };
-        factory::provider(solver, &site).await
+        factory::provider(solver, &site).await.map_err(|error| named(solver, error))
+    }
+
+    /// Asks the provider of a solver by reading alone what it would say of the record of that name (absolute).
+    ///
+    /// # Errors
+    /// Fails when it refuses, or cannot be asked.
+    pub async fn look(
+        &self,
+        solver: &Dns01Solver,
+        issuer: &IssuerRef,
+        namespace: &str,
+        own: &str,
+    ) -> Result<(), SolveError> {
+        let provider = self.provider(solver, issuer, namespace).await?;
+        provider.knows(domain_of(own)).map_err(|error| named(solver, error))?;
+        let name = self.record_name(solver, own.to_owned()).await?;
+        match provider.look(&name).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.placed(solver, &name, error).await),
+        }
     }
 
     /// Asks the provider of a solver whether it takes records of these names (absolute), one in each zone; writes nothing.
@@ -99,12 +124,14 @@ impl Dns01 {
         let zones = self.zones_of(solver)?;
         let mut asked = BTreeSet::new();
         for own in names {
+            provider.knows(domain_of(own)).map_err(|error| named(solver, error))?;
             let name = self.record_name(solver, own.clone()).await?;
             // Where nobody can tell the zone, the provider may do without.
             let zone = zones.zone_of(&name).await.unwrap_or_else(|_| name.clone());
             if asked.insert(zone)
                 && let Err(error) = provider.check(&name).await
             {
+                let error = self.placed(solver, &name, error).await;
                 return Err(self.with_alias(solver, own, error).await);
             }
         }
@@ -145,6 +172,18 @@ impl Dns01 {
         let record = own.to_owned();
         let beside = error.remedy.clone();
         error.advised(Remedy::Alias { record, end, follows, beside })
+    }
+
+    /// Adds to what a provider refuses which provider it is, and the zone of the record.
+    async fn placed(&self, solver: &Dns01Solver, name: &str, error: SolveError) -> SolveError {
+        let mut error = named(solver, error);
+        if let Some(refusal) = error.refusal.as_mut().filter(|refusal| refusal.zone.is_empty())
+            && let Ok(zones) = self.zones_of(solver)
+            && let Ok(Ok(zone)) = timeout(ZONE_TIMEOUT, zones.zone_of(name)).await
+        {
+            refusal.zone = zone;
+        }
+        error
     }
 
     fn zones_of(&self, solver: &Dns01Solver) -> Result<Zones, SolveError> {
@@ -198,6 +237,7 @@ impl Solver for Dns01 {
         let added = told("add", &record, provider.add(&record)).await;
         match (added, &challenge.spec.solver.dns01) {
             (Err(error), Some(solver)) => {
+                let error = self.placed(solver, &record.name, error).await;
                 Err(self.with_alias(solver, &challenge.spec.record_name(), error).await)
             }
             (added, _) => added,
@@ -211,7 +251,13 @@ impl Solver for Dns01 {
             return Ok(());
         }
         let (provider, record) = self.target(challenge, answer).await?;
-        told("remove", &record, provider.remove(&record)).await
+        match (
+            told("remove", &record, provider.remove(&record)).await,
+            &challenge.spec.solver.dns01,
+        ) {
+            (Err(error), Some(solver)) => Err(self.placed(solver, &record.name, error).await),
+            (removed, _) => removed,
+        }
     }
 
     /// Records stay whoever ends. One that was left to a person is ours to publish now, unless it has been seen already.
@@ -245,6 +291,27 @@ impl Solver for Dns01 {
             None => format!("the TXT record {own} with the text \"{text}\""),
         }
     }
+}
+
+/// The domain that a record is about: the labels that begin with `_` are those of the challenge type.
+fn domain_of(record: &str) -> &str {
+    let mut domain = record.trim_end_matches('.');
+    while let Some((_, below)) = domain.split_once('.').filter(|(label, _)| label.starts_with('_'))
+    {
+        domain = below;
+    }
+    domain
+}
+
+/// Adds to what a provider refuses which provider it is.
+fn named(solver: &Dns01Solver, mut error: SolveError) -> SolveError {
+    if let Some(refusal) = error.refusal.as_mut().filter(|refusal| refusal.provider.is_empty()) {
+        // One of the many providers goes by its own name.
+        let webhook = solver.webhook.as_ref().filter(|fields| fields.group_name == GROUP);
+        let name = webhook.map(|fields| fields.solver_name.clone());
+        refusal.provider = name.unwrap_or_else(|| provider_name(solver).to_owned());
+    }
+    error
 }
 
 /// Has a provider change a record, and tells of it.

@@ -29,7 +29,7 @@ impl Site {
         Self::with(DnsServer::start(software, &Setup::new(zones(updates))))
     }
 
-    fn with(server: DnsServer) -> Self {
+    pub(crate) fn with(server: DnsServer) -> Self {
         let resolver = DnsServer::recursive(&[&server]);
         let dns_server = Some(resolver.address().to_string());
         let pebble = Pebble::start(&PebbleOptions { dns_server, ..PebbleOptions::default() });

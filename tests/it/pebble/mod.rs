@@ -8,6 +8,7 @@ mod challenge_types;
 mod ci;
 mod diagnose_addresses;
 mod diagnose_dns;
+mod diagnose_providers;
 mod diagnose_refusals;
 mod diagnose_web;
 mod diagnose_zone;

@@ -19,15 +19,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_resolver::proto::rr::rdata::TXT;
-use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use hickory_resolver::proto::op::{Message, ResponseCode};
+use hickory_resolver::proto::rr::RecordType;
 use tempfile::TempDir;
 
 pub(super) use super::bed::PATIENCE;
 use super::bed::{Server, copy_program, free_port, number_of_process};
-pub use query::ask;
-use query::{exchange, try_ask};
+use query::try_ask;
+pub use query::{ask, publish_at, texts_at};
 use relay::{Asked, Relay};
 
 /// Where delegations lead.
@@ -282,18 +281,7 @@ impl DnsServer {
 
     /// The texts at a name, sorted.
     pub fn texts(&self, name: &str) -> Vec<String> {
-        let mut texts: Vec<String> = self
-            .ask(name, RecordType::TXT)
-            .answers
-            .iter()
-            .filter_map(|record| match &record.data {
-                RData::TXT(text) => Some(text.txt_data.concat()),
-                _ => None,
-            })
-            .map(|bytes| String::from_utf8(bytes).unwrap())
-            .collect();
-        texts.sort_unstable();
-        texts
+        texts_at(self.address(), name)
     }
 
     /// Seconds that the texts at a name may be kept.
@@ -304,12 +292,7 @@ impl DnsServer {
 
     /// Adds a text at a name of a zone that everybody may change (RFC 2136).
     pub fn publish(&self, zone: &str, name: &str, text: &str) {
-        let mut update = Message::new(4712, MessageType::Query, OpCode::Update);
-        update.add_query(Query::query(Name::from_ascii(zone).unwrap(), RecordType::SOA));
-        let data = RData::TXT(TXT::new(vec![text.to_owned()]));
-        update.add_authority(Record::from_rdata(Name::from_ascii(name).unwrap(), 2, data));
-        let reply = exchange(self.address(), &update, PATIENCE).unwrap();
-        assert_eq!(reply.metadata.response_code, ResponseCode::NoError, "{}", self.log());
+        publish_at(self.address(), zone, name, text);
     }
 
     /// What it logged so far.

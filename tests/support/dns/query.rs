@@ -4,8 +4,9 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query};
-use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
+use hickory_resolver::proto::rr::rdata::TXT;
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 
 use super::PATIENCE;
 
@@ -28,11 +29,32 @@ pub fn try_ask(
     exchange(server, &question, patience)
 }
 
-pub(super) fn exchange(
-    server: SocketAddr,
-    question: &Message,
-    patience: Duration,
-) -> io::Result<Message> {
+/// The texts at a name as that server has them, sorted.
+pub fn texts_at(server: SocketAddr, name: &str) -> Vec<String> {
+    let mut texts: Vec<String> = ask(server, name, RecordType::TXT)
+        .answers
+        .iter()
+        .filter_map(|record| match &record.data {
+            RData::TXT(text) => Some(text.txt_data.concat()),
+            _ => None,
+        })
+        .map(|bytes| String::from_utf8(bytes).unwrap())
+        .collect();
+    texts.sort_unstable();
+    texts
+}
+
+/// Adds a text at a name of a zone of that server, which everybody may change (RFC 2136).
+pub fn publish_at(server: SocketAddr, zone: &str, name: &str, text: &str) {
+    let mut update = Message::new(4712, MessageType::Query, OpCode::Update);
+    update.add_query(Query::query(Name::from_ascii(zone).unwrap(), RecordType::SOA));
+    let data = RData::TXT(TXT::new(vec![text.to_owned()]));
+    update.add_authority(Record::from_rdata(Name::from_ascii(name).unwrap(), 2, data));
+    let reply = exchange(server, &update, PATIENCE).unwrap();
+    assert_eq!(reply.metadata.response_code, ResponseCode::NoError, "{reply:?}");
+}
+
+fn exchange(server: SocketAddr, question: &Message, patience: Duration) -> io::Result<Message> {
     let question = question.to_vec().map_err(io::Error::other)?;
     let from: IpAddr =
         if server.is_ipv4() { [127, 0, 0, 1].into() } else { "::1".parse().unwrap() };

@@ -3,6 +3,7 @@
 use dns_update::Error;
 use serde_json::Value;
 
+use crate::model::provider_refusal::{ProviderFault, ProviderRefusal, is_about_address};
 use crate::solvers::SolveError;
 use crate::solvers::dns01::credential::Credential;
 use crate::solvers::dns01::redacted::without;
@@ -35,6 +36,7 @@ pub(super) fn error<'a>(
         "{provider} takes other credentials, or wants more rights for these: look at its Secret"
     );
     let zone = format!("let the zone be in the account of these credentials at {provider}");
+    let (fault, status) = fault(&error);
     let (said, needs_person, hint) = match error {
         Error::Unauthorized => ("it refuses the credentials".to_owned(), true, Some(rights)),
         Error::NotFound => ("it knows no such zone".to_owned(), true, Some(zone)),
@@ -53,7 +55,25 @@ pub(super) fn error<'a>(
         other => (words(&other.to_string()), false, None),
     };
     let why = one_line(&without(&said, secrets));
-    SolveError::new(what, why, needs_person).with_remedy(hint)
+    let fault = if is_about_address(&why) { ProviderFault::AddressRefused } else { fault };
+    let refusal = ProviderRefusal { status, ..ProviderRefusal::new(fault, &*what, &*why) };
+    SolveError::new(what, why, needs_person).with_remedy(hint).refused(refusal)
+}
+
+/// Who or what is at fault, and the status of HTTP, where the library tells.
+fn fault(error: &Error) -> (ProviderFault, Option<u16>) {
+    let status = match error {
+        Error::Api(said) => refusal(said),
+        _ => None,
+    };
+    let fault = match (error, status) {
+        (Error::Unauthorized, _) | (_, Some(401)) => ProviderFault::Credentials,
+        (_, Some(403)) => ProviderFault::Permission,
+        (Error::NotFound, _) | (_, Some(404)) => ProviderFault::NoZone,
+        (_, Some(408 | 429 | 500..=599)) => ProviderFault::Busy,
+        _ => ProviderFault::Other,
+    };
+    (fault, status)
 }
 
 /// The status of HTTP in a text of the library: `HTTP 403: {…}`, `BadRequest {…}`.

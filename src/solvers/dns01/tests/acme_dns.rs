@@ -68,6 +68,7 @@ async fn build(host: &str, accounts: &str) -> Result<Arc<dyn Provider>, SolveErr
         resolver: &resolver,
         webhooks: &webhooks,
         hooks: Hooks::NotAllowed,
+        impatient: false,
     };
     let reference = json!({"name": "acme-dns", "key": "accounts.json"});
     let solver = json!({"acmeDNS": {"host": host, "accountSecretRef": reference}});

@@ -51,6 +51,7 @@ async fn site<T>(ambient: bool, hooks: Hooks, work: impl AsyncFnOnce(&Site<'_>) 
         resolver: &resolver,
         webhooks: &webhooks,
         hooks,
+        impatient: false,
     })
     .await
 }

@@ -28,6 +28,7 @@ async fn check(port: u16, expected: Result<(), String>) {
         resolver: &resolver,
         webhooks: &webhooks,
         hooks: Hooks::NotAllowed,
+        impatient: false,
     };
     let nameserver = format!("localhost:{port}");
     let solver = serde_json::from_value(json!({"rfc2136": {"nameserver": nameserver}})).unwrap();
@@ -83,6 +84,7 @@ async fn hint_of_refusal(zone: &'static str, own: Option<&'static str>) -> (Stri
         resolver: &resolver,
         webhooks: &webhooks,
         hooks: Hooks::NotAllowed,
+        impatient: false,
     };
     let solver = serde_json::from_value(json!({"rfc2136": {"nameserver": server}})).unwrap();
     let provider = provider(&solver, &site).await.unwrap();

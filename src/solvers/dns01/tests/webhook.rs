@@ -40,6 +40,7 @@ fn webhook(webhooks: &Arc<dyn Webhooks>, config: Option<Value>) -> Webhook {
         resolver: &resolver,
         webhooks,
         hooks: Hooks::NotAllowed,
+        impatient: false,
     };
     let fields = solver::Webhook {
         group_name: "acme.example.org".to_owned(),

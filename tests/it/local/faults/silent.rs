@@ -61,6 +61,18 @@ fn what_a_ca_was_asked_to_do_is_waited_for_and_nobody_has_to_press_anything() {
 }
 
 #[test]
+fn a_new_order_that_is_never_answered_is_given_up_soon_after_time_is_up_and_the_next_run_goes_on() {
+    let site = Site::new();
+    site.proxy.inject(Fault::hold().at(Endpoint::NewOrder));
+    let said = site.run(site.order("--timeout 5s"));
+    assert_eq!(said.code, Some(6), "{}", said.talk);
+    assert!(said.talk.contains("the requests under way are given up"), "{}", said.talk);
+    assert!(said.complaint().contains(": cannot post to https://[ca]/"), "{}", said.talk);
+    site.proxy.release();
+    site.issues();
+}
+
+#[test]
 fn whoever_leaves_by_a_second_signal_has_been_told_how_to_go_on() {
     let site = Site::new();
     site.proxy.inject(Fault::hold().at(Endpoint::NewOrder));

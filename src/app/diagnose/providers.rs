@@ -1,0 +1,159 @@
+//! DNS providers, asked by their cheapest read what they would say of a record: each solver once, where its Secret may be read.
+//! Nothing is changed there, and no webhook is called: of those the API server tells.
+
+use futures_util::stream::{self, StreamExt as _};
+use tokio::time::timeout;
+
+use super::investigator::{AT_ONCE, Investigator, PROBE_TIMEOUT};
+use super::wanted_names::{chosen, ordered};
+use crate::diagnosis::case::{Case, CertificateCase, Unseen};
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::provider_case::ProviderCase;
+use crate::model::challenge::record_name;
+use crate::model::field::FieldPath;
+use crate::model::own_solver::OwnSolver;
+use crate::model::provider_refusal::provider_name;
+use crate::model::solver::Dns01Solver;
+use crate::model::{Identifier, IssuerRef, Key};
+use crate::solvers::SolveError;
+use crate::solvers::dns01::solver::Dns01;
+use crate::solvers::remedy::Remedy;
+
+/// Most solvers whose providers are asked.
+const MOST_SOLVERS: usize = 16;
+
+/// What a provider is asked, and for whom.
+struct ProviderQuestion {
+    issuer: Key,
+    reference: IssuerRef,
+    /// Namespace of the Certificate.
+    namespace: String,
+    solver: Dns01Solver,
+    /// The name that is to be proven, a wildcard as such.
+    domain: String,
+    /// Absolute name of its record.
+    record: String,
+}
+
+impl Investigator {
+    /// What the providers say of what is to be issued, and which of them could not be asked.
+    pub(super) async fn ask_providers(&self, case: &Case) -> (Vec<ProviderCase>, Vec<Unseen>) {
+        let Some(dns01) = &self.dns01 else { return Default::default() };
+        let mut questions = questions(case);
+        let left_out = questions.len().saturating_sub(MOST_SOLVERS);
+        questions.truncate(MOST_SOLVERS);
+        let asked = questions.into_iter().map(|question| async move {
+            let answer = ask(dns01, &question, case.in_cluster).await;
+            (question, answer)
+        });
+        let mut asked = stream::iter(asked).buffered(AT_ONCE);
+        let (mut told, mut unseen) = (Vec::new(), Vec::new());
+        while let Some((question, answer)) = asked.next().await {
+            let refusal = match answer {
+                Ok(()) => None,
+                Err(SolveError { refusal: Some(refusal), .. }) => Some(*refusal),
+                Err(error) => {
+                    unseen.extend(unheard(&question, &error));
+                    continue;
+                }
+            };
+            let ProviderQuestion { issuer, solver, domain, .. } = question;
+            told.push(ProviderCase { issuer, solver, domain, at: self.now, refusal });
+        }
+        if left_out > 0 {
+            let what = format!("the DNS providers of {left_out} more solvers");
+            let why = format!("at most {MOST_SOLVERS} are asked");
+            unseen.push(Unseen { what, why, is_forbidden: false });
+        }
+        (told, unseen)
+    }
+}
+
+async fn ask(
+    dns01: &Dns01,
+    question: &ProviderQuestion,
+    in_cluster: bool,
+) -> Result<(), SolveError> {
+    let ProviderQuestion { reference, namespace, solver, record, .. } = question;
+    if in_cluster && is_ambient(solver) {
+        let why = "it is used by what surrounds the controller, which is not here";
+        return Err(SolveError::passing("cannot ask it", why));
+    }
+    let asked = timeout(PROBE_TIMEOUT, dns01.look(solver, reference, namespace, record)).await;
+    asked.unwrap_or_else(|_| {
+        let why = format!("no answer within {} s", PROBE_TIMEOUT.as_secs());
+        Err(SolveError::passing("cannot ask it", why))
+    })
+}
+
+/// Tells whether a solver has its credentials from what surrounds whoever uses it.
+fn is_ambient(solver: &Dns01Solver) -> bool {
+    let may_be =
+        solver.route53.is_some() || solver.azure_dns.is_some() || solver.cloud_dns.is_some();
+    may_be && solver.secrets().is_empty()
+}
+
+/// That a provider could not be asked; of what only a person can mend another rule tells.
+fn unheard(question: &ProviderQuestion, error: &SolveError) -> Option<Unseen> {
+    let is_forbidden = match error.remedy.as_deref() {
+        Some(Remedy::Store(refusal)) => refusal.lacks_permission(),
+        _ => false,
+    };
+    let what = format!(
+        "what {} says of {} ({})",
+        provider_name(&question.solver),
+        question.domain,
+        question.issuer
+    );
+    let is_told = error.needs_person && !is_forbidden;
+    (!is_told).then(|| Unseen { what, why: error.why.clone(), is_forbidden })
+}
+
+/// Every solver whose records are still to be made, once, with the first name that it is for.
+fn questions(case: &Case) -> Vec<ProviderQuestion> {
+    let mut all: Vec<ProviderQuestion> = Vec::new();
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let Some(issuer) = issuer_key(&of.certificate) else { continue };
+        for domain in ordered(&of.certificate) {
+            let Some((solver, record)) = record_to_make(case, of, &domain) else { continue };
+            let is_known = |one: &ProviderQuestion| one.issuer == issuer && one.solver == solver;
+            if all.iter().any(is_known) || !is_askable(&solver) {
+                continue;
+            }
+            all.push(ProviderQuestion {
+                issuer: issuer.clone(),
+                reference: of.certificate.spec.issuer_ref.clone(),
+                namespace: of.certificate.metadata.namespace.clone(),
+                solver,
+                domain,
+                record,
+            });
+        }
+    }
+    all
+}
+
+/// The solver of a name whose record is still to be made, and the record: by its Challenge, else by what would be chosen.
+fn record_to_make(
+    case: &Case,
+    of: &CertificateCase,
+    domain: &str,
+) -> Option<(Dns01Solver, String)> {
+    let challenge = of.current_challenges().find(|c| c.spec.shown_domain() == *domain);
+    if let Some(challenge) = challenge.filter(|challenge| !challenge.has_ended()) {
+        let is_up = challenge.status.presented;
+        let solver = challenge.spec.solver.dns01.as_deref().filter(|_| !is_up)?;
+        return Some((solver.clone(), challenge.spec.record_name()));
+    }
+    let chosen = chosen(case, &of.certificate, domain)?.ok()?;
+    let Ok(Identifier::Dns(name)) = Identifier::parse(domain) else { return None };
+    let solver = chosen.solver.dns01.filter(|_| chosen.kind.is_by_record())?;
+    Some((*solver, record_name(chosen.kind, name.base(), "")))
+}
+
+/// Tells whether a solver is one that can be asked: neither a webhook, nor a program, nor a person.
+fn is_askable(solver: &Dns01Solver) -> bool {
+    let Some(webhook) = &solver.webhook else { return true };
+    let own = OwnSolver::read(webhook, &FieldPath::default());
+    matches!(own, Some(Ok(OwnSolver::Provider(_))))
+}
