@@ -3,6 +3,7 @@
 //! Floor 0: nothing here reads a clock, a file, a socket or a die.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
+pub mod caa;
 pub mod cause;
 pub mod certificate;
 pub mod certificate_report;
@@ -14,6 +15,7 @@ pub mod cron;
 pub mod dns_provider;
 pub mod event;
 pub mod event_times;
+pub mod extended_error;
 pub mod field;
 pub mod guard;
 pub mod hashed_names;
@@ -32,6 +34,7 @@ pub mod own_solver;
 pub mod persist;
 pub mod pod_template;
 pub mod problem;
+pub mod provider_zone;
 pub mod quick_dns;
 pub mod quick_order;
 pub mod release;

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::caa::CaaLookups;
 use crate::acme::Clients;
 use crate::app::context::Context;
 use crate::app::engine;
+use crate::app::engine::dns01::Reach;
 use crate::app::input::applying::behind;
 use crate::diagnosis::case::{DriverCase, Unseen};
 use crate::dns::server::Server;
@@ -48,9 +50,13 @@ pub struct Investigator {
     pub(super) cluster: Option<ClusterStore>,
     pub(super) fetcher: Fetcher,
     pub(super) zones: Zones,
+    /// CAA records that were asked for so far.
+    pub(super) caa: CaaLookups,
     /// Resolvers elsewhere to compare with.
     pub(super) others: Vec<Server>,
     pub(super) clients: Clients,
+    /// What the providers of solvers reach, for whoever only looks.
+    pub(super) reach: Reach,
     pub(super) cluster_resource_namespace: String,
     pub(super) limits: Limits,
     pub(super) driver: DriverCase,
@@ -87,8 +93,10 @@ impl Investigator {
             cluster,
             fetcher,
             zones,
+            caa: CaaLookups::default(),
             others: Vec::new(),
             clients,
+            reach: Reach::usual(context),
             cluster_resource_namespace,
             limits,
             driver,

@@ -5,6 +5,7 @@
 mod authorities;
 mod belonging;
 pub mod bundle;
+mod caa;
 pub mod commands;
 mod control;
 mod control_objects;
@@ -17,6 +18,7 @@ mod issuers;
 mod kept;
 pub mod known;
 pub mod look;
+mod lookup;
 mod names;
 mod orders;
 mod path;

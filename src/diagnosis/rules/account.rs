@@ -12,7 +12,7 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
 use crate::model::common::{condition, is_true};
-use crate::model::{Issuer, Problem, State};
+use crate::model::{ChallengeType, Issuer, Problem, State};
 
 pub(super) const RULES: &[FaultRule] = &[
     issuer_was_refused,
@@ -149,6 +149,10 @@ fn answer_is_of_another_key(case: &Case, found: &mut Vec<Finding>) {
             };
             let Some(secret) = account_key(case, &key) else { continue };
             let SecretState::AccountKey { thumbprint, .. } = &secret.state else { continue };
+            // A record that stays is no key authorization.
+            if challenge.spec.kind == ChallengeType::DnsPersist01 {
+                continue;
+            }
             let Some((_, used)) = challenge.spec.key.split_once('.') else { continue };
             if used == thumbprint {
                 continue;

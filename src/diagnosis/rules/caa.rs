@@ -4,23 +4,22 @@ use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DirectoryAnswer};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, told};
-use crate::diagnosis::name_case::{CaaLevel, CaaProperty, LookUp, NameCase};
+use crate::diagnosis::name_case::{CaaLevel, LookUp, NameCase};
+use crate::model::ChallengeType;
+use crate::model::caa::{CaaAccount, CaaBar, CaaQuestion, CaaRecordSet};
 
 pub(super) const RULES: &[FaultRule] =
     &[records_keep_the_ca_out, records_are_those_of_a_target, records_cannot_be_read];
 
 /// By what name records call Let's Encrypt, for whom nobody named a CA.
 const LETS_ENCRYPT: &str = "letsencrypt.org";
-/// Tags that every CA knows (RFC 8659, RFC 9495, and that of mark certificates).
-const KNOWN: [&str; 5] = ["issue", "issuewild", "iodef", "issuemail", "issuevmc"];
 
 fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
         let Some((cause, level, records)) = refused(case, name) else { continue };
-        let tag = records.iter().find(|record| is_unknown(record));
         let mut finding = finding(cause, name, level, records)
             .with("TYPE", name.kind.map_or("", |kind| kind.acme_name()));
-        if let Some(record) = tag.filter(|_| cause == CauseId::Caa02) {
+        if let Some(record) = records.unknown() {
             finding = finding.with("TAG", &record.tag);
         }
         found.push(finding);
@@ -31,19 +30,25 @@ fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
 fn refused<'a>(
     case: &Case,
     name: &'a NameCase,
-) -> Option<(CauseId, &'a CaaLevel, &'a [CaaProperty])> {
+) -> Option<(CauseId, &'a CaaLevel, &'a CaaRecordSet)> {
     let (level, records) = name.caa.iter().find_map(set)?;
     let identities = identities(case, name)?;
-    let cause = if records.iter().any(is_unknown) {
-        CauseId::Caa02
-    } else {
-        refusal(records, &identities, name, account(case, name))?
+    let question = CaaQuestion {
+        is_wildcard: name.wildcard,
+        identities: &identities,
+        // Whose account it is, is not known before there is one.
+        account: account(case, name).map_or(CaaAccount::Anybody, CaaAccount::Url),
+        method: name.kind.map(ChallengeType::acme_name),
+    };
+    let cause = match records.bar(&question)? {
+        CaaBar::OtherAccount => CauseId::Caa05,
+        CaaBar::OtherMethod => CauseId::Caa06,
+        CaaBar::Malformed => CauseId::Caa04,
+        CaaBar::OtherForWildcards => CauseId::Caa07,
+        CaaBar::OtherAuthority => CauseId::Caa01,
+        CaaBar::UnknownTag => CauseId::Caa02,
     };
     Some((cause, level, records))
-}
-
-fn is_unknown(record: &CaaProperty) -> bool {
-    record.is_critical && !KNOWN.contains(&record.tag.as_str())
 }
 
 /// The records of a CNAME's target count, whoever owns that.
@@ -66,7 +71,7 @@ fn records_are_those_of_a_target(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// Records at a name that has some.
-fn set(level: &CaaLevel) -> Option<(&CaaLevel, &[CaaProperty])> {
+fn set(level: &CaaLevel) -> Option<(&CaaLevel, &CaaRecordSet)> {
     match &level.records {
         LookUp::Found(records) if !records.is_empty() => Some((level, records)),
         _ => None,
@@ -91,94 +96,13 @@ fn account<'a>(case: &'a Case, name: &NameCase) -> Option<&'a str> {
     (!account.is_empty()).then_some(account)
 }
 
-/// Which rule of the record set keeps the CA from issuing, if one does.
-fn refusal(
-    records: &[CaaProperty],
-    identities: &[String],
-    name: &NameCase,
-    account: Option<&str>,
-) -> Option<CauseId> {
-    let of = |tag: &str| records.iter().filter(move |r| r.tag == tag).collect::<Vec<_>>();
-    let (issue, wild) = (of("issue"), of("issuewild"));
-    let is_wild = name.wildcard && !wild.is_empty();
-    let governing = if is_wild { &wild } else { &issue };
-    if governing.is_empty() {
-        return None;
-    }
-    let parsed: Vec<Value<'_>> =
-        governing.iter().map(|record| Value::parse(&record.value)).collect();
-    let is_own = |value: &&Value<'_>| {
-        identities.iter().any(|identity| value.domain.eq_ignore_ascii_case(identity))
-    };
-    let own: Vec<&Value<'_>> = parsed.iter().filter(is_own).collect();
-    if own.is_empty() {
-        // A record that means this CA and is written wrongly excludes it, too.
-        let is_meant = governing.iter().any(|record| {
-            identities.iter().any(|identity| {
-                record.value.to_ascii_lowercase().contains(&identity.to_ascii_lowercase())
-            })
-        });
-        return Some(match (is_meant, is_wild) {
-            (true, _) => CauseId::Caa04,
-            (false, true) => CauseId::Caa07,
-            (false, false) => CauseId::Caa01,
-        });
-    }
-    let methods = |value: &&&Value<'_>| {
-        let Some(methods) = value.parameter("validationmethods") else { return true };
-        name.kind
-            .is_none_or(|kind| methods.split(',').any(|method| method.trim() == kind.acme_name()))
-    };
-    let by_method: Vec<&&Value<'_>> = own.iter().filter(methods).collect();
-    if by_method.is_empty() {
-        return Some(CauseId::Caa06);
-    }
-    let fits_account = |value: &&&Value<'_>| match (value.parameter("accounturi"), account) {
-        (Some(wanted), Some(account)) => wanted == account,
-        // Whose account it is, is not known before there is one.
-        (Some(_), None) | (None, _) => true,
-    };
-    (!by_method.iter().any(fits_account)).then_some(CauseId::Caa05)
-}
-
-/// The value of an `issue` property: a domain and parameters (RFC 8659 §4.2).
-struct Value<'a> {
-    domain: &'a str,
-    parameters: Vec<(&'a str, &'a str)>,
-}
-
-impl<'a> Value<'a> {
-    fn parse(text: &'a str) -> Self {
-        let mut parts = text.split(';');
-        let domain = parts.next().unwrap_or_default().trim();
-        let parameters = parts.filter_map(|part| part.split_once('='));
-        let parameters = parameters.map(|(name, value)| (name.trim(), value.trim()));
-        Self { domain, parameters: parameters.collect() }
-    }
-
-    fn parameter(&self, wanted: &str) -> Option<&'a str> {
-        self.parameters
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
-            .map(|(_, value)| *value)
-    }
-}
-
-fn finding(cause: CauseId, name: &NameCase, level: &CaaLevel, records: &[CaaProperty]) -> Finding {
+fn finding(cause: CauseId, name: &NameCase, level: &CaaLevel, records: &CaaRecordSet) -> Finding {
     // Which CA is meant is only supposed where nobody said so.
     let grade = if name.is_bare() { Grade::Possible } else { Grade::Certain };
-    Finding::new(cause, grade, name.shown(), evidence(level, &shown(records)))
+    Finding::new(cause, grade, name.shown(), evidence(level, &records.to_string()))
         .with("DOMAIN", name.shown())
         .with("OWNER", &level.name)
-        .with("RECORDS", shown(records))
-}
-
-fn shown(records: &[CaaProperty]) -> String {
-    let line = |record: &CaaProperty| {
-        let flags = if record.is_critical { 128 } else { 0 };
-        format!("{flags} {} \"{}\"", record.tag, record.value)
-    };
-    records.iter().map(line).collect::<Vec<_>>().join(", ")
+        .with("RECORDS", records.to_string())
 }
 
 fn evidence(level: &CaaLevel, came: &str) -> Evidence {

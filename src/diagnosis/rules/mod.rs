@@ -26,8 +26,10 @@ mod pod;
 mod problem;
 mod provider;
 mod record;
+mod record_times;
 mod renewal;
 mod rule;
+mod servers;
 mod stages;
 mod symptom;
 mod vantage;
@@ -57,7 +59,9 @@ const RULES: &[&[FaultRule]] = &[
     order::RULES,
     caa::RULES,
     zone::RULES,
+    servers::RULES,
     record::RULES,
+    record_times::RULES,
     dns01::RULES,
     // What is read of a cluster says more than what comes of it.
     gateway::RULES,

@@ -16,6 +16,7 @@ use crate::dns::{FindZone, Resolve};
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::Said;
 use crate::model::persist::Demand;
+use crate::model::provider_zone::ProviderZone;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Answer, Challenge, ChallengeType, IssuerRef};
 use crate::solvers::remedy::Remedy;
@@ -109,6 +110,22 @@ impl Dns01 {
             }
         }
         Ok(())
+    }
+
+    /// The zones at the provider of a solver that have the name of the zone of a record (absolute); nothing is written.
+    ///
+    /// # Errors
+    /// Fails when the provider cannot be asked.
+    pub async fn zones_of_record(
+        &self,
+        solver: &Dns01Solver,
+        issuer: &IssuerRef,
+        namespace: &str,
+        name: String,
+    ) -> Result<Vec<ProviderZone>, SolveError> {
+        let provider = self.provider(solver, issuer, namespace).await?;
+        let name = self.record_name(solver, name).await?;
+        provider.zones_of_name(&name).await
     }
 
     /// Where the record of a name is written: at the name itself, or where its aliases lead if they are to be followed.
