@@ -5,11 +5,12 @@ use std::fmt;
 use async_trait::async_trait;
 use url::Url;
 
-use crate::dns::{CaaRecord, LookupError};
+use crate::dns::LookupError;
 use crate::fetch::Fetcher;
 use crate::fetch::alpn::Greeting;
 use crate::fetch::outcome::{FetchError, Fetched};
 use crate::model::Identifier;
+use crate::model::caa::CaaRecordSet;
 
 /// Looks at web servers and TXT records in the CA's stead.
 #[async_trait]
@@ -29,8 +30,8 @@ pub trait Look: fmt::Debug + Send + Sync {
     }
 
     /// Looks up the CAA records at a name. Whoever looks at web servers only finds none.
-    async fn caa(&self, _name: &str) -> Result<Vec<CaaRecord>, LookupError> {
-        Ok(Vec::new())
+    async fn caa(&self, _name: &str) -> Result<CaaRecordSet, LookupError> {
+        Ok(CaaRecordSet::default())
     }
 }
 
@@ -48,7 +49,7 @@ impl Look for Fetcher {
         self.resolver.texts(name).await
     }
 
-    async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+    async fn caa(&self, name: &str) -> Result<CaaRecordSet, LookupError> {
         self.resolver.caa(name).await
     }
 }

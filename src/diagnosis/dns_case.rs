@@ -21,6 +21,8 @@ pub struct DnsCase {
     pub without_soa: Option<WithoutSoa>,
     /// Single questions, and what came.
     pub replies: Vec<VantageReply>,
+    /// What servers of the zone say of the record a moment later, one after another, where it was there.
+    pub later: Vec<VantageReply>,
     /// What a server of the zone says of a record at a name that nobody has made.
     pub nobody: Option<VantageReply>,
 }
@@ -135,6 +137,13 @@ impl DnsCase {
         self.replies.iter().filter(move |reply| {
             !reply.is_unvalidated && reply.kind == kind && reply.name.eq_ignore_ascii_case(name)
         })
+    }
+
+    /// Whether resolvers were asked for addresses of a name, and none of them has answered anything.
+    pub fn is_of_silent_resolvers(&self, name: &str) -> bool {
+        let asked = |reply: &&VantageReply| !matches!(reply.from, DnsVantage::Authority { .. });
+        let mut replies = self.asked(name, "A").filter(asked).peekable();
+        replies.peek().is_some() && replies.all(|reply| reply.heard.reply().is_none())
     }
 
     /// Questions that are not answered alike by all who answer.

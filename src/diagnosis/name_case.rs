@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::dns_case::DnsCase;
 use super::web_case::{WebLook, WebrootCase};
+use crate::model::caa::CaaRecordSet;
 use crate::model::cause::Sighting;
 use crate::model::names::shown_domain;
 use crate::model::observation::Observation;
+use crate::model::provider_zone::ProviderZone;
 use crate::model::{Challenge, ChallengeType, Key};
 
 /// How long a record may be on its way from a provider to its name servers.
@@ -57,6 +59,9 @@ pub struct NameCase {
     /// A look from inside the cluster, where somebody asked for it.
     #[serde(default)]
     pub inside: Option<InsideLook>,
+    /// The zones of its zone's name at the provider, where its record is missing and the provider could be asked.
+    #[serde(default)]
+    pub provider_zones: Vec<ProviderZone>,
 }
 
 /// What came of a question to name servers.
@@ -142,21 +147,9 @@ pub struct CaaLevel {
     /// Name.
     pub name: String,
     /// Records there; none is an answer, too.
-    pub records: LookUp<Vec<CaaProperty>>,
+    pub records: LookUp<CaaRecordSet>,
     /// When it was asked.
     pub at: Timestamp,
-}
-
-/// One property of a CAA record set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CaaProperty {
-    /// Whether a CA that does not know the tag must not issue.
-    pub is_critical: bool,
-    /// What it is about, in lower case.
-    pub tag: String,
-    /// What it says, as it stands there.
-    pub value: String,
 }
 
 impl NameCase {
@@ -184,6 +177,7 @@ impl NameCase {
             dns: None,
             outer: Vec::new(),
             inside: None,
+            provider_zones: Vec::new(),
         }
     }
 

@@ -2,9 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::name_case::CaaProperty;
-use super::rules::caa_records::shown;
 use crate::model::Time;
+use crate::model::caa::CaaRecordSet;
 use crate::model::certificate_check::{
     CheckVerdict, CheckedPart, ReplacementCause, ReplacementReason, UnknownPart,
 };
@@ -90,7 +89,7 @@ pub enum CaaLook {
         /// Whose records decide.
         owner: String,
         /// They.
-        records: Vec<CaaProperty>,
+        records: CaaRecordSet,
     },
     /// They could not be read, which keeps the CA out as well, if it sees the same.
     Unknown {
@@ -292,7 +291,7 @@ fn caa_forbids(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<Repla
     for look in facts.caa {
         if let CaaLook::Forbids { name, owner, records } = look {
             let of = if name == owner { String::new() } else { format!(" for {name}") };
-            let detail = format!("CAA of {owner}{of}: {}", shown(records));
+            let detail = format!("CAA of {owner}{of}: {records}");
             found.push(reason(ReplacementCause::CaaForbids, end, detail));
         }
     }
@@ -322,6 +321,7 @@ fn unknown(facts: &ReplacementFacts<'_>) -> Vec<UnknownPart> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::caa::CaaProperty;
     use crate::model::certificate_report::{AlternativeNamesByKind, CertificateKey, Fingerprints};
 
     const DAY: i64 = 86_400;
@@ -479,11 +479,7 @@ mod tests {
 
     #[test]
     fn records_that_keep_the_ca_out_are_shown() {
-        let records = vec![CaaProperty {
-            is_critical: false,
-            tag: "issue".to_owned(),
-            value: "other.example".to_owned(),
-        }];
+        let records = CaaRecordSet::from_iter([CaaProperty::new(0, "issue", "other.example")]);
         let (name, owner) = ("www.example.com".to_owned(), "example.com".to_owned());
         let unknown = CaaLook::Unknown { name: "a.test".into(), why: "SERVFAIL".into() };
         let caa = [CaaLook::Forbids { name, owner, records }, unknown];

@@ -1,32 +1,14 @@
-//! CAA records (RFC 8659): who may issue for a name.
+//! CAA records as they come from the wire.
 
 use hickory_resolver::proto::rr::rdata::CAA;
 
-/// Bits of the flags that make a property critical: that of RFC 8659 §4.1, and the lowest, which many write for it.
-const CRITICAL: [u8; 2] = [0x80, 0x01];
+use crate::model::caa::CaaProperty;
 
-/// One property of a CAA record set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaaRecord {
-    /// Whether a CA that does not know the tag must not issue.
-    pub is_critical: bool,
-    /// What it is about, in lower case: `issue`, `issuewild`, `iodef` and others.
-    pub tag: String,
-    /// What it says, as it stands there.
-    pub value: String,
-}
+/// The bit of the flags that RFC 8659 §4.1 calls critical.
+const CRITICAL: u8 = 0x80;
 
-impl CaaRecord {
-    /// Makes a property from the flags, the tag and the value of a record.
-    pub fn new(flags: u8, tag: &str, value: &str) -> Self {
-        let is_critical = CRITICAL.iter().any(|bit| flags & bit != 0);
-        Self { is_critical, tag: tag.to_ascii_lowercase(), value: value.to_owned() }
-    }
-}
-
-impl From<&CAA> for CaaRecord {
-    fn from(record: &CAA) -> Self {
-        let flags = if record.issuer_critical { CRITICAL[0] } else { 0 } | record.reserved_flags;
-        Self::new(flags, &record.tag, &String::from_utf8_lossy(&record.value))
-    }
+/// What a record says.
+pub(super) fn property(record: &CAA) -> CaaProperty {
+    let flags = if record.issuer_critical { CRITICAL } else { 0 } | record.reserved_flags;
+    CaaProperty::new(flags, &record.tag, &String::from_utf8_lossy(&record.value))
 }

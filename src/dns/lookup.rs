@@ -19,7 +19,8 @@ use super::reply::Reply;
 use super::server::{self, Server};
 use super::silence::Silence;
 use super::wire::{Recursion, SERVER_TIMEOUT, Wire};
-use super::{CaaRecord, LookupError, Resolve, Why};
+use super::{LookupError, Resolve, Why, caa};
+use crate::model::caa::CaaRecordSet;
 
 /// Most aliases and delegations that are followed.
 pub(super) const HOPS: usize = 16;
@@ -82,7 +83,7 @@ impl Resolve for SystemResolver {
         self.servers.texts(name).await
     }
 
-    async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+    async fn caa(&self, name: &str) -> Result<CaaRecordSet, LookupError> {
         self.servers.caa(name).await
     }
 }
@@ -209,15 +210,15 @@ impl Resolve for DirectResolver {
         }
     }
 
-    async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+    async fn caa(&self, name: &str) -> Result<CaaRecordSet, LookupError> {
         let (reply, end) = match self.records(name, RecordType::CAA).await {
             Err(LookupError::NoSuchName { .. } | LookupError::NoSuchTarget { .. }) => {
-                return Ok(Vec::new());
+                return Ok(CaaRecordSet::default());
             }
             found => found?,
         };
         let records = reply.at(&end).filter_map(|record| match &record.data {
-            RData::CAA(record) => Some(CaaRecord::from(record)),
+            RData::CAA(record) => Some(caa::property(record)),
             _ => None,
         });
         Ok(records.collect())
@@ -422,7 +423,7 @@ mod tests {
         assert_eq!(addresses.to_string(), "no such host a.Invalid");
         let texts = resolver.texts("a.localhost").await.unwrap_err();
         assert_eq!(texts.to_string(), "a.localhost has no TXT record");
-        assert_eq!(resolver.caa("localhost").await, Ok(Vec::new()));
+        assert_eq!(resolver.caa("localhost").await, Ok(CaaRecordSet::default()));
     }
 
     #[tokio::test]

@@ -26,8 +26,8 @@ use async_trait::async_trait;
 
 pub use hickory_resolver::proto::rr::RecordType;
 
-pub use self::caa::CaaRecord;
 use self::silence::Silence;
+use crate::model::caa::CaaRecordSet;
 use crate::model::cause::Symptom;
 
 /// Looks names up.
@@ -42,10 +42,10 @@ pub trait Resolve: fmt::Debug + Send + Sync {
         Err(LookupError::NoSuchName { name: name.to_owned() })
     }
 
-    /// The CAA records at a name, where aliases lead; an empty list where there are none, or no such name. Whoever knows only hosts
+    /// The CAA records at a name, where aliases lead; an empty set where there are none, or no such name. Whoever knows only hosts
     /// has none.
-    async fn caa(&self, _name: &str) -> Result<Vec<CaaRecord>, LookupError> {
-        Ok(Vec::new())
+    async fn caa(&self, _name: &str) -> Result<CaaRecordSet, LookupError> {
+        Ok(CaaRecordSet::default())
     }
 
     /// Whether it stands in for the system's look-ups everywhere, connections to the CA included.

@@ -8,6 +8,7 @@ use hickory_resolver::proto::rr::rdata::opt::EdnsOption;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 
 use super::extended_error;
+use crate::model::extended_error::ExtendedError;
 
 /// An answer, whatever its code.
 #[derive(Clone, Debug)]
@@ -33,10 +34,10 @@ impl Reply {
     }
 
     /// Why the code is no better, where the server says that (RFC 8914).
-    pub(super) fn why(&self) -> Option<&'static str> {
+    pub(super) fn why(&self) -> Option<ExtendedError> {
         let options = self.0.edns.as_ref()?.options();
         options.as_ref().iter().find_map(|(_, option)| match option {
-            EdnsOption::Unknown(extended_error::OPTION, data) => extended_error::purpose(data),
+            EdnsOption::Unknown(extended_error::OPTION, data) => extended_error::read(data),
             _ => None,
         })
     }

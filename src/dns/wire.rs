@@ -147,6 +147,29 @@ impl Wire {
         Ok(Reply(answer))
     }
 
+    /// Asks a question in this form alone, over UDP, and over TCP where that has no answer.
+    pub(super) async fn ask_as_it_is(
+        &self,
+        server: SocketAddr,
+        question: &Message,
+    ) -> Result<Message, Silence> {
+        self.plain(server, question).await
+    }
+
+    /// Asks a question over TCP alone.
+    pub(super) async fn ask_over_tcp(
+        &self,
+        server: SocketAddr,
+        question: &Message,
+    ) -> Result<Message, Silence> {
+        let packet = question.to_vec().map_err(|_| Silence::Unreadable)?;
+        let received = timeout(self.patience, tcp(server, &packet)).await;
+        match received.map_err(io::Error::from).flatten() {
+            Ok(received) => answer_to(question, &received).ok_or(Silence::Unreadable),
+            Err(error) => Err(silence(&error)),
+        }
+    }
+
     async fn exchange(&self, server: &Server, question: &Message) -> Result<Message, Silence> {
         match server {
             Server::Plain(address) => self.plain(*address, question).await,
@@ -163,11 +186,7 @@ impl Wire {
             Err(error) if silence(&error) == Silence::NoRoute => return Err(Silence::NoRoute),
             Err(_) => false,
         };
-        let received = timeout(self.patience, tcp(server, &packet)).await;
-        let answer = match received.map_err(io::Error::from).flatten() {
-            Ok(received) => answer_to(question, &received).ok_or(Silence::Unreadable),
-            Err(error) => Err(silence(&error)),
-        };
+        let answer = self.ask_over_tcp(server, question).await;
         answer.map_err(|why| if truncated { Silence::Truncated(Box::new(why)) } else { why })
     }
 

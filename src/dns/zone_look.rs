@@ -1,9 +1,14 @@
 //! A zone with its delegation, and one question to one server with all that came: for whoever compares what several say.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use futures_util::future::join_all;
+use hickory_resolver::proto::op::{Edns, Message, Query};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use hickory_resolver::proto::serialize::binary::BinEncodable as _;
 use jiff::Timestamp;
+use tokio::time::timeout;
 
 use super::LookupError;
 use super::lookup::{HOPS, absolute};
@@ -12,11 +17,13 @@ use super::server::{Authority, Server};
 use super::silence::Silence;
 use super::wire::Recursion;
 use super::zone::{Trust, Zones};
-use crate::model::zone_look::{DnsOutcome, DnsReply, ZoneLook, ZoneServer};
+use crate::model::zone_look::{AskingFault, DnsOutcome, DnsReply, ZoneLook, ZoneServer};
 
 /// Most servers of a zone that are looked at, and most addresses of each.
 const SERVERS: usize = 8;
 const ADDRESSES: usize = 2;
+/// How long one server may take for one question: whoever looks at a zone looks at all of them.
+const SERVER_LOOK: Duration = Duration::from_secs(2);
 /// Bytes of a signature before its end (RFC 4034 §3.1).
 const BEFORE_END: usize = 8;
 
@@ -45,14 +52,21 @@ impl Zones {
     }
 
     async fn look_at_zone(&self, name: &Name) -> Result<ZoneLook, LookupError> {
-        let apex = self.apex_above(name).await?;
-        let by_resolvers = apex.to_ascii();
+        let (apex, unfound) = match self.apex_above(name).await {
+            Ok(apex) => (apex, None),
+            // Resolvers fail where the zone's servers do: the zone above names these.
+            Err(error @ LookupError::UnexpectedCode { .. }) => {
+                match self.apex_further_up(name).await {
+                    Some(apex) => (apex, Some(error.to_string())),
+                    None => return Err(error),
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        let by_resolvers = unfound.is_none().then(|| apex.to_ascii());
         if self.trust == Trust::RecursiveOnly {
-            return Ok(ZoneLook {
-                name: by_resolvers.clone(),
-                by_resolvers,
-                ..ZoneLook::default()
-            });
+            let name = apex.to_ascii();
+            return Ok(ZoneLook { name, by_resolvers, unfound, ..ZoneLook::default() });
         }
         let zone = self.descend(apex, name).await?;
         let above = self.delegation(&zone.name).await;
@@ -63,11 +77,24 @@ impl Zones {
         Ok(ZoneLook {
             name: zone.name.to_ascii(),
             by_resolvers,
+            unfound,
             parent,
             at_parent,
             ds_tags,
             servers: join_all(servers).await.concat(),
         })
+    }
+
+    /// The nearest zone above the one that a name is in of which resolvers know.
+    async fn apex_further_up(&self, name: &Name) -> Option<Name> {
+        let mut above = name.base_name().base_name();
+        while !above.is_root() {
+            if let Ok(apex) = self.apex_above(&above).await {
+                return Some(apex);
+            }
+            above = above.base_name();
+        }
+        None
     }
 
     /// The zone above, whom it names as servers of a zone, and the tags of its DS records.
@@ -101,12 +128,18 @@ impl Zones {
             signed_until: None,
             name_servers: Vec::new(),
             key_tags: Vec::new(),
+            tcp_fault: None,
+            asking_fault: None,
         };
         let looks = self.addresses(server).take(ADDRESSES).map(|address| {
             let blank = blank.clone();
             async move {
                 let server = &Server::Plain(address);
-                let ask = |kind, how| self.wire.ask(server, zone, kind, how);
+                // Others of the zone are not kept waiting by one that is silent.
+                let ask = async |kind, how| {
+                    let asked = self.wire.ask(server, zone, kind, how);
+                    timeout(SERVER_LOOK, asked).await.unwrap_or(Err(Silence::TimedOut))
+                };
                 let (soa, names, keys) = tokio::join!(
                     ask(RecordType::SOA, Recursion::UnwantedSigned),
                     ask(RecordType::NS, Recursion::Unwanted),
@@ -119,6 +152,12 @@ impl Zones {
                     }
                 );
                 let reply = soa.as_ref().ok();
+                let is_answered = reply.is_some_and(Reply::is_an_answer);
+                let (tcp_fault, asking_fault) = if is_answered {
+                    tokio::join!(self.tcp_fault(address, zone), self.asking_fault(address, zone))
+                } else {
+                    (None, None)
+                };
                 let names = names.ok().map(|reply| texts(&reply.name_servers(zone).0));
                 let keys = keys.map(|reply| raw(&reply, zone, RecordType::DNSKEY, key_tag));
                 ZoneServer {
@@ -128,6 +167,8 @@ impl Zones {
                     soa: heard(soa, zone, RecordType::SOA),
                     name_servers: names.unwrap_or_default(),
                     key_tags: keys.unwrap_or_default(),
+                    tcp_fault,
+                    asking_fault,
                     ..blank
                 }
             }
@@ -135,6 +176,72 @@ impl Zones {
         let looks = join_all(looks).await;
         if looks.is_empty() { vec![blank] } else { looks }
     }
+}
+
+impl Zones {
+    /// Why a server cannot be asked over TCP.
+    async fn tcp_fault(&self, server: SocketAddr, zone: &Name) -> Option<String> {
+        let question = question(zone, true);
+        let asked = self.wire.ask_over_tcp(server, &question);
+        let heard = timeout(SERVER_LOOK, asked).await.unwrap_or(Err(Silence::TimedOut));
+        heard.err().map(|why| why.to_string())
+    }
+
+    /// What a server cannot stand of the way in which CAs ask.
+    async fn asking_fault(&self, server: SocketAddr, zone: &Name) -> Option<AskingFault> {
+        let mixed = mixed_letters(zone)?;
+        let came = async |name: &Name, with_edns| {
+            let question = question(name, with_edns);
+            let asked = self.wire.ask_as_it_is(server, &question);
+            let heard = timeout(SERVER_LOOK, asked).await.unwrap_or(Err(Silence::TimedOut));
+            match heard {
+                Err(why) => Some(why.to_string()),
+                Ok(answer) => misfit(name, &answer),
+            }
+        };
+        let fault = came(&mixed, true).await?;
+        let (plain_letters, without_edns) = tokio::join!(came(zone, true), came(&mixed, false));
+        match (plain_letters, without_edns) {
+            (None, _) => Some(AskingFault::Letters { name: mixed.to_ascii(), came: fault }),
+            (Some(came), None) => Some(AskingFault::Edns(came)),
+            // Then it is no matter of the way of asking.
+            (Some(_), Some(_)) => None,
+        }
+    }
+}
+
+/// The question for a zone's SOA record in one of two forms.
+fn question(zone: &Name, with_edns: bool) -> Message {
+    let mut question = Message::query();
+    question.metadata.recursion_desired = false;
+    question.add_query(Query::query(zone.clone(), RecordType::SOA));
+    question.edns = with_edns.then(Edns::new);
+    question
+}
+
+/// What is wrong with an answer, where something is.
+fn misfit(name: &Name, answer: &Message) -> Option<String> {
+    let reply = Reply(answer.clone());
+    if !reply.is_an_answer() {
+        return Some(reply.code_and_why());
+    }
+    let other = answer.queries.iter().map(Query::name).find(|asked| !asked.eq_case(name))?;
+    Some(format!("an answer to {}", other.to_ascii()))
+}
+
+/// A name with every second letter in upper case; nothing where it has no two letters.
+fn mixed_letters(name: &Name) -> Option<Name> {
+    let mut letters = 0;
+    let mixed: String = name
+        .to_lowercase()
+        .to_ascii()
+        .chars()
+        .map(|c| {
+            letters += usize::from(c.is_ascii_alphabetic());
+            if c.is_ascii_alphabetic() && letters % 2 == 0 { c.to_ascii_uppercase() } else { c }
+        })
+        .collect();
+    Name::from_ascii(mixed).ok().filter(|_| letters > 1)
 }
 
 fn texts(names: &[Name]) -> Vec<String> {
@@ -162,7 +269,7 @@ fn heard(reply: Result<Reply, Silence>, name: &Name, kind: RecordType) -> DnsOut
     let is_empty = texts.is_empty();
     DnsOutcome::Reply(DnsReply {
         code: mnemonic(reply.code()),
-        why: reply.why().map(str::to_owned),
+        why: reply.why(),
         ttl: records().map(|record| record.ttl).max(),
         absent_for: absent_for(&reply).filter(|_| is_empty),
         is_validated: reply.0.metadata.authentic_data,
@@ -232,6 +339,13 @@ mod tests {
     use base64::Engine as _;
 
     use super::*;
+
+    #[test]
+    fn every_second_letter_is_a_capital() {
+        let mixed = |name: &str| mixed_letters(&Name::from_ascii(name).unwrap());
+        assert_eq!(mixed("example.com.").unwrap().to_ascii(), "eXaMpLe.CoM.");
+        assert_eq!(mixed("1.2."), None);
+    }
 
     #[test]
     fn the_tag_of_a_key_is_that_of_the_example_in_rfc_4034() {

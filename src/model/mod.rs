@@ -4,6 +4,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
 pub mod account_report;
+pub mod caa;
 pub mod cause;
 pub mod certificate;
 pub mod certificate_check;
@@ -16,6 +17,7 @@ pub mod cron;
 pub mod dns_provider;
 pub mod event;
 pub mod event_times;
+pub mod extended_error;
 pub mod field;
 pub mod guard;
 pub mod hashed_names;
@@ -37,6 +39,7 @@ pub mod plain_answer;
 pub mod pod_template;
 pub mod problem;
 pub mod provider_refusal;
+pub mod provider_zone;
 pub mod quick_dns;
 pub mod quick_order;
 pub mod release;

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::extended_error::ExtendedError;
+
 /// What came of one question to one name server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,7 +28,7 @@ pub struct DnsReply {
     /// Code, such as `NOERROR`.
     pub code: String,
     /// Why it is no better, where the server says that (RFC 8914).
-    pub why: Option<String>,
+    pub why: Option<ExtendedError>,
     /// Absolute names where aliases lead, one after another.
     pub aliases: Vec<String>,
     /// Records of the type at their end, as text, sorted.
@@ -45,8 +47,12 @@ pub struct DnsReply {
 pub struct ZoneLook {
     /// Absolute name.
     pub name: String,
-    /// The zone above it that resolvers know; the same where nothing is between, and where only resolvers were asked.
-    pub by_resolvers: String,
+    /// The zone above it that resolvers know; the same where nothing is between, and where only resolvers were asked. Nothing where
+    /// they fail.
+    pub by_resolvers: Option<String>,
+    /// Why resolvers do not find it, where that is so: whom the zone above names is all that is known then.
+    #[serde(default)]
+    pub unfound: Option<String>,
     /// The zone that delegates it, where that is known.
     pub parent: Option<String>,
     /// Name servers by the parent's word, sorted; nothing where that was not to be had.
@@ -75,6 +81,35 @@ pub struct ZoneServer {
     pub name_servers: Vec<String>,
     /// Tags of the zone's keys, where the parent has a DS record.
     pub key_tags: Vec<u16>,
+    /// Why it cannot be asked over TCP, where it answers otherwise.
+    #[serde(default)]
+    pub tcp_fault: Option<String>,
+    /// What it cannot stand of the way in which CAs ask, where it answers otherwise.
+    #[serde(default)]
+    pub asking_fault: Option<AskingFault>,
+}
+
+/// What a server cannot stand of the way in which CAs ask: with EDNS, and with letters in mixed case. What else is asked for is the
+/// same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AskingFault {
+    /// It answers without EDNS (RFC 6891) only; what came with it.
+    Edns(String),
+    /// It answers in other letters than it was asked in, or not at all; the name as it was asked for, and what came.
+    Letters {
+        /// Absolute name.
+        name: String,
+        /// What came.
+        came: String,
+    },
+}
+
+impl ZoneServer {
+    /// Whether it has the zone.
+    pub fn serves(&self) -> bool {
+        self.serial.is_some()
+    }
 }
 
 impl DnsOutcome {

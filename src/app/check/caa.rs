@@ -9,10 +9,9 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use crate::diagnosis::name_case::CaaProperty;
 use crate::diagnosis::replacement::CaaLook;
-use crate::diagnosis::rules::caa_records::CaaWish;
 use crate::dns::Resolve;
+use crate::model::caa::{CaaAccount, CaaQuestion, CaaRecordSet};
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,7 +22,7 @@ const MOST_NAMES: usize = 100;
 /// Names of one certificate that are looked at side by side.
 const AT_ONCE: usize = 8;
 
-type OwnRecords = Result<Vec<CaaProperty>, String>;
+type OwnRecords = Result<CaaRecordSet, String>;
 
 /// What was heard so far.
 pub(super) struct CaaRecords {
@@ -46,13 +45,14 @@ impl CaaRecords {
         let looks = names.iter().take(MOST_NAMES).map(|name| async move {
             let base = name.strip_prefix("*.").unwrap_or(name);
             let is_wildcard = base != name;
-            let wish = CaaWish { identities, is_wildcard, method: None, account };
+            let account = account.map_or(CaaAccount::Anybody, CaaAccount::Url);
+            let question = CaaQuestion { is_wildcard, identities, account, method: None };
             let name = name.clone();
             match self.relevant(base).await {
                 Err(why) => Some(CaaLook::Unknown { name, why }),
                 Ok(None) => None,
                 Ok(Some((owner, records))) => {
-                    wish.refusal(&records).map(|_| CaaLook::Forbids { name, owner, records })
+                    records.bar(&question).map(|_| CaaLook::Forbids { name, owner, records })
                 }
             }
         });
@@ -60,7 +60,7 @@ impl CaaRecords {
     }
 
     /// The records that decide for a name, and whose they are.
-    async fn relevant(&self, name: &str) -> Result<Option<(String, Vec<CaaProperty>)>, String> {
+    async fn relevant(&self, name: &str) -> Result<Option<(String, CaaRecordSet)>, String> {
         let mut rest = Some(name.trim_end_matches('.'));
         for _ in 0..MOST_LABELS {
             let Some(owner) = rest.filter(|owner| !owner.is_empty()) else { break };
@@ -80,17 +80,10 @@ impl CaaRecords {
 
     async fn ask(&self, owner: &str) -> OwnRecords {
         match timeout(PATIENCE, self.resolver.caa(&format!("{owner}."))).await {
-            Ok(Ok(records)) => Ok(records
-                .into_iter()
-                .map(|record| CaaProperty {
-                    is_critical: record.is_critical,
-                    tag: record.tag,
-                    value: record.value,
-                })
-                .collect()),
+            Ok(Ok(records)) => Ok(records),
             Ok(Err(error)) if error.tells_nothing() => Err(error.to_string()),
             // There is no such name, or nothing where its alias leads.
-            Ok(Err(_)) => Ok(Vec::new()),
+            Ok(Err(_)) => Ok(CaaRecordSet::default()),
             Err(_) => {
                 Err(format!("cannot look up {owner}: no answer within {} s", PATIENCE.as_secs()))
             }

@@ -3,8 +3,10 @@
 //! The name of a record is asked of resolvers only once the zone's servers have it: they would remember its absence.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::time::sleep;
 
 use super::investigator::{Investigator, no_answer};
 use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply, WithoutSoa};
@@ -23,6 +25,10 @@ const NOBODY: &str = "kubectl-acme-nobody";
 /// Most servers of a zone that are asked each question, and most resolvers.
 const MOST_SERVERS: usize = 6;
 const MOST_RESOLVERS: usize = 3;
+/// How often it is looked again whether a record that was there still is, after how long each time, and at how many servers.
+const LATER_LOOKS: u32 = 2;
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const MOST_ASKED_AGAIN: usize = 2;
 
 /// Looks at the zone of a name and at the name itself; nothing where DNS has no say.
 pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase> {
@@ -37,12 +43,19 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     let nobody = format!("{NOBODY}.{domain}");
     let look = async {
         let found = by.outside(zones.zone_look(record.as_ref().unwrap_or(&nobody)));
-        let zone = match found.await {
-            Ok(Ok(zone)) => zone,
-            Ok(Err(error)) => return (None, without_soa(by, &zones, &domain, &error).await),
-            Err(_) => return (None, None),
+        let (zone, unfound) = match found.await {
+            Ok(Ok(zone)) => {
+                let unfound = zone.unfound.clone();
+                (Some(zone), unfound)
+            }
+            Ok(Err(error)) => (None, is_of_the_walk(&error).then(|| error.to_string())),
+            Err(_) => (None, None),
         };
-        (Some(zone), None)
+        let without_soa = match unfound {
+            Some(why) => without_soa(by, &zones, &domain, why).await,
+            None => None,
+        };
+        (zone, without_soa)
     };
     let resolvers = resolvers(&zones, by);
     let questions: Vec<SurveyQuestion> = resolvers
@@ -75,7 +88,7 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     let (more, canary) = tokio::join!(ask(by, &zones, questions), ask(by, &zones, canary));
     replies.extend(more);
     let nobody = canary.into_iter().next();
-    Some(DnsCase { record, zone, without_soa, replies, nobody })
+    Some(DnsCase { record, zone, without_soa, replies, later: Vec::new(), nobody })
 }
 
 /// What resolvers say of the record, where that does no harm.
@@ -97,6 +110,45 @@ pub(super) async fn record_elsewhere(
         .map(|at| SurveyQuestion::of(&at, (record, RecordType::TXT), Recursion::DesiredValidated))
         .collect();
     ask(by, &zones, questions).await
+}
+
+/// What servers of the zone say of the record in the next moments, where it is there: something may take it away.
+pub(super) async fn record_later(
+    by: &Investigator,
+    name: &NameCase,
+    case: &DnsCase,
+) -> Vec<VantageReply> {
+    let (Some(answer), Some(record), Some(zones)) = (&name.answer, &case.record, zones(by, name))
+    else {
+        return Vec::new();
+    };
+    let has = |reply: &&VantageReply| {
+        reply.heard.answer().is_some_and(|reply| reply.records.contains(&answer.expected))
+    };
+    let had = case.asked(record, "TXT").filter(has);
+    let servers: Vec<(DnsVantage, Server)> = had
+        .filter_map(|reply| match &reply.from {
+            DnsVantage::Authority { address, .. } => {
+                Some((reply.from.clone(), Server::Plain(*address)))
+            }
+            DnsVantage::Resolver(_) | DnsVantage::Other(_) => None,
+        })
+        .take(MOST_ASKED_AGAIN)
+        .collect();
+    let mut all = Vec::new();
+    for look in 1..=LATER_LOOKS {
+        if servers.is_empty() {
+            break;
+        }
+        sleep(BETWEEN_LOOKS).await;
+        let questions = servers
+            .iter()
+            .map(|at| SurveyQuestion::of(at, (record, RecordType::TXT), Recursion::Unwanted));
+        let at = by.now.saturating_add(BETWEEN_LOOKS * look).unwrap_or(by.now);
+        let replies = ask(by, &zones, questions).await;
+        all.extend(replies.into_iter().map(|reply| VantageReply { at, ..reply }));
+    }
+    all
 }
 
 /// The addresses of a name by all but this machine's resolvers; by the zone's servers only where nobody else was asked.
@@ -132,16 +184,18 @@ fn record(name: &NameCase) -> Option<String> {
     })
 }
 
+/// Whether a resolver has answered, and not said in which zone a name is.
+fn is_of_the_walk(error: &LookupError) -> bool {
+    matches!(error, LookupError::NoZone { .. } | LookupError::UnexpectedCode { .. })
+}
+
 /// A resolver that knows servers of a zone and withholds its SOA record; the nearest such zone at or above a name.
 async fn without_soa(
     by: &Investigator,
     zones: &Zones,
     domain: &str,
-    error: &LookupError,
+    why: String,
 ) -> Option<WithoutSoa> {
-    if !matches!(error, LookupError::NoZone { .. } | LookupError::UnexpectedCode { .. }) {
-        return None;
-    }
     let resolver = zones.resolvers().first()?;
     let mut rest = Some(domain);
     while let Some(name) = rest.filter(|name| name.trim_end_matches('.').contains('.')) {
@@ -152,7 +206,7 @@ async fn without_soa(
             return Some(WithoutSoa {
                 name: name.to_owned(),
                 servers: reply.records.clone(),
-                why: error.to_string(),
+                why,
                 resolver: resolver.to_string(),
             });
         }
@@ -172,7 +226,7 @@ fn resolvers(zones: &Zones, by: &Investigator) -> Vec<(DnsVantage, Server)> {
 
 /// The servers of a zone that answer for it.
 fn authorities(zone: &ZoneLook) -> Vec<(DnsVantage, Server)> {
-    let speaking = zone.servers.iter().filter(|server| server.soa.answer().is_some());
+    let speaking = zone.servers.iter().filter(|server| server.serves());
     let placed = speaking.filter_map(|server| {
         let address = server.address?;
         let from = DnsVantage::Authority { name: server.name.clone(), address };

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
+use super::caa::CaaLookups;
 use crate::acme::Clients;
 use crate::app::context::Context;
 use crate::app::engine;
@@ -55,11 +56,15 @@ pub struct Investigator {
     pub(super) cluster: Option<ClusterStore>,
     pub(super) fetcher: Fetcher,
     pub(super) zones: Zones,
+    /// CAA records that were asked for so far.
+    pub(super) caa: CaaLookups,
     /// Resolvers elsewhere to compare with.
     pub(super) others: Vec<Server>,
     pub(super) clients: Clients,
     /// What asks DNS providers, with the Secrets of the store.
     pub(super) dns01: Option<Dns01>,
+    /// What the providers of solvers reach, for whoever only looks.
+    pub(super) reach: Reach,
     pub(super) cluster_resource_namespace: String,
     pub(super) limits: Limits,
     pub(super) driver: DriverCase,
@@ -97,10 +102,10 @@ impl Investigator {
         let cluster = store.as_ref().and_then(|store| behind(store, context)).cloned();
         let clients = engine::clients(&fetcher.resolver);
         let cluster_resource_namespace = context.global.cluster_resource_namespace.clone();
+        let reach = Reach::usual(context);
         let dns01 = store.as_ref().map(|store| {
             let (zones, namespace) = (zones.clone(), &cluster_resource_namespace);
-            let reach = Reach::usual(context);
-            let dns01 = reach.providers(store, zones, &fetcher.resolver, namespace);
+            let dns01 = reach.clone().providers(store, zones, &fetcher.resolver, namespace);
             Dns01 { impatient: true, ..dns01 }
         });
         let now = context.now();
@@ -109,9 +114,11 @@ impl Investigator {
             cluster,
             fetcher,
             zones,
+            caa: CaaLookups::default(),
             others: Vec::new(),
             clients,
             dns01,
+            reach,
             cluster_resource_namespace,
             limits,
             driver,
@@ -129,10 +136,14 @@ impl Investigator {
         Self { inside, ..self }
     }
 
+    /// Until when whoever is outside is waited for.
+    pub(super) fn deadline(&self) -> Instant {
+        *self.deadline.get_or_init(|| Instant::now() + PROBE_TIMEOUT)
+    }
+
     /// Waits for somebody outside, for what is left of the time that all of them have together.
     pub(super) async fn outside<T>(&self, asked: impl Future<Output = T>) -> Result<T, Elapsed> {
-        let deadline = self.deadline.get_or_init(|| Instant::now() + PROBE_TIMEOUT);
-        timeout_at(*deadline, asked).await
+        timeout_at(self.deadline(), asked).await
     }
 
     /// The same, which compares what it sees with what these resolvers say.

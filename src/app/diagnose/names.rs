@@ -3,19 +3,17 @@
 use std::net::SocketAddr;
 
 use futures_util::future::join_all;
-use tokio::time::error::Elapsed;
 
 use super::dns;
 use super::investigator::{Investigator, no_answer};
+use super::lookup::looked_up;
 use super::web::{self, CANARY};
 use crate::diagnosis::dns_case::DnsCase;
-use crate::diagnosis::name_case::{
-    AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase,
-};
-use crate::dns::{LookupError, Why};
+use crate::diagnosis::name_case::{AddressLook, AnswerLook, LookUp, NameCase};
 use crate::fetch::{Fetcher, reserved};
 use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen, Vantage};
+use crate::model::provider_zone::ProviderZone;
 use crate::model::{Answer, Challenge, ChallengeType, Identifier};
 use crate::probes::Probe as _;
 use crate::probes::dns::DnsProbe;
@@ -23,11 +21,10 @@ use crate::probes::http::{self, HttpProbe};
 use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::{published, shown, visible};
+use crate::solvers::dns01::manual::is_a_persons;
 
 /// Most addresses of one name that are looked at.
 const MOST_ADDRESSES: usize = 8;
-/// Most labels that are climbed for CAA records.
-const MOST_LABELS: usize = 8;
 
 /// Looks at one name by all that says something of it.
 pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bool) -> NameCase {
@@ -35,7 +32,15 @@ pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bo
     let is_ip = matches!(identifier, Identifier::Ip(_));
     let kind = name.kind;
     let (caa, addresses, answer, dns) = tokio::join!(
-        async { if is_ip { Vec::new() } else { caa(by, &name.name).await } },
+        async {
+            if is_ip {
+                Vec::new()
+            } else {
+                by.caa
+                    .levels(by.fetcher.resolver.as_ref(), &name.name, (by.now, by.deadline()))
+                    .await
+            }
+        },
         async {
             if kind.is_some_and(ChallengeType::is_by_record) {
                 (LookUp::NotAsked, false, Vec::new())
@@ -59,15 +64,39 @@ pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bo
         name.doubled = doubled;
     }
     if let Some(mut case) = dns {
-        let (record, outer) = tokio::join!(
+        let (record, later, outer) = tokio::join!(
             dns::record_elsewhere(by, &name, &case),
+            dns::record_later(by, &name, &case),
             outer_looks(by, &name, &case, is_listening)
         );
+        name.provider_zones = provider_zones(by, &name, &case).await;
         case.replies.extend(record);
+        case.later = later;
         name.outer = outer;
         name.dns = Some(case);
     }
     name
+}
+
+/// The zones at the provider into which the record of a name may have been written, where nobody sees it.
+async fn provider_zones(by: &Investigator, name: &NameCase, case: &DnsCase) -> Vec<ProviderZone> {
+    let (Some(store), Some(challenge), Some(answer)) = (&by.store, &name.pending, &name.answer)
+    else {
+        return Vec::new();
+    };
+    let (Some(solver), Some(record)) = (&challenge.spec.solver.dns01, &case.record) else {
+        return Vec::new();
+    };
+    if answer.reason.is_none() || is_a_persons(challenge) {
+        return Vec::new();
+    }
+    let resolver = &by.fetcher.resolver;
+    let namespace = &by.cluster_resource_namespace;
+    let dns01 = by.reach.clone().providers(store, by.zones.clone(), resolver, namespace);
+    let (issuer, namespace) = (&challenge.spec.issuer_ref, &challenge.metadata.namespace);
+    let asked = dns01.zones_of_record(solver, issuer, namespace, record.clone());
+    // Why it cannot be asked, its status says.
+    by.outside(asked).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// Looks at addresses of which only others know.
@@ -201,68 +230,6 @@ fn late(by: &Investigator, url: String) -> Observation {
         hops: Vec::new(),
         seen: Seen::Nothing { why: no_answer(), symptom: Some(Symptom::Unreachable) },
     }
-}
-
-fn looked_up<T>(asked: Result<Result<T, LookupError>, Elapsed>) -> LookUp<T> {
-    let error = match asked {
-        Ok(Ok(found)) => return LookUp::Found(found),
-        Ok(Err(error)) => error,
-        Err(_) => return LookUp::Silence(no_answer()),
-    };
-    let said = error.to_string();
-    match error {
-        LookupError::NoSuchName { .. } => LookUp::NoName(said),
-        LookupError::NoSuchTarget { target, .. } => LookUp::Dangling { target },
-        LookupError::NoAddress { .. } | LookupError::NoText { .. } => LookUp::NoRecord(said),
-        LookupError::AliasLoop { .. } | LookupError::Failed { why: Why::AliasLoop(_), .. } => {
-            LookUp::Circle(said)
-        }
-        LookupError::Failed { why: Why::Answered { code, .. }, .. }
-        | LookupError::UnexpectedCode { code, .. } => LookUp::Code(code),
-        LookupError::Failed {
-            why: Why::Silent | Why::Slow { .. } | Why::Server { .. }, ..
-        } => LookUp::Silence(said),
-        LookupError::Failed { .. }
-        | LookupError::NoZone { .. }
-        | LookupError::UnknownZone { .. }
-        | LookupError::NoServers { .. } => LookUp::Other(said),
-    }
-}
-
-/// CAA records from the name upwards, up to the first that has any, or that cannot be read.
-async fn caa(by: &Investigator, name: &str) -> Vec<CaaLevel> {
-    let mut levels = Vec::new();
-    let mut rest = Some(name);
-    while let Some(at) = rest.filter(|_| levels.len() < MOST_LABELS) {
-        let asked = by.outside(by.fetcher.resolver.caa(at)).await;
-        let records = match looked_up(asked) {
-            LookUp::Found(records) => LookUp::Found(
-                records
-                    .into_iter()
-                    .map(|record| CaaProperty {
-                        is_critical: record.is_critical,
-                        tag: record.tag,
-                        value: record.value,
-                    })
-                    .collect::<Vec<_>>(),
-            ),
-            LookUp::NoName(why) | LookUp::NoRecord(why) => LookUp::NoRecord(why),
-            LookUp::Dangling { target } => LookUp::Dangling { target },
-            LookUp::Circle(why) => LookUp::Circle(why),
-            LookUp::Code(code) => LookUp::Code(code),
-            LookUp::Silence(why) => LookUp::Silence(why),
-            LookUp::Other(why) => LookUp::Other(why),
-            LookUp::NotAsked => LookUp::NotAsked,
-        };
-        let is_last = match &records {
-            LookUp::Found(records) => !records.is_empty(),
-            LookUp::Code(_) | LookUp::Silence(_) => true,
-            _ => false,
-        };
-        levels.push(CaaLevel { name: at.to_owned(), records, at: by.now });
-        rest = at.split_once('.').map(|(_, above)| above).filter(|_| !is_last);
-    }
-    levels
 }
 
 /// A look at the answer of a Challenge that is up, and where its record was found under a doubled name, that name.

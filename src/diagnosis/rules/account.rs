@@ -13,7 +13,7 @@ use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Issuer, Order, Problem, State, Time};
+use crate::model::{ChallengeType, Issuer, Order, Problem, State, Time};
 
 pub(super) const RULES: &[FaultRule] = &[
     issuer_was_refused,
@@ -153,6 +153,10 @@ fn answer_is_of_another_key(case: &Case, found: &mut Vec<Finding>) {
             };
             let Some(secret) = account_key(case, &key) else { continue };
             let SecretState::AccountKey { thumbprint, .. } = &secret.state else { continue };
+            // A record that stays is no key authorization.
+            if challenge.spec.kind == ChallengeType::DnsPersist01 {
+                continue;
+            }
             let Some((_, used)) = challenge.spec.key.split_once('.') else { continue };
             if used == thumbprint {
                 continue;

@@ -1,12 +1,12 @@
 //! CAA: who may issue (RFC 8659, RFC 8657). The records that count are those of the first name upwards that has any.
 
-use super::caa_records::{CaaWish, is_unknown, shown};
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DirectoryAnswer};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, told};
-use crate::diagnosis::name_case::{CaaLevel, CaaProperty, LookUp, NameCase};
+use crate::diagnosis::name_case::{CaaLevel, LookUp, NameCase};
 use crate::model::ChallengeType;
+use crate::model::caa::{CaaAccount, CaaBar, CaaQuestion, CaaRecordSet};
 
 pub(super) const RULES: &[FaultRule] =
     &[records_keep_the_ca_out, records_are_those_of_a_target, records_cannot_be_read];
@@ -17,10 +17,9 @@ const LETS_ENCRYPT: &str = "letsencrypt.org";
 fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
         let Some((cause, level, records)) = refused(case, name) else { continue };
-        let tag = records.iter().find(|record| is_unknown(record));
         let mut finding = finding(cause, name, level, records)
             .with("TYPE", name.kind.map_or("", |kind| kind.acme_name()));
-        if let Some(record) = tag.filter(|_| cause == CauseId::Caa02) {
+        if let Some(record) = records.unknown() {
             finding = finding.with("TAG", &record.tag);
         }
         found.push(finding);
@@ -31,16 +30,25 @@ fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
 fn refused<'a>(
     case: &Case,
     name: &'a NameCase,
-) -> Option<(CauseId, &'a CaaLevel, &'a [CaaProperty])> {
+) -> Option<(CauseId, &'a CaaLevel, &'a CaaRecordSet)> {
     let (level, records) = name.caa.iter().find_map(set)?;
     let identities = identities(case, name)?;
-    let wish = CaaWish {
-        identities: &identities,
+    let question = CaaQuestion {
         is_wildcard: name.wildcard,
+        identities: &identities,
+        // Whose account it is, is not known before there is one.
+        account: account(case, name).map_or(CaaAccount::Anybody, CaaAccount::Url),
         method: name.kind.map(ChallengeType::acme_name),
-        account: account(case, name),
     };
-    Some((wish.refusal(records)?, level, records))
+    let cause = match records.bar(&question)? {
+        CaaBar::OtherAccount => CauseId::Caa05,
+        CaaBar::OtherMethod => CauseId::Caa06,
+        CaaBar::Malformed => CauseId::Caa04,
+        CaaBar::OtherForWildcards => CauseId::Caa07,
+        CaaBar::OtherAuthority => CauseId::Caa01,
+        CaaBar::UnknownTag => CauseId::Caa02,
+    };
+    Some((cause, level, records))
 }
 
 /// The records of a CNAME's target count, whoever owns that.
@@ -63,7 +71,7 @@ fn records_are_those_of_a_target(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// Records at a name that has some.
-fn set(level: &CaaLevel) -> Option<(&CaaLevel, &[CaaProperty])> {
+fn set(level: &CaaLevel) -> Option<(&CaaLevel, &CaaRecordSet)> {
     match &level.records {
         LookUp::Found(records) if !records.is_empty() => Some((level, records)),
         _ => None,
@@ -88,13 +96,13 @@ fn account<'a>(case: &'a Case, name: &NameCase) -> Option<&'a str> {
     (!account.is_empty()).then_some(account)
 }
 
-fn finding(cause: CauseId, name: &NameCase, level: &CaaLevel, records: &[CaaProperty]) -> Finding {
+fn finding(cause: CauseId, name: &NameCase, level: &CaaLevel, records: &CaaRecordSet) -> Finding {
     // Which CA is meant is only supposed where nobody said so.
     let grade = if name.is_bare() { Grade::Possible } else { Grade::Certain };
-    Finding::new(cause, grade, name.shown(), evidence(level, &shown(records)))
+    Finding::new(cause, grade, name.shown(), evidence(level, &records.to_string()))
         .with("DOMAIN", name.shown())
         .with("OWNER", &level.name)
-        .with("RECORDS", shown(records))
+        .with("RECORDS", records.to_string())
 }
 
 fn evidence(level: &CaaLevel, came: &str) -> Evidence {

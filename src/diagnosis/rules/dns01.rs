@@ -2,7 +2,7 @@
 
 use super::rule::FaultRule;
 use super::symptom;
-use crate::diagnosis::case::Case;
+use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, told};
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
@@ -10,6 +10,9 @@ use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::reconcile::published;
+
+/// Fewest letters by which a text that was cut is known.
+const FEWEST_LETTERS: usize = 6;
 
 pub(super) const RULES: &[FaultRule] = &[record_is_not_seen, record_is_doubled];
 
@@ -19,11 +22,32 @@ pub(super) fn by_record(case: &Case) -> impl Iterator<Item = (&NameCase, &Answer
     case.names.iter().filter(by_record).filter_map(|name| Some((name, name.answer.as_ref()?)))
 }
 
+/// The values that belong to the same record for a name's wildcard, or for the name of a wildcard. They may be asked for before their
+/// Challenges have their turn.
+pub(super) fn values_of_the_other<'a>(
+    case: &'a Case,
+    name: &'a NameCase,
+) -> impl Iterator<Item = &'a str> {
+    let is_other = |domain: &str, wildcard| domain == name.name && wildcard != name.wildcard;
+    let looked = by_record(case).filter(move |(one, _)| is_other(&one.name, one.wildcard));
+    let looked = looked.map(|(_, answer)| answer.expected.as_str());
+    let challenges = case.certificates.iter().flat_map(CertificateCase::current_challenges);
+    let asked = challenges.map(|challenge| &challenge.spec).filter(move |spec| {
+        spec.kind == ChallengeType::Dns01 && is_other(&spec.dns_name, spec.wildcard)
+    });
+    looked.chain(asked.map(|spec| spec.key.as_str()))
+}
+
 fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case) {
         let (Some(reason), Some(kind)) = (&answer.reason, name.kind) else { continue };
         let Some(look) = answer.observations.first() else { continue };
         let Seen::Records { name: record, servers, .. } = &look.seen else {
+            let domain = format!("{}.", name.name);
+            // Then it is no matter of zones (D01-15).
+            if name.dns.as_ref().is_some_and(|dns| dns.is_of_silent_resolvers(&domain)) {
+                continue;
+            }
             let symptom = answer.sighting.map(|sighting| sighting.symptom);
             if let Some(symptom) = symptom {
                 let (cause, grade) = symptom::cause_of(symptom, kind, case.in_cluster);
@@ -40,10 +64,7 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
         if kind == ChallengeType::DnsPersist01 && servers.iter().any(has_text) {
             continue;
         }
-        let others: Vec<&str> = by_record(case)
-            .filter(|(other, _)| other.name == name.name && other.wildcard != name.wildcard)
-            .map(|(_, other)| other.expected.as_str())
-            .collect();
+        let others: Vec<&str> = values_of_the_other(case, name).collect();
         let (cause, grade) = match answer.sighting.map(|sighting| sighting.symptom) {
             None if kind == ChallengeType::DnsPersist01 => (CauseId::Per02, Grade::Likely),
             Some(Symptom::AliasNotFollowed) => (CauseId::D0109, Grade::Certain),
@@ -126,9 +147,7 @@ fn by_servers(expected: &str, servers: &[NameServer], others: &[&str]) -> (Cause
         })
     };
     let is_foreign = |text: &String| text != expected && !others.contains(&text.as_str());
-    let mangled = |text: &String| {
-        is_foreign(text) && text.trim_matches(['"', ' ', '=']).eq_ignore_ascii_case(expected)
-    };
+    let mangled = |text: &String| is_foreign(text) && is_mangled(text, expected);
     match (have, codes, silent) {
         (0, _, _) if all_silent => (CauseId::Dns04, Grade::Likely),
         (0, _, _) if texts().flatten().any(mangled) => (CauseId::D0112, Grade::Certain),
@@ -140,6 +159,14 @@ fn by_servers(expected: &str, servers: &[NameServer], others: &[&str]) -> (Cause
         (1.., false, true) => (CauseId::Dns04, Grade::Likely),
         (1.., false, false) => (CauseId::D0102, Grade::Certain),
     }
+}
+
+/// Whether a text is the expected one after a change on its way: in quotes, with blanks or `=`, in other letters, or cut.
+fn is_mangled(text: &str, expected: &str) -> bool {
+    let bare: String =
+        text.chars().filter(|c| !c.is_whitespace() && !r#""'\="#.contains(*c)).collect();
+    let begins = expected.get(..bare.len());
+    bare.len() >= FEWEST_LETTERS && begins.is_some_and(|begins| begins.eq_ignore_ascii_case(&bare))
 }
 
 /// The panel of a provider that adds the zone to a name that has it already.

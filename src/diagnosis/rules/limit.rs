@@ -15,15 +15,15 @@ use crate::model::{Challenge, ChallengeType, Problem, State};
 pub(super) const RULES: &[FaultRule] = &[authority_says_no];
 
 /// A problem with whom it concerns.
-struct Told {
-    problem: Problem,
+pub(super) struct Told {
+    pub(super) problem: Problem,
     subject: String,
-    evidence: Evidence,
+    pub(super) evidence: Evidence,
     /// What the CA's look led it to, where it tells.
     looks: Vec<Evidence>,
     /// The challenge that it is about, where it is about one.
     kind: Option<ChallengeType>,
-    challenge: Option<Challenge>,
+    pub(super) challenge: Option<Challenge>,
 }
 
 impl Told {
@@ -52,6 +52,10 @@ fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
         told.problem.short_kind(),
         "connection" | "unauthorized" | "dns" | "tls" | "incorrectResponse"
     );
+    // Whose records cannot be read, whatever way of proof was chosen.
+    if is_of_validation && foreign::lost_caa(&told.problem.detail).next().is_some() {
+        return Some((CauseId::Caa03, Grade::Certain));
+    }
     match told.kind {
         Some(kind) if is_of_validation => validation(told, kind, in_cluster),
         _ => problem::cause_of(&told.problem),
@@ -94,7 +98,7 @@ fn lookup(fault: foreign::RecordFault) -> (CauseId, Grade) {
 }
 
 /// Every problem that a CA has told of, where it is kept: with the authorization at the CA first, since that says it best.
-fn problems(case: &Case) -> Vec<Told> {
+pub(super) fn problems(case: &Case) -> Vec<Told> {
     let mut all: Vec<Told> = Vec::new();
     let add = |all: &mut Vec<Told>, one: Told| {
         let same =

@@ -8,7 +8,6 @@
 mod account;
 mod authority;
 mod caa;
-pub mod caa_records;
 mod control_plane;
 mod controller;
 mod defects;
@@ -29,8 +28,10 @@ mod pod;
 mod problem;
 mod provider;
 mod record;
+mod record_times;
 mod renewal;
 mod rule;
+mod servers;
 mod stages;
 mod symptom;
 mod validated;
@@ -63,7 +64,9 @@ const RULES: &[&[FaultRule]] = &[
     order::RULES,
     caa::RULES,
     zone::RULES,
+    servers::RULES,
     record::RULES,
+    record_times::RULES,
     dns01::RULES,
     // What is read of a cluster says more than what comes of it.
     gateway::RULES,

@@ -2,22 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use super::dns01::{about, by_record};
+use super::dns01::{about, by_record, values_of_the_other};
 use super::rule::FaultRule;
-use super::zone::by_authorities;
+use super::zone::{bare, by_authorities};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::dns_case::VantageReply;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen};
-use crate::diagnosis::name_case::{AnswerLook, NameCase};
+use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, told};
+use crate::diagnosis::name_case::AnswerLook;
 use crate::model::ChallengeType;
 use crate::model::observation::{NameServer, Said, Seen};
+use crate::model::provider_zone::ProviderZone;
 use crate::model::zone_look::DnsOutcome;
 
 pub(super) const RULES: &[FaultRule] = &[
     wildcard_alias_leads_elsewhere,
     wildcard_text_hides_ours,
     one_value_of_two_is_kept,
+    challenge_is_a_zone_of_its_own,
+    provider_has_several_zones,
     answer_is_too_large,
     old_values_are_left,
 ];
@@ -28,7 +31,7 @@ const DIGEST: usize = 43;
 const LEFT: usize = 2;
 
 /// All texts that were seen at the record.
-fn texts(answer: &AnswerLook) -> BTreeSet<&str> {
+pub(super) fn texts(answer: &AnswerLook) -> BTreeSet<&str> {
     let servers = answer.observations.iter().flat_map(|look| match &look.seen {
         Seen::Records { servers, .. } => &servers[..],
         _ => &[],
@@ -92,22 +95,82 @@ fn wildcard_text_hides_ours(case: &Case, found: &mut Vec<Finding>) {
 /// A name and its wildcard are proven at one record, by two values.
 fn one_value_of_two_is_kept(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
-        let is_other =
-            |other: &NameCase| other.name == name.name && other.wildcard != name.wildcard;
-        let Some((_, other)) = by_record(case).find(|(one, _)| is_other(one)) else { continue };
         let there = texts(answer);
         let is_lost = !there.contains(answer.expected.as_str());
-        if name.kind != Some(ChallengeType::Dns01)
-            || !is_lost
-            || !there.contains(other.expected.as_str())
-        {
-            continue;
-        }
+        let other = values_of_the_other(case, name).find(|value| there.contains(value));
+        let is_wanted = name.kind == Some(ChallengeType::Dns01) && is_lost;
+        let Some(other) = other.filter(|_| is_wanted) else { continue };
         let Some(look) = answer.observations.first() else { continue };
         let grade = if name.is_fresh(case.at) { Grade::Possible } else { Grade::Likely };
-        let came = format!("{:?}, which is for the other of the two", other.expected);
+        let came = format!("{other:?}, which is for the other of the two");
         let shown = seen(look, came);
         found.push(about(CauseId::D0113, grade, name, shown).with("VALUE", &answer.expected));
+    }
+}
+
+/// What is written into the zone above a delegation is never seen.
+fn challenge_is_a_zone_of_its_own(case: &Case, found: &mut Vec<Finding>) {
+    for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
+        let Some(dns) = &name.dns else { continue };
+        let (Some(record), Some(zone)) = (&dns.record, &dns.zone) else { continue };
+        let is_own = zone.name.eq_ignore_ascii_case(record);
+        if !is_own || texts(answer).contains(answer.expected.as_str()) {
+            continue;
+        }
+        let at_parent = zone.at_parent.clone().unwrap_or_default();
+        let servers = at_parent.iter().map(|server| bare(server)).collect::<Vec<_>>().join(", ");
+        let parent = zone.parent.as_deref().map_or("the zone above", bare);
+        let asked = format!("NS of {} at the servers of {parent}", bare(record));
+        let own = answer.observations.first().zip(answer.reason.as_ref());
+        found.push(
+            about(CauseId::D0107, Grade::Likely, name, told(asked, case.at, &servers))
+                .shown_by(own.map(|(look, reason)| seen(look, reason)))
+                .with("RECORD", bare(record))
+                .with("PARENT", parent)
+                .with("SERVERS", servers),
+        );
+    }
+}
+
+/// The record was written into a zone that the delegation does not lead to.
+fn provider_has_several_zones(case: &Case, found: &mut Vec<Finding>) {
+    for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
+        let zones = &name.provider_zones;
+        if zones.len() < 2 || texts(answer).contains(answer.expected.as_str()) {
+            continue;
+        }
+        let at_parent = name.dns.as_ref().and_then(|dns| dns.zone.as_ref()?.at_parent.as_ref());
+        let is_delegated = |zone: &ProviderZone| {
+            !zone.is_private && at_parent.is_some_and(|servers| *servers == zone.name_servers)
+        };
+        // Where the one that is written is the one that is delegated, it is no matter of the others.
+        let Some(written) = zones.iter().find(|zone| zone.is_written && !is_delegated(zone)) else {
+            continue;
+        };
+        let is_known = zones.iter().any(is_delegated);
+        let grade = if is_known || written.is_private { Grade::Certain } else { Grade::Likely };
+        let words = |zone: &ProviderZone| match (&zone.name_servers[..], zone.is_private) {
+            (_, true) => format!("{}, which is private", zone.id),
+            ([], false) => zone.id.clone(),
+            (servers, false) => {
+                let servers: Vec<&str> = servers.iter().map(|server| bare(server)).collect();
+                format!("{} at {}", zone.id, servers.join(", "))
+            }
+        };
+        let shown = bare(&written.name);
+        let asked = format!("zones {shown} at the provider");
+        let listed = zones.iter().map(words).collect::<Vec<_>>().join("; ");
+        let delegation = at_parent.map(|servers| {
+            let servers: Vec<&str> = servers.iter().map(|server| bare(server)).collect();
+            told(format!("NS of {shown} at the servers above"), case.at, servers.join(", "))
+        });
+        found.push(
+            about(CauseId::D0106, grade, name, told(asked, case.at, &listed))
+                .shown_by(delegation)
+                .with("ZONE", shown)
+                .with("WRITTEN", words(written))
+                .with("COUNT", zones.len().to_string()),
+        );
     }
 }
 
@@ -158,6 +221,7 @@ mod tests {
     use super::*;
     use crate::diagnosis::dns_case::DnsCase;
     use crate::model::observation::{Observation, Vantage};
+    use crate::model::zone_look::ZoneLook;
 
     const RECORD: &str = "_acme-challenge.www.example.com.";
     const NOBODY: &str = "kubectl-acme-nobody.www.example.com.";
@@ -229,6 +293,45 @@ mod tests {
         };
         check(&both(&["other"]), &[CauseId::D0113]);
         check(&both(&["other", "value"]), &[]);
+    }
+
+    #[test]
+    fn zones_of_one_name_at_the_provider_are_compared_with_the_delegation() {
+        let listed = |id: &str, is_private: bool, servers: &[&str], is_written: bool| {
+            let (id, name) = (id.to_owned(), "example.com.".to_owned());
+            let zone = ProviderZone { id, name, is_private, name_servers: Vec::new(), is_written };
+            zone.with_servers(servers.iter().copied())
+        };
+        let of = |zones: Vec<ProviderZone>| {
+            let mut case = with_record(&[], given(RECORD, &[]), None);
+            let name = &mut case.names[0];
+            name.provider_zones = zones;
+            name.dns = name.dns.take().map(|dns| DnsCase { zone: Some(zone()), ..dns });
+            case
+        };
+        let own = ["NS2.example.com", "ns1.example.com."];
+        let old = ["ns-1.old.example", "ns-2.old.example"];
+        let public = |is_written| listed("Z1", false, &own, is_written);
+        check(&of(vec![public(false), listed("Z2", false, &old, true)]), &[CauseId::D0106]);
+        check(&of(vec![public(false), listed("Z3", true, &[], true)]), &[CauseId::D0106]);
+        check(&of(vec![public(true), listed("Z3", true, &[], false)]), &[CauseId::D0101]);
+        check(&of(vec![listed("Z2", false, &old, true)]), &[CauseId::D0101]);
+    }
+
+    #[test]
+    fn a_record_that_is_a_zone_of_its_own_is_told() {
+        let of = |apex: &str, texts: &[&str]| {
+            let mut case = with_record(texts, given(RECORD, texts), None);
+            let own = zone();
+            let at_parent = own.at_parent.clone();
+            let zone = Some(ZoneLook { name: apex.into(), by_resolvers: None, at_parent, ..own });
+            let name = &mut case.names[0];
+            name.dns = name.dns.take().map(|dns| DnsCase { zone, ..dns });
+            case
+        };
+        check(&of(RECORD, &[]), &[CauseId::D0107]);
+        check(&of("example.com.", &[]), &[CauseId::D0101]);
+        check(&of(RECORD, &["value"]), &[]);
     }
 
     #[test]

@@ -10,9 +10,8 @@ use crate::diagnosis::case::{
 };
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::Chain;
-use crate::diagnosis::name_case::{
-    AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase,
-};
+use crate::diagnosis::name_case::{AddressLook, AnswerLook, CaaLevel, LookUp, NameCase};
+use crate::model::caa::{CaaProperty, CaaRecordSet};
 use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
 use crate::model::{ChallengeType, Key, Kind, ObjectName, Problem};
 use crate::reconcile::schedule::Waits;
@@ -377,7 +376,7 @@ fn caa(shown: &str, records: &[(bool, &str, &str)]) -> Case {
         tag: (*tag).to_owned(),
         value: (*value).to_owned(),
     });
-    let records = records.collect();
+    let records: CaaRecordSet = records.collect();
     with(|case| {
         case.issuers[0].directory = Some(directory(DirectoryAnswer::Directory {
             profiles: Vec::new(),
@@ -393,7 +392,7 @@ fn caa(shown: &str, records: &[(bool, &str, &str)]) -> Case {
         case.names = vec![name(shown, Some(kind))];
         let level = |name: &str, records| CaaLevel { name: name.into(), records, at: case.at };
         case.names[0].caa = vec![
-            level("www.example.com", LookUp::Found(Vec::new())),
+            level("www.example.com", LookUp::Found(CaaRecordSet::default())),
             level("example.com", LookUp::Found(records)),
         ];
     })

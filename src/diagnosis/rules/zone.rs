@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::dns01::about;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
@@ -21,33 +22,18 @@ pub(super) const RULES: &[FaultRule] = &[
     parent_names_other_servers,
 ];
 
-/// Purposes by which a resolver says that it is DNSSEC that fails (RFC 8914 §4).
-const OF_DNSSEC: [&str; 8] = [
-    "DNSSEC Bogus",
-    "Signature Expired",
-    "Signature Not Yet Valid",
-    "DNSKEY Missing",
-    "RRSIGs Missing",
-    "No Zone Key Bit Set",
-    "NSEC Missing",
-    "Signature Expired before Valid",
-];
-
 /// Names with what DNS says of them.
 pub(super) fn in_dns(case: &Case) -> impl Iterator<Item = (&NameCase, &DnsCase)> {
     case.names.iter().filter_map(|name| Some((name, name.dns.as_ref()?)))
 }
 
 /// Names with their zones.
-fn zones(case: &Case) -> impl Iterator<Item = (&NameCase, &DnsCase, &ZoneLook)> {
+pub(super) fn zones(case: &Case) -> impl Iterator<Item = (&NameCase, &DnsCase, &ZoneLook)> {
     in_dns(case).filter_map(|(name, dns)| Some((name, dns, dns.zone.as_ref()?)))
 }
 
-fn about(cause: CauseId, grade: Grade, name: &NameCase, evidence: Evidence) -> Finding {
-    Finding::new(cause, grade, name.shown(), evidence).with("DOMAIN", &name.name)
-}
-
-fn bare(name: &str) -> &str {
+/// An absolute name as people write it.
+pub(super) fn bare(name: &str) -> &str {
     name.trim_end_matches('.')
 }
 
@@ -107,7 +93,8 @@ fn resolver_knows_another_zone(case: &Case, found: &mut Vec<Finding>) {
         let by_record = name.kind.is_some_and(ChallengeType::is_by_record);
         let domain = format!("{}.", name.name);
         let is_in = domain == zone.name || domain.ends_with(&format!(".{}", zone.name));
-        if !by_record || !is_in || zone.name.eq_ignore_ascii_case(&zone.by_resolvers) {
+        let Some(other) = &zone.by_resolvers else { continue };
+        if !by_record || !is_in || zone.name.eq_ignore_ascii_case(other) {
             continue;
         }
         let Some(server) = zone.servers.iter().find(|server| server.soa.answer().is_some()) else {
@@ -119,18 +106,19 @@ fn resolver_knows_another_zone(case: &Case, found: &mut Vec<Finding>) {
         let walk = told(
             format!("SOA records from {} upwards, by resolvers", name.name),
             case.at,
-            format!("the zone {}", bare(&zone.by_resolvers)),
+            format!("the zone {}", bare(other)),
         );
         found.push(
             about(CauseId::D0105, grade, name, walk)
                 .shown_by([soa(zone, server, case)])
                 .with("ZONE", bare(&zone.name))
-                .with("OTHER", bare(&zone.by_resolvers)),
+                .with("OTHER", bare(other)),
         );
     }
 }
 
-fn soa(zone: &ZoneLook, server: &ZoneServer, case: &Case) -> Evidence {
+/// What a server says of the zone's SOA record.
+pub(super) fn soa(zone: &ZoneLook, server: &ZoneServer, case: &Case) -> Evidence {
     told(
         format!("SOA of {} at {}", bare(&zone.name), place(server)),
         case.at,
@@ -138,7 +126,8 @@ fn soa(zone: &ZoneLook, server: &ZoneServer, case: &Case) -> Evidence {
     )
 }
 
-fn place(server: &ZoneServer) -> String {
+/// A server, as people name it.
+pub(super) fn place(server: &ZoneServer) -> String {
     let address = server.address.map(|address| format!(" ({address})")).unwrap_or_default();
     format!("{}{address}", bare(&server.name))
 }
@@ -165,8 +154,8 @@ fn bogus(dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, String)> {
         !reply.is_unvalidated && reply.heard.reply().is_some_and(|reply| reply.code == "SERVFAIL")
     };
     dns.replies.iter().filter(fails).find_map(|reply| {
-        let why = reply.heard.reply().and_then(|reply| reply.why.as_deref());
-        let why = why.filter(|why| OF_DNSSEC.contains(why));
+        let why = reply.heard.reply().and_then(|reply| reply.why);
+        let why = why.filter(|why| why.is_of_dnssec());
         let other = dns.replies.iter().find(|other| {
             other.is_unvalidated && other.from == reply.from && other.heard.answer().is_some()
         });
@@ -174,8 +163,11 @@ fn bogus(dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, String)> {
             return None;
         }
         let evidence = std::iter::once(heard(reply)).chain(other.map(heard)).collect();
-        let words = why.unwrap_or("it is answered without validation only");
-        Some((Grade::Certain, evidence, words.to_owned()))
+        let words = why.map_or_else(
+            || "it is answered without validation only".to_owned(),
+            |why| why.to_string(),
+        );
+        Some((Grade::Certain, evidence, words))
     })
 }
 
@@ -222,10 +214,13 @@ fn copies_differ(case: &Case, found: &mut Vec<Finding>) {
         if serials.len() < 2 {
             continue;
         }
-        let Some(differing) = dns.replies.iter().find_map(|reply| differing(dns, reply)) else {
-            continue;
-        };
-        let grade = if name.is_fresh(case.at) { Grade::Possible } else { Grade::Certain };
+        let is_fresh = name.is_fresh(case.at);
+        // A record that was just made is on its way to copies that are well (D01-02).
+        let is_on_its_way =
+            |reply: &VantageReply| is_fresh && dns.record.as_ref() == Some(&reply.name);
+        let mut replies = dns.replies.iter().filter(|reply| !is_on_its_way(reply));
+        let Some(differing) = replies.find_map(|reply| differing(dns, reply)) else { continue };
+        let grade = if is_fresh { Grade::Possible } else { Grade::Certain };
         let serial = |(server, serial): &(&ZoneServer, u32)| {
             let asked = format!("SOA of {} at {}", bare(&zone.name), place(server));
             told(asked, case.at, format!("serial {serial}"))
@@ -350,6 +345,8 @@ pub(super) mod tests {
             signed_until: None,
             name_servers: vec!["ns1.example.com.".into(), "ns2.example.com.".into()],
             key_tags: Vec::new(),
+            tcp_fault: None,
+            asking_fault: None,
         }
     }
 
@@ -357,7 +354,8 @@ pub(super) mod tests {
     pub(in super::super) fn zone() -> ZoneLook {
         ZoneLook {
             name: "example.com.".into(),
-            by_resolvers: "example.com.".into(),
+            by_resolvers: Some("example.com.".into()),
+            unfound: None,
             parent: Some("com.".into()),
             at_parent: Some(vec!["ns1.example.com.".into(), "ns2.example.com.".into()]),
             ds_tags: Vec::new(),
@@ -365,7 +363,10 @@ pub(super) mod tests {
         }
     }
 
-    fn with_zone(change: impl FnOnce(&mut ZoneLook, &mut Vec<VantageReply>)) -> Case {
+    /// The zone, changed, and what is said of names in it.
+    pub(in super::super) fn with_zone(
+        change: impl FnOnce(&mut ZoneLook, &mut Vec<VantageReply>),
+    ) -> Case {
         by(ChallengeType::Dns01, |name| {
             let (mut zone, mut replies) = (zone(), Vec::new());
             change(&mut zone, &mut replies);
@@ -383,7 +384,7 @@ pub(super) mod tests {
         let of = |zone_name: &str, code: &str| {
             with_zone(|zone, replies| {
                 zone.name = zone_name.to_owned();
-                zone.by_resolvers = zone_name.to_owned();
+                zone.by_resolvers = Some(zone_name.to_owned());
                 replies.push(coded(authority(1), "A", code));
             })
         };
@@ -411,7 +412,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_resolver_that_hides_a_zone_misleads_whoever_asks_it_alone() {
-        let mut case = with_zone(|zone, _| zone.by_resolvers = "com.".into());
+        let mut case = with_zone(|zone, _| zone.by_resolvers = Some("com.".into()));
         check(&case, &[CauseId::D0105]);
         assert!(!super::super::judge(&case)[0].is_error());
         case.driver = DriverCase::CertManager;

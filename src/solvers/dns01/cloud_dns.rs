@@ -15,6 +15,7 @@ use super::zones::zone_of;
 use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
+use crate::model::provider_zone::ProviderZone;
 use crate::solvers::SolveError;
 
 /// Where the API is.
@@ -48,6 +49,8 @@ struct ManagedZone {
     name: String,
     #[serde(default)]
     visibility: String,
+    #[serde(rename = "nameServers", default)]
+    name_servers: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -185,6 +188,26 @@ impl Provider for CloudDns {
     async fn check(&self, name: &str) -> Result<(), SolveError> {
         let zone = self.zone(name).await?;
         self.read(&zone, name).await.map(drop)
+    }
+
+    async fn zones_of_name(&self, name: &str) -> Result<Vec<ProviderZone>, SolveError> {
+        let zone = zone_of(&*self.zones, name).await?;
+        let written = self.zone(name).await?;
+        let path = format!("{}?dnsName={}", self.project, encoded(&zone));
+        let found: ManagedZones = self.get(&path, "GoogleCloud API call failed").await?;
+        let zones = found.zones.into_iter().map(|one| {
+            let is_written = written == format!("{}/{}", self.project, encoded(&one.name));
+            let (is_private, name) = (one.visibility == "private", zone.clone());
+            let listed = ProviderZone {
+                id: one.name,
+                name,
+                is_private,
+                name_servers: Vec::new(),
+                is_written,
+            };
+            listed.with_servers(one.name_servers.iter().map(String::as_str))
+        });
+        Ok(zones.collect())
     }
 
     async fn is_everywhere(&self, record: &TxtRecord) -> Result<bool, SolveError> {

@@ -46,6 +46,7 @@ pub use connection::Connection;
 pub use credential::{Ambient, Credential};
 
 use super::SolveError;
+use crate::model::provider_zone::ProviderZone;
 
 /// What is to become of a text among those of its name.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +89,12 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// without `*.`.
     fn knows(&self, _domain: &str) -> Result<(), SolveError> {
         Ok(())
+    }
+
+    /// The zones of the name of the zone that holds a name: a provider may have several, of which it writes into one. Providers that
+    /// cannot have more than one name none.
+    async fn zones_of_name(&self, _name: &str) -> Result<Vec<ProviderZone>, SolveError> {
+        Ok(Vec::new())
     }
 
     /// Whether what was added has reached all of the provider's servers, as the provider itself says; true where it does not

@@ -13,11 +13,12 @@ pub use super::aws::AwsLogin;
 use super::aws::AwsSigner;
 pub use super::aws::Endpoints;
 use super::aws::xml::{self, explain};
-use super::text::{below, encoded, quoted, relative, same_name};
+use super::text::{absolute, below, encoded, quoted, relative, same_name};
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
+use crate::model::provider_zone::ProviderZone;
 use crate::solvers::SolveError;
 
 const VERSION: &str = "/2013-04-01";
@@ -134,6 +135,14 @@ impl Route53 {
         Ok(id.trim_start_matches("/hostedzone/").to_owned())
     }
 
+    /// The name servers of a hosted zone; a private one has none.
+    async fn name_servers(&self, id: &str) -> Vec<String> {
+        let path = format!("/hostedzone/{}", encoded(id));
+        // Who may list zones need not be allowed to read one.
+        let read = self.get(&path, ZONE).await.unwrap_or_default();
+        xml::all(&read, "NameServer").map(str::to_owned).collect()
+    }
+
     fn key(&self, record: &TxtRecord) -> ChangedText {
         [self.api.base(), &record.name, &record.value].map(str::to_owned)
     }
@@ -197,6 +206,31 @@ impl Provider for Route53 {
             }
             sent => sent.map(drop).map_err(|r| failed(r, ZONE)),
         }
+    }
+
+    async fn zones_of_name(&self, name: &str) -> Result<Vec<ProviderZone>, SolveError> {
+        let zone = zone_of(&*self.zones, name).await?;
+        let written = self.zone(name).await?;
+        let path = format!("/hostedzonesbyname?dnsname={}", encoded(relative(&zone)));
+        let list = self.get(&path, ZONE).await?;
+        let mut found = Vec::new();
+        for entry in xml::all(&list, "HostedZone") {
+            let (Some(name), Some(id)) = (xml::first(entry, "Name"), xml::first(entry, "Id"))
+            else {
+                continue;
+            };
+            let id = id.trim_start_matches("/hostedzone/").to_owned();
+            if !same_name(&name, &zone) {
+                continue;
+            }
+            let is_private = xml::first(entry, "PrivateZone").is_some_and(|text| text == "true");
+            let servers = if is_private { Vec::new() } else { self.name_servers(&id).await };
+            let (is_written, name_servers) = (id == written, Vec::new());
+            let one =
+                ProviderZone { id, name: absolute(&name), is_private, name_servers, is_written };
+            found.push(one.with_servers(servers.iter().map(String::as_str)));
+        }
+        Ok(found)
     }
 
     async fn is_everywhere(&self, record: &TxtRecord) -> Result<bool, SolveError> {

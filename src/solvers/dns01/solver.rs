@@ -18,6 +18,7 @@ use crate::model::observation::Said;
 use crate::model::own_solver::names::GROUP;
 use crate::model::persist::Demand;
 use crate::model::provider_refusal::provider_name;
+use crate::model::provider_zone::ProviderZone;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Answer, Challenge, ChallengeType, IssuerRef};
 use crate::solvers::remedy::Remedy;
@@ -136,6 +137,22 @@ impl Dns01 {
             }
         }
         Ok(())
+    }
+
+    /// The zones at the provider of a solver that have the name of the zone of a record (absolute); nothing is written.
+    ///
+    /// # Errors
+    /// Fails when the provider cannot be asked.
+    pub async fn zones_of_record(
+        &self,
+        solver: &Dns01Solver,
+        issuer: &IssuerRef,
+        namespace: &str,
+        name: String,
+    ) -> Result<Vec<ProviderZone>, SolveError> {
+        let provider = self.provider(solver, issuer, namespace).await?;
+        let name = self.record_name(solver, name).await?;
+        provider.zones_of_name(&name).await
     }
 
     /// Where the record of a name is written: at the name itself, or where its aliases lead if they are to be followed.

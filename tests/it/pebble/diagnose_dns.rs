@@ -25,24 +25,69 @@ impl Lab {
 
     /// With a zone whose absences are remembered for so many seconds.
     pub(super) fn remembering(records: &[&str], ttl: u32) -> Self {
+        Self::at(Software::Bind, records, ttl)
+    }
+
+    /// The same at that server program.
+    pub(super) fn at(software: Software, records: &[&str], ttl: u32) -> Self {
+        Self::start(software, records, ttl, &[])
+    }
+
+    /// With zones of other servers.
+    pub(super) fn beside(records: &[&str], others: &[&DnsServer]) -> Self {
+        Self::start(Software::Bind, records, 2, others)
+    }
+
+    fn start(software: Software, records: &[&str], ttl: u32, others: &[&DnsServer]) -> Self {
         let zone = Zone::new(ZONE).updates(Updates::Unsigned);
         let zone = records.iter().fold(zone, |zone, record| zone.with(record));
         let setup = Setup { ttl, ..Setup::new(vec![zone]) };
-        let server = DnsServer::start(Software::Bind, &setup);
-        let resolver = DnsServer::recursive(&[&server]);
+        let server = DnsServer::start(software, &setup);
+        let resolver = DnsServer::recursive(&[&[&server], others].concat());
         let dns_server = Some(resolver.address().to_string());
         let pebble = Pebble::start(&PebbleOptions { dns_server, ..PebbleOptions::default() });
         let mut terminal = Terminal::at(&pebble);
         terminal.set("KUBECTL_ACME_DNS", resolver.address());
+        let lab = Self { server, terminal, pebble, resolver };
+        lab.asks_for(&["example.com"]);
+        lab
+    }
+
+    fn issuer(&self) -> Value {
         let solver = json!({
             "dns01": {"rfc2136": {"nameserver": "192.0.2.53"}}, "waitInsteadOfSelfCheck": "0s",
         });
         let solvers = json!({"solvers": [solver]});
-        terminal.manifests(&[
-            issuer(&pebble.directory(), pebble.tls_ca_pem(), solvers),
-            certificate("web", &["example.com"], json!({})),
-        ]);
-        Self { server, terminal, pebble, resolver }
+        issuer(&self.pebble.directory(), self.pebble.tls_ca_pem(), solvers)
+    }
+
+    /// Writes manifests for a certificate of these names.
+    pub(super) fn asks_for(&self, domains: &[&str]) {
+        self.terminal.manifests(&[self.issuer(), certificate("web", domains, json!({}))]);
+    }
+
+    /// The same, proven by a record that stays.
+    pub(super) fn asks_for_a_record_that_stays(&self) {
+        let mut issuer = self.issuer();
+        issuer["spec"]["acme"]["solvers"] = json!([]);
+        issuer["metadata"]["annotations"] =
+            json!({"kubectl-acme/challenge-type": "dns-persist-01"});
+        self.terminal.manifests(&[issuer, certificate("web", &["example.com"], json!({}))]);
+    }
+
+    /// Lets time pass: a record that was asked for just now may be on its way.
+    pub(super) fn waits(&mut self) {
+        let later = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(10);
+        self.terminal.set("KUBECTL_ACME_NOW", format!("{later:.0}"));
+    }
+
+    /// Orders by hand, and returns the records that have to be made.
+    pub(super) fn ordered(&self) -> Vec<Value> {
+        let words = ["order", "-f", "manifests.yaml", "--dns01-manual", "-o", "json"];
+        let said = self.terminal.run(&words);
+        assert_eq!(said.code, Some(13), "{said:?}");
+        let report: Value = serde_json::from_str(&said.stdout).unwrap();
+        report["records"].as_array().unwrap().clone()
     }
 
     /// Orders by hand, a while ago; returns the value that the record has to have.
@@ -52,15 +97,10 @@ impl Lab {
 
     /// The same where aliases lead to that record.
     pub(super) fn wanted_at(&mut self, record: &str) -> String {
-        let words = ["order", "-f", "manifests.yaml", "--dns01-manual", "-o", "json"];
-        let said = self.terminal.run(&words);
-        assert_eq!(said.code, Some(13), "{said:?}");
-        let report: Value = serde_json::from_str(&said.stdout).unwrap();
-        assert_eq!(report["records"][0]["name"], record);
-        // A record that was asked for just now may be on its way.
-        let later = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(10);
-        self.terminal.set("KUBECTL_ACME_NOW", format!("{later:.0}"));
-        report["records"][0]["value"].as_str().unwrap().to_owned()
+        let records = self.ordered();
+        assert_eq!(records[0]["name"], record);
+        self.waits();
+        records[0]["value"].as_str().unwrap().to_owned()
     }
 
     /// What `diagnose` names first, if anything, and all that it names.

@@ -17,21 +17,21 @@ use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone};
 use crate::support::lab;
 use crate::support::terminal::{Said, Terminal, certificate, issuer};
 
-const ZONE: &str = "example.com.";
-const RECORD: &str = "_acme-challenge.example.com.";
+pub(super) const ZONE: &str = "example.com.";
+pub(super) const RECORD: &str = "_acme-challenge.example.com.";
 /// What is asked about: a name that a record has to prove.
-const NAME: &str = "*.example.com";
+pub(super) const NAME: &str = "*.example.com";
 
 /// What `diagnose` says with words of its own.
 #[track_caller]
-fn look(terminal: &Terminal, words: &[&str]) -> (Said, Value) {
+pub(super) fn look(terminal: &Terminal, words: &[&str]) -> (Said, Value) {
     let said = terminal.run(&[&["diagnose", "-o", "json"], words].concat());
     let report = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
     (said, report)
 }
 
 /// A terminal that asks that resolver.
-fn asking(resolver: SocketAddr) -> Terminal {
+pub(super) fn asking(resolver: SocketAddr) -> Terminal {
     let mut terminal = Terminal::elsewhere();
     terminal.set("KUBECTL_ACME_DNS", resolver);
     terminal
@@ -39,14 +39,14 @@ fn asking(resolver: SocketAddr) -> Terminal {
 
 /// What is said of a name by way of a resolver.
 #[track_caller]
-fn diagnosed(resolver: &DnsServer, name: &str) -> (Said, Value) {
+pub(super) fn diagnosed(resolver: &DnsServer, name: &str) -> (Said, Value) {
     look(&asking(resolver.address()), &[name])
 }
 
 /// Looks until that cause is named first, or nothing is where it is empty: servers read their zones, and resolvers forget, a moment
 /// later.
 #[track_caller]
-fn names_soon(resolver: &DnsServer, cause: &str) -> Value {
+pub(super) fn names_soon(resolver: &DnsServer, cause: &str) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let (_, report) = diagnosed(resolver, NAME);
@@ -59,20 +59,21 @@ fn names_soon(resolver: &DnsServer, cause: &str) -> Value {
 }
 
 /// A server of one zone with these records.
-fn server(zone: &str, records: &[&str]) -> DnsServer {
+pub(super) fn server(zone: &str, records: &[&str]) -> DnsServer {
     let zone = Zone::new(zone).updates(Updates::Unsigned);
     let zone = records.iter().fold(zone, |zone, record| zone.with(record));
     DnsServer::start(Software::Bind, &Setup::new(vec![zone]))
 }
 
 /// A top-level domain that has these lines beside its own.
-fn top_level(lines: &str) -> DnsServer {
+pub(super) fn top_level(lines: &str) -> DnsServer {
     DnsServer::start(Software::Knot, &Setup::new(vec![Zone::new("com.").with(lines)]))
 }
 
+/// The guide's "cert-manager identifies the wrong zone for your domain name": a resolver filters SOA records.
 #[test]
 #[ignore = "needs name servers: run by just pebble"]
-fn d01_04_soa_records_are_filtered() {
+fn guide_the_wrong_zone_since_soa_records_are_filtered() {
     let own = server(ZONE, &[]);
     let inner = DnsServer::recursive(&[&own]);
     let resolver = DnsServer::validating(&inner, &[]);
@@ -223,9 +224,10 @@ fn d01_08_and_d01_18_a_wildcard_answers_for_the_record() {
     lab::names_first(&report, "D01-08");
 }
 
+/// The guide's "able to see it from the public internet but not from inside the cluster", and the reverse.
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
-fn d01_16_and_d01_19_one_side_alone_has_the_record() {
+fn guide_the_record_is_seen_from_one_side_alone() {
     let mut lab = Lab::new(&["@ A 127.0.0.1"]);
     let value = lab.wanted();
     let outer = server(ZONE, &["@ A 127.0.0.2"]);

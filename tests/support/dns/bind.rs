@@ -27,7 +27,14 @@ pub(super) fn command(folder: &Path, port: u16, setup: &Setup) -> Command {
             Updates::SignedBy(key) => format!("update-policy {{ {} }};", grant(key)),
         };
         let file = folder.join(format!("{name}zone")).display().to_string();
-        writeln!(text, "zone \"{name}\" {{ type primary; file \"{file}\"; {updates} }};").unwrap();
+        let kind = match zone.primary {
+            None => "type primary;".to_owned(),
+            Some(at) => {
+                format!("type secondary; primaries {{ {} port {}; }};", at.ip(), at.port())
+            }
+        };
+        let asked = if zone.is_refused { "allow-query { none; };" } else { "" };
+        writeln!(text, "zone \"{name}\" {{ {kind} file \"{file}\"; {updates} {asked} }};").unwrap();
     }
     started(folder, &text)
 }
@@ -50,7 +57,7 @@ fn options(folder: &Path, port: u16, more: &str) -> String {
         r#"options {{
   directory "{folder}"; pid-file "{folder}/pid"; session-keyfile "{folder}/session"; lock-file none;
   listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};
-  notify no; dnssec-validation no; empty-zones-enable no; max-cache-size 16M;
+  notify no; check-names primary ignore; allow-transfer {{ any; }}; min-refresh-time 1; dnssec-validation no; empty-zones-enable no; max-cache-size 16M;
   {more}
 }};
 controls {{ }};

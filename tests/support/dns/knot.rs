@@ -51,9 +51,20 @@ template:
     for key in &setup.keys {
         signed(&key.name, &format!("\"{}\"", key.name));
     }
+    let copies = || setup.zones.iter().filter_map(|zone| Some((&zone.name, zone.primary?)));
+    if copies().next().is_some() {
+        text += "remote:\n";
+    }
+    for (name, at) in copies() {
+        writeln!(text, "  - id: \"of-{name}\"\n    address: {}@{}", at.ip(), at.port()).unwrap();
+    }
     text += "zone:\n";
     for zone in &setup.zones {
         writeln!(text, "  - domain: \"{}\"", zone.name).unwrap();
+        if zone.primary.is_some() {
+            writeln!(text, "    master: \"of-{}\"\n    refresh-min-interval: 2", zone.name)
+                .unwrap();
+        }
         match &zone.updates {
             Updates::Refused => {}
             Updates::Signed => text += "    acl: signed\n",

@@ -9,6 +9,7 @@ mod powerdns;
 mod query;
 pub mod recursor;
 pub mod relay;
+mod zone;
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -19,168 +20,26 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use hickory_resolver::proto::op::{Message, ResponseCode};
-use hickory_resolver::proto::rr::RecordType;
+use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
+use hickory_resolver::proto::rr::rdata::{CNAME, TXT};
+use hickory_resolver::proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use tempfile::TempDir;
 
 pub(super) use super::bed::PATIENCE;
 use super::bed::{Server, copy_program, free_port, number_of_process};
-use query::try_ask;
 pub use query::{ask, publish_at, texts_at};
-use relay::{Asked, Relay};
+use query::{exchange, try_ask};
+use relay::{Asked, Relay, Spoilt};
+use zone::ZoneTimes;
+pub use zone::{Key, Setup, Software, Updates, Zone};
 
 /// Where delegations lead.
 const PORT: u16 = 53;
-/// The server programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Software {
-    /// BIND's `named`.
-    Bind,
-    /// Knot's `knotd`.
-    Knot,
-    /// PowerDNS' `pdns_server`.
-    PowerDns,
-}
-
-/// A key for signed updates (RFC 8945).
-#[derive(Clone, Debug)]
-pub struct Key {
-    /// Absolute name, with the final dot.
-    pub name: String,
-    /// As the servers' configurations write it: `hmac-md5`, `hmac-sha1`, `hmac-sha256` or `hmac-sha512`.
-    pub algorithm: &'static str,
-    /// Base64.
-    pub secret: String,
-}
-
-impl Key {
-    /// What the servers call the algorithms that cert-manager has.
-    pub const ALGORITHMS: [&str; 4] = ["hmac-md5", "hmac-sha1", "hmac-sha256", "hmac-sha512"];
-
-    /// A key with a secret that only that name has.
-    pub fn new(name: &str, algorithm: &'static str) -> Self {
-        let secret: Vec<u8> = name.bytes().cycle().take(32).collect();
-        let secret = kubectl_acme::model::Blob(secret);
-        let secret = serde_json::to_value(&secret).unwrap().as_str().unwrap().to_owned();
-        Self { name: name.to_owned(), algorithm, secret }
-    }
-
-    /// One key for each algorithm, named after it: `hmac-md5.`
-    pub fn all() -> Vec<Self> {
-        Self::ALGORITHMS
-            .iter()
-            .map(|algorithm| Self::new(&format!("{algorithm}."), algorithm))
-            .collect()
-    }
-}
-
-/// Who may change a zone.
-#[derive(Clone, Debug, Default)]
-pub enum Updates {
-    /// Nobody.
-    #[default]
-    Refused,
-    /// Holders of any of the server's keys.
-    Signed,
-    /// Holders of the key of that name.
-    SignedBy(String),
-    /// Everybody.
-    Unsigned,
-}
-
-/// A zone of a test. Its SOA, NS and the address of that name server are written by us.
-#[derive(Clone, Debug)]
-pub struct Zone {
-    /// Absolute name, with the final dot.
-    pub name: String,
-    /// More lines of the zone file; names without the final dot are below the zone.
-    pub records: String,
-    /// Who may change it.
-    pub updates: Updates,
-    /// Its name servers; none means the server itself, as `ns` below the zone.
-    pub servers: Vec<(String, IpAddr)>,
-}
-
-impl Zone {
-    /// A zone with nothing but its SOA and NS, which nobody may change.
-    pub fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            records: String::new(),
-            updates: Updates::Refused,
-            servers: Vec::new(),
-        }
-    }
-
-    /// Adds a line of the zone file, such as `www 60 A 127.0.0.1`.
-    pub fn with(mut self, line: &str) -> Self {
-        writeln!(self.records, "{line}").unwrap();
-        self
-    }
-
-    /// Says who may change it.
-    pub fn updates(mut self, updates: Updates) -> Self {
-        self.updates = updates;
-        self
-    }
-
-    /// Says who serves it: absolute names below the zone, and their addresses.
-    pub fn served_by(mut self, servers: &[(String, IpAddr)]) -> Self {
-        self.servers = servers.to_vec();
-        self
-    }
-
-    /// The lines of a parent's zone file that lead here.
-    pub fn delegation(&self) -> String {
-        let lines = self.servers.iter().map(|(name, address)| {
-            let kind = if address.is_ipv4() { "A" } else { "AAAA" };
-            format!("{} NS {name}\n{name} {kind} {address}\n", self.name)
-        });
-        lines.collect()
-    }
-
-    /// Its file; absence is remembered for `ttl` seconds, the SOA's minimum.
-    fn text(&self, addresses: &[IpAddr], ttl: u32) -> String {
-        let mut text = format!(
-            "$ORIGIN {name}\n$TTL {ttl}\n@ SOA ns hostmaster 1 3600 600 86400 {ttl}\n",
-            name = self.name
-        );
-        if !self.servers.is_empty() {
-            return text + &self.delegation() + &self.records;
-        }
-        text += "@ NS ns\n";
-        for address in addresses {
-            let kind = if address.is_ipv4() { "A" } else { "AAAA" };
-            writeln!(text, "ns {kind} {address}").unwrap();
-        }
-        text + &self.records
-    }
-}
-
-/// What a server gets.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// Where it is found, port 53.
-    pub addresses: Vec<IpAddr>,
-    /// What it serves.
-    pub zones: Vec<Zone>,
-    /// What it knows.
-    pub keys: Vec<Key>,
-    /// Seconds that records and absences of its zones are remembered.
-    pub ttl: u32,
-}
-
-impl Setup {
-    /// One fresh address, a key of each algorithm and short memories.
-    pub fn new(zones: Vec<Zone>) -> Self {
-        Self { addresses: vec![loopback()], zones, keys: Key::all(), ttl: 2 }
-    }
-}
-
 /// A running server with files of its own; both end with this value.
 pub struct DnsServer {
     server: Server,
     relay: Relay,
+    port: u16,
     /// Where it listens, port 53.
     pub addresses: Vec<IpAddr>,
     zones: Vec<String>,
@@ -191,9 +50,9 @@ impl DnsServer {
     /// Starts a server for zones.
     pub fn start(software: Software, setup: &Setup) -> Self {
         let folder = folder();
-        for zone in &setup.zones {
+        for zone in setup.zones.iter().filter(|zone| zone.primary.is_none()) {
             let file = folder.path().join(format!("{}zone", zone.name));
-            fs::write(file, zone.text(&setup.addresses, setup.ttl)).unwrap();
+            fs::write(file, zone.text(&setup.addresses, setup.times())).unwrap();
         }
         let port = free_port();
         let command = match software {
@@ -201,7 +60,7 @@ impl DnsServer {
             Software::Knot => knot::command(folder.path(), port, setup),
             Software::PowerDns => powerdns::command(folder.path(), port, setup),
         };
-        let zones = setup.zones.iter().map(|zone| zone.name.clone()).collect();
+        let zones = setup.zones.iter().map(|zone| (zone.name.clone(), zone.is_refused)).collect();
         Self::run(&command, port, setup.addresses.clone(), zones, folder)
     }
 
@@ -225,10 +84,14 @@ impl DnsServer {
     pub fn recursive_from(root: &Zone) -> Self {
         let folder = folder();
         let addresses = vec![IpAddr::V4(loopback_v4())];
-        fs::write(folder.path().join("root.zone"), root.text(&addresses, 2)).unwrap();
+        fs::write(
+            folder.path().join("root.zone"),
+            root.text(&addresses, ZoneTimes { ttl: 2, refresh: 3600 }),
+        )
+        .unwrap();
         let port = free_port();
         let command = bind::recursive(folder.path(), port);
-        Self::run(&command, port, addresses, vec![".".to_owned()], folder)
+        Self::run(&command, port, addresses, vec![(".".to_owned(), false)], folder)
     }
 
     /// Starts a PowerDNS that resolves names by way of another resolver, and validates what is below a DS record in `anchors`:
@@ -236,7 +99,7 @@ impl DnsServer {
     pub fn validating(upstream: &Self, anchors: &[(String, String)]) -> Self {
         let (folder, port) = (folder(), free_port());
         let command = recursor::command(folder.path(), port, upstream.address(), anchors);
-        let zones = vec![recursor::READY.to_owned()];
+        let zones = vec![(recursor::READY.to_owned(), false)];
         Self::run(&command, port, vec![loopback()], zones, folder)
     }
 
@@ -254,7 +117,7 @@ impl DnsServer {
         command: &Command,
         port: u16,
         addresses: Vec<IpAddr>,
-        zones: Vec<String>,
+        zones: Vec<(String, bool)>,
         folder: TempDir,
     ) -> Self {
         let mut server = Server::start(command, &folder.path().join("log"));
@@ -266,12 +129,18 @@ impl DnsServer {
             sleep(Duration::from_millis(20));
         }
         let relay = Relay::start(&addresses, port);
-        Self { server, relay, addresses, zones, folder }
+        let zones = zones.into_iter().map(|(zone, _)| zone).collect();
+        Self { server, relay, port, addresses, zones, folder }
     }
 
     /// Its first address, with the port.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.addresses[0], PORT)
+    }
+
+    /// Where the program itself listens, whatever stands before it.
+    pub fn own_address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }
 
     /// What it says of a name, as far as it answers.
@@ -292,7 +161,33 @@ impl DnsServer {
 
     /// Adds a text at a name of a zone that everybody may change (RFC 2136).
     pub fn publish(&self, zone: &str, name: &str, text: &str) {
-        publish_at(self.address(), zone, name, text);
+        self.update(zone, [text_record(name, text)]);
+    }
+
+    /// Puts a text in the place of all texts at a name, as a provider that keeps one value for each name does.
+    pub fn replace(&self, zone: &str, name: &str, text: &str) {
+        self.update(zone, [no_texts(name), text_record(name, text)]);
+    }
+
+    /// Takes all texts at a name away.
+    pub fn withdraw(&self, zone: &str, name: &str) {
+        self.update(zone, [no_texts(name)]);
+    }
+
+    /// Makes a name an alias of another one.
+    pub fn lead(&self, zone: &str, name: &str, target: &str) {
+        let target = RData::CNAME(CNAME(Name::from_ascii(target).unwrap()));
+        self.update(zone, [Record::from_rdata(Name::from_ascii(name).unwrap(), 2, target)]);
+    }
+
+    fn update<const N: usize>(&self, zone: &str, records: [Record; N]) {
+        let mut update = Message::new(4712, MessageType::Query, OpCode::Update);
+        update.add_query(Query::query(Name::from_ascii(zone).unwrap(), RecordType::SOA));
+        for record in records {
+            update.add_authority(record);
+        }
+        let reply = exchange(self.address(), &update, PATIENCE).unwrap();
+        assert_eq!(reply.metadata.response_code, ResponseCode::NoError, "{}", self.log());
     }
 
     /// What it logged so far.
@@ -315,17 +210,37 @@ impl DnsServer {
         self.relay.be_silent(silent);
     }
 
+    /// What spoils its answers from now on; nothing means that it is well.
+    pub fn spoil(&self, spoilt: Option<Spoilt>) {
+        self.relay.spoil(spoilt);
+    }
+
     /// Sends it a signal, such as `STOP` or `CONT`.
     pub fn signal(&mut self, name: &str) {
         self.server.signal(name);
     }
 }
 
-/// Looks once whether every zone is there.
-fn look(server: SocketAddr, zones: &[String]) -> io::Result<()> {
-    for zone in zones {
+fn text_record(name: &str, text: &str) -> Record {
+    let data = RData::TXT(TXT::new(vec![text.to_owned()]));
+    Record::from_rdata(Name::from_ascii(name).unwrap(), 2, data)
+}
+
+/// In an update: all texts at a name go (RFC 2136 §2.5.2).
+fn no_texts(name: &str) -> Record {
+    let mut record = Record::update0(Name::from_ascii(name).unwrap(), 0, RecordType::TXT);
+    record.dns_class = DNSClass::ANY;
+    record
+}
+
+/// Looks once whether every zone is there, or refused as it is to be.
+fn look(server: SocketAddr, zones: &[(String, bool)]) -> io::Result<()> {
+    for (zone, is_refused) in zones {
         let reply = try_ask(server, zone, RecordType::SOA, Duration::from_secs(1))?;
-        if reply.metadata.response_code != ResponseCode::NoError || reply.answers.is_empty() {
+        let code = reply.metadata.response_code;
+        let is_there = code == ResponseCode::NoError && !reply.answers.is_empty();
+        let is_as_asked = if *is_refused { code == ResponseCode::Refused } else { is_there };
+        if !is_as_asked {
             return Err(io::Error::other(format!("it has no {zone} yet")));
         }
     }

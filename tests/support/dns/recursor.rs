@@ -9,7 +9,7 @@ use super::program;
 
 /// A zone of its own, by which it is seen to run.
 pub(super) const READY: &str = "ready.test.";
-/// While this file is in its folder, it gives no SOA record away.
+/// While this file is in its folder, it gives no SOA record away; with a name in it, none of that name.
 pub const WITHHOLDS_SOA: &str = "withholds-soa";
 
 /// The command for a resolver that asks another one and trusts these DS records: name and content.
@@ -36,7 +36,9 @@ pub(super) fn command(
     }
     let answers = format!(
         "function postresolve(dq)\n  local found = io.open(\"{place}/{WITHHOLDS_SOA}\")\n\
-         \x20 if not found then return false end\n  found:close()\n\
+         \x20 if not found then return false end\n\
+         \x20 local only = found:read(\"*l\")\n  found:close()\n\
+         \x20 if only and only ~= dq.qname:toString() then return false end\n\
          \x20 if dq.qtype ~= pdns.SOA then return false end\n  dq:setRecords({{}})\n  return true\nend\n"
     );
     let files = [

@@ -66,7 +66,7 @@ impl Fake for Project {
             ("GET", None) if path.ends_with("/service-accounts/default/token") => token(),
             ("GET", Some("")) => {
                 let is_ours = request.parameter("dnsName").as_deref() == Some("example.com.");
-                let zones = json!([{"name": "inside", "visibility": "private"}, {"name": "z-1", "visibility": "public"}]);
+                let zones = json!([{"name": "inside", "visibility": "private"}, {"name": "z-1", "visibility": "public", "nameServers": ["ns-cloud-a1.googledomains.com."]}]);
                 Told::new(200, if is_ours { json!({"managedZones": zones}) } else { json!({}) })
             }
             ("GET", Some("/z-1/rrsets")) => Told::new(200, json!({"rrsets": self.set.as_slice()})),
@@ -131,6 +131,20 @@ fn on_a_machine(stub: &Stub<Project>) -> CloudDns {
 async fn it_keeps_the_contract() {
     let stub = Stub::serve(Project::new()).await;
     keeps_the_contract(&on_a_machine(&stub), &stub).await;
+}
+
+#[tokio::test]
+async fn zones_of_one_name_are_told_with_their_servers() {
+    let stub = Stub::serve(Project::new()).await;
+    let zones = on_a_machine(&stub).zones_of_name(NAME).await.unwrap();
+    let zones = zones.iter().map(|zone| {
+        (zone.id.as_str(), zone.is_private, zone.is_written, zone.name_servers.concat())
+    });
+    let expected = [
+        ("inside", true, false, String::new()),
+        ("z-1", false, true, "ns-cloud-a1.googledomains.com.".to_owned()),
+    ];
+    assert_eq!(zones.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use super::{NAME, OwnZone, keeps_the_contract, record, zones};
 use crate::dns::FindZone;
 use crate::solvers::SolveError;
 
-/// Two public hosted zones and a private one; every text is a record set of its own. Also the token and metadata services.
+/// Three public hosted zones, two of them of one name, and a private one; every text is a record set of its own. Also the token and metadata services.
 struct Account {
     values: Vec<String>,
     status: &'static str,
@@ -61,10 +61,18 @@ impl Fake for Account {
                 let zones = [
                     zone("example.com.", "ZPRIVATE", true),
                     zone("example.com.", "Z1", false),
+                    zone("example.com.", "ZOLD", false),
                     zone("example.net.", "Z2", false),
                     zone("_acme-challenge.example.org.", "Z1", false),
                 ];
                 Told::new(200, format!("<R><HostedZones>{}</HostedZones></R>", zones.concat()))
+            }
+            ("GET", path @ ("/2013-04-01/hostedzone/Z1" | "/2013-04-01/hostedzone/ZOLD")) => {
+                let server =
+                    if path.ends_with("/Z1") { "ns-1.awsdns-1.com" } else { "NS-2.awsdns-2.org" };
+                let servers =
+                    format!("<NameServers><NameServer>{server}</NameServer></NameServers>");
+                Told::new(200, format!("<R><DelegationSet>{servers}</DelegationSet></R>"))
             }
             ("GET", "/2013-04-01/hostedzone/Z1/rrset") => Told::new(200, "<R></R>"),
             ("POST", "/2013-04-01/hostedzone/Z1/rrset") => {
@@ -172,6 +180,22 @@ async fn the_requests_are_those_of_cert_manager() {
         assert!(request.header("authorization").starts_with("AWS4-HMAC-SHA256 Credential=AKID/"));
         assert!(request.header("authorization").contains(scope));
     }
+}
+
+#[tokio::test]
+async fn zones_of_one_name_are_told_with_their_servers() {
+    let stub = stub().await;
+    let provider = provider(&stub, user(), "", "").unwrap();
+    let zones = provider.zones_of_name(NAME).await.unwrap();
+    let zones = zones.iter().map(|zone| {
+        (zone.id.as_str(), zone.is_private, zone.is_written, zone.name_servers.concat())
+    });
+    let expected = [
+        ("ZPRIVATE", true, false, String::new()),
+        ("Z1", false, true, "ns-1.awsdns-1.com.".to_owned()),
+        ("ZOLD", false, false, "ns-2.awsdns-2.org.".to_owned()),
+    ];
+    assert_eq!(zones.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]

@@ -1,0 +1,34 @@
+//! What comes of a question to resolvers, as cases keep it.
+
+use tokio::time::error::Elapsed;
+
+use super::investigator::no_answer;
+use crate::diagnosis::name_case::LookUp;
+use crate::dns::{LookupError, Why};
+
+/// What comes of a question to resolvers that had so much time.
+pub(super) fn looked_up<T>(asked: Result<Result<T, LookupError>, Elapsed>) -> LookUp<T> {
+    let error = match asked {
+        Ok(Ok(found)) => return LookUp::Found(found),
+        Ok(Err(error)) => error,
+        Err(_) => return LookUp::Silence(no_answer()),
+    };
+    let said = error.to_string();
+    match error {
+        LookupError::NoSuchName { .. } => LookUp::NoName(said),
+        LookupError::NoSuchTarget { target, .. } => LookUp::Dangling { target },
+        LookupError::NoAddress { .. } | LookupError::NoText { .. } => LookUp::NoRecord(said),
+        LookupError::AliasLoop { .. } | LookupError::Failed { why: Why::AliasLoop(_), .. } => {
+            LookUp::Circle(said)
+        }
+        LookupError::Failed { why: Why::Answered { code, .. }, .. }
+        | LookupError::UnexpectedCode { code, .. } => LookUp::Code(code),
+        LookupError::Failed {
+            why: Why::Silent | Why::Slow { .. } | Why::Server { .. }, ..
+        } => LookUp::Silence(said),
+        LookupError::Failed { .. }
+        | LookupError::NoZone { .. }
+        | LookupError::UnknownZone { .. }
+        | LookupError::NoServers { .. } => LookUp::Other(said),
+    }
+}

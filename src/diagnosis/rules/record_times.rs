@@ -1,0 +1,247 @@
+//! D01-14 and D01-20: when the record of a challenge was there, beside when it had to be.
+
+use super::dns01::{about, by_record};
+use super::limit;
+use super::record::texts;
+use super::rule::FaultRule;
+use crate::diagnosis::case::{Case, DriverCase};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::dns_case::{DnsCase, VantageReply};
+use crate::diagnosis::finding::{Finding, Grade, heard, seen, stored};
+use crate::diagnosis::foreign::{self, RecordFault};
+use crate::diagnosis::name_case::{AnswerLook, NameCase};
+use crate::model::memory::{Holder, Memory};
+use crate::model::observation::{Said, Seen};
+use crate::model::{Challenge, ChallengeType};
+
+pub(super) const RULES: &[FaultRule] =
+    &[record_is_gone_again, authority_was_told_too_early, nobody_waited_long_enough];
+
+fn memory(challenge: &Challenge) -> Memory {
+    Memory::read(Holder::Challenge, &challenge.metadata.annotations)
+}
+
+fn record_is_gone_again(case: &Case, found: &mut Vec<Finding>) {
+    for (name, answer) in by_record(case) {
+        // A record that stays is judged by what it says.
+        if name.kind == Some(ChallengeType::DnsPersist01) {
+            continue;
+        }
+        let finding = gone_since_it_was_seen(name, answer)
+            .or_else(|| gone_between_two_looks(name, answer, name.dns.as_ref()?));
+        let Some(finding) = finding else { continue };
+        let record = name.dns.as_ref().and_then(|dns| dns.record.as_deref()).unwrap_or_default();
+        found.push(finding.with("RECORD", record.trim_end_matches('.')));
+    }
+}
+
+/// The CA was told since every server had the record, and none has it now.
+fn gone_since_it_was_seen(name: &NameCase, answer: &AnswerLook) -> Option<Finding> {
+    let challenge = name.pending.as_ref()?;
+    let memory = memory(challenge);
+    let was_looked_for =
+        challenge.spec.solver.wait_instead_of_self_check.is_none() || memory.by_hand;
+    let at = memory.accepted_at.filter(|_| was_looked_for)?;
+    let look = answer.observations.first()?;
+    let Seen::Records { servers, .. } = &look.seen else { return None };
+    let is_answered = servers
+        .iter()
+        .any(|server| matches!(server.said, Said::Texts(_) | Said::NoText | Said::NoName));
+    if !is_answered || texts(answer).contains(answer.expected.as_str()) {
+        return None;
+    }
+    let before = stored(
+        format!("Challenge {}: told to the CA", challenge.name()),
+        at,
+        "every name server had the record",
+    );
+    let now = answer.reason.as_ref().map(|reason| seen(look, reason));
+    Some(about(CauseId::D0114, Grade::Certain, name, before).shown_by(now))
+}
+
+/// A server of the zone had the record, and a moment later it had not.
+fn gone_between_two_looks(name: &NameCase, answer: &AnswerLook, dns: &DnsCase) -> Option<Finding> {
+    let record = dns.record.as_deref()?;
+    let has = |reply: &VantageReply| Some(reply.heard.answer()?.records.contains(&answer.expected));
+    dns.asked(record, "TXT").filter(|first| has(first) == Some(true)).find_map(|first| {
+        let later = dns.later.iter().filter(|later| later.from == first.from);
+        let gone = later.into_iter().find(|later| has(later) == Some(false))?;
+        Some(about(CauseId::D0114, Grade::Certain, name, heard(first)).shown_by([heard(gone)]))
+    })
+}
+
+/// A fixed time had passed, and the CA found no record.
+fn authority_was_told_too_early(case: &Case, found: &mut Vec<Finding>) {
+    for told in limit::problems(case) {
+        let Some(challenge) = told.challenge.filter(|c| c.spec.kind == ChallengeType::Dns01) else {
+            continue;
+        };
+        let Some(wait) = challenge.spec.solver.wait_instead_of_self_check else { continue };
+        let fault = foreign::record_fault(&told.problem);
+        let is_early = matches!(fault, Some(RecordFault::None | RecordFault::Others));
+        if !is_early || memory(&challenge).by_hand {
+            continue;
+        }
+        let domain = challenge.spec.shown_domain();
+        let allowed = stored(
+            format!("Challenge {}: waitInsteadOfSelfCheck", challenge.name()),
+            case.at,
+            format!("{:#}", wait.0),
+        );
+        let answer = format!(
+            "the CA was told {:#} after it was made, without a look, and found none",
+            wait.0
+        );
+        found.push(
+            Finding::new(CauseId::D0120, Grade::Likely, &domain, told.evidence)
+                .shown_by([allowed])
+                .with("DOMAIN", &challenge.spec.dns_name)
+                .with("ANSWER", answer),
+        );
+    }
+}
+
+/// The record is there, and whoever waited for it has ended.
+fn nobody_waited_long_enough(case: &Case, found: &mut Vec<Finding>) {
+    for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_none()) {
+        let Some(challenge) = &name.pending else { continue };
+        let memory = memory(challenge);
+        let is_left = case.driver == DriverCase::Nobody
+            && memory.accepted_at.is_none()
+            && !memory.by_hand
+            && challenge.spec.solver.wait_instead_of_self_check.is_none();
+        let Some(made) = challenge.status.presented_at.filter(|_| is_left) else { continue };
+        let Some(look) = answer.observations.first() else { continue };
+        let took = case.at.duration_since(made.timestamp()).as_secs();
+        let made = stored(
+            format!("Challenge {}: status.presentedAt", challenge.name()),
+            case.at,
+            made.timestamp().to_string(),
+        );
+        let answer =
+            format!("it is there {took} s after it was made, and nobody waits for it any longer");
+        found.push(
+            about(CauseId::D0120, Grade::Likely, name, made)
+                .shown_by([seen(look, "every name server has it")])
+                .with("ANSWER", answer),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::tests::{by, check, held, with};
+    use super::super::zone::tests::{authority, reply};
+    use super::*;
+    use crate::model::observation::{NameServer, Observation, Vantage};
+    use crate::model::{Problem, State};
+
+    const RECORD: &str = "_acme-challenge.www.example.com.";
+
+    /// A Challenge of that solver, with more annotations.
+    fn challenge(solver: &Value, annotations: &Value) -> Challenge {
+        serde_json::from_value(json!({
+            "metadata": {"namespace": "web", "name": "www", "annotations": annotations},
+            "spec": {
+                "type": "DNS-01", "dnsName": "www.example.com", "wildcard": false,
+                "issuerRef": {"name": "acme"}, "key": "value", "token": "t", "url": "u",
+                "authorizationURL": "a", "solver": solver,
+            },
+            "status": {
+                "presented": true, "processing": true, "presentedAt": "2026-11-24T21:50:00Z",
+            },
+        }))
+        .unwrap()
+    }
+
+    fn accepted() -> Value {
+        json!({"kubectl-acme/challenge-accepted-at": "2026-11-24T21:55:00.000000Z"})
+    }
+
+    /// The Challenge, and the record as it is now and a moment later.
+    fn case(challenge: Challenge, now: &[&str], later: &[&str]) -> Case {
+        by(ChallengeType::Dns01, |name| {
+            let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+            let said = if now.is_empty() { Said::NoName } else { Said::Texts(texts(now)) };
+            let address = "192.0.2.1:53".parse().ok();
+            let server = NameServer { name: "ns1.example.com.".into(), address, said, ttl: None };
+            let zone = "example.com.".to_owned();
+            let seen = Seen::Records { name: RECORD.into(), zone, servers: vec![server] };
+            let look = Observation {
+                vantage: Vantage::ThisMachine,
+                at: "2026-11-24T22:00:00Z".parse().unwrap(),
+                url: "dns:_acme-challenge.www.example.com?type=TXT".into(),
+                hops: Vec::new(),
+                seen,
+            };
+            name.pending = Some(challenge);
+            name.answer = Some(AnswerLook {
+                expected: "value".into(),
+                observations: vec![look],
+                reason: (!now.contains(&"value")).then(|| "not yet".to_owned()),
+                sighting: None,
+            });
+            name.dns = Some(DnsCase {
+                record: Some(RECORD.into()),
+                replies: vec![reply(authority(1), RECORD, "TXT", now)],
+                later: vec![reply(authority(1), RECORD, "TXT", later)],
+                ..DnsCase::default()
+            });
+        })
+    }
+
+    #[test]
+    fn a_record_that_was_there_and_is_gone_was_taken_away() {
+        let (plain, none, there) = (&json!({"dns01": {}}), &json!({}), &["value"]);
+        check(&case(challenge(plain, &accepted()), &[], &[]), &[CauseId::D0114]);
+        check(&case(challenge(plain, &accepted()), there, there), &[]);
+        check(&case(challenge(plain, none), &[], &[]), &[CauseId::D0101]);
+        check(&case(challenge(plain, none), there, &[]), &[CauseId::D0114]);
+        check(&case(challenge(plain, none), &["other", "value"], there), &[]);
+        // Nobody has looked before the CA was told.
+        let unseen = &json!({"dns01": {}, "waitInsteadOfSelfCheck": "1s"});
+        check(&case(challenge(unseen, &accepted()), &[], &[]), &[CauseId::D0101]);
+    }
+
+    #[test]
+    fn a_record_that_nobody_waits_for_any_longer_is_told() {
+        let of = |annotations: &Value, driver| {
+            let solver = &json!({"dns01": {}});
+            let mut case = case(challenge(solver, annotations), &["value"], &["value"]);
+            case.driver = driver;
+            case
+        };
+        let has_waited_too_short = |case: &Case| {
+            let mut found = Vec::new();
+            nobody_waited_long_enough(case, &mut found);
+            found.iter().any(|finding| finding.cause == CauseId::D0120)
+        };
+        assert!(has_waited_too_short(&of(&json!({}), DriverCase::Nobody)));
+        assert!(!has_waited_too_short(&of(&json!({}), DriverCase::KubectlAcme)));
+        assert!(!has_waited_too_short(&of(&accepted(), DriverCase::Nobody)));
+        let by_hand = &json!({"kubectl-acme/challenge-by-hand": "true"});
+        assert!(!has_waited_too_short(&of(by_hand, DriverCase::Nobody)));
+    }
+
+    #[test]
+    fn a_ca_that_was_told_after_a_fixed_time_and_found_nothing_was_told_too_early() {
+        let of = |solver: &Value| {
+            with(|case| {
+                let mut challenge = challenge(solver, &json!({}));
+                challenge.status.state = Some(State::Invalid);
+                let mut held = held("www.example.com", Vec::new());
+                held.status = "invalid".into();
+                let detail = "No TXT record found at _acme-challenge.www.example.com".to_owned();
+                let kind = "urn:ietf:params:acme:error:unauthorized".to_owned();
+                held.problem = Some(Problem { kind, detail, status: 403, ..Problem::default() });
+                case.certificates[0].held = vec![held];
+                case.certificates[0].challenges = vec![challenge];
+                case.names.clear();
+            })
+        };
+        check(&of(&json!({"dns01": {}, "waitInsteadOfSelfCheck": "1s"})), &[CauseId::D0120]);
+        check(&of(&json!({"dns01": {}})), &[CauseId::D0101]);
+    }
+}
