@@ -221,10 +221,10 @@ mod tests {
             reason(ReplacementCause::Revoked, Some(at("2026-11-25T09:00:00Z")), list),
             reason(ReplacementCause::NamesDiffer, None, "it is not as spec.dnsNames"),
         ];
-        let long = "certificate-of-the-department-of-shoes.example.com:8443";
+        let long = "shop-one-of-the-department-of-shoes.example.com:8443";
         let mut forbidden = certificate(SourceKind::Server, long);
         forbidden.verdict = CheckVerdict::Replace;
-        let detail = "CAA of example.com: 0 issue \"other.example\"";
+        let detail = "CAA of example.com: 0 issue \"ca.example\"";
         forbidden.reasons = vec![reason(ReplacementCause::CaaForbids, forbidden.not_after, detail)];
         let mut unknown = certificate(SourceKind::File, "old.pem");
         unknown.verdict = CheckVerdict::Unknown;
@@ -245,7 +245,7 @@ mod tests {
         insta::assert_snapshot!(text, @r#"
         NAME                         REASON        WHEN     DETAIL
         web                          Revoked       3h ago   keyCompro…; also NamesDiffer
-        certific….example.com:8443   CaaForbids    in 60d   CAA of ex…ue "other.example"
+        shop-one….example.com:8443   CaaForbids    in 60d   CAA of ex…issue "ca.example"
         old.pem                      (not known)   in 60d   revocatio…nection within 5 s
         "#);
         assert!(text.lines().all(|line| columns(line) <= 80), "{text}");
@@ -261,7 +261,7 @@ mod tests {
         kind,namespace,name,serial,names,notAfter,verdict,reason,at,detail
         Certificate,shop,web,0a,www.example.com example.com,2027-01-24T12:00:00Z,replace,Revoked,2026-11-25T09:00:00Z,keyCompromise: http://e7.c.lencr.org/17.crl
         Certificate,shop,web,0a,www.example.com example.com,2027-01-24T12:00:00Z,replace,NamesDiffer,,it is not as spec.dnsNames
-        Server,,certificate-of-the-department-of-shoes.example.com:8443,0a,www.example.com example.com,2027-01-24T12:00:00Z,replace,CaaForbids,2027-01-24T12:00:00Z,"CAA of example.com: 0 issue ""other.example"""
+        Server,,shop-one-of-the-department-of-shoes.example.com:8443,0a,www.example.com example.com,2027-01-24T12:00:00Z,replace,CaaForbids,2027-01-24T12:00:00Z,"CAA of example.com: 0 issue ""ca.example"""
         File,,old.pem,0a,www.example.com example.com,2027-01-24T12:00:00Z,unknown,,,revocation: no connection within 5 s
         Secret,,good-tls,0a,www.example.com example.com,2027-01-24T12:00:00Z,keep,,,
         "#);
