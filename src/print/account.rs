@@ -77,7 +77,7 @@ mod tests {
              Contact:  <none>\n\
              Key:      RSA 2048, thumbprint abc\n\
              Secret:   web/le-account\n\
-             CA:       503\\nStatus:\\tvalid"
+             CA:       503\\nStatus:\\tvalid\n"
         );
     }
 }

@@ -49,8 +49,8 @@ pub struct ImportArgs {
     ///
     /// certbot keeps it in accounts/SERVER/ID/private_key.json, lego in accounts/SERVER/EMAIL/keys/EMAIL.key, acme.sh in
     /// ca/SERVER/account.key.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
     /// Take it in the place of another key, which is kept in the Secret by another name
     #[arg(long)]
     replace: bool,
@@ -121,7 +121,7 @@ fn write_new(path: &Path, pem: &str) -> std::io::Result<()> {
 /// # Errors
 /// Fails when the file holds no key, the CA has no account for it, or another key is there.
 pub async fn import(args: ImportArgs, context: &Context) -> Result<(), Failure> {
-    let key = read_key(&args.file, context).await?;
+    let key = read_key(&args.key, context).await?;
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
     let wish = Adoption { account, key, replace: args.replace, input: None };

@@ -69,11 +69,11 @@ pub(super) const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "account import",
         examples: &[
+            ("The account of certbot", "account import letsencrypt --local --key private_key.json"),
             (
-                "The account of certbot",
-                "account import letsencrypt --local \\\n    /etc/letsencrypt/accounts/SERVER/directory/ID/private_key.json",
+                "In the place of another key",
+                "account import letsencrypt --key account.key --replace",
             ),
-            ("In the place of another key", "account import letsencrypt account.key --replace"),
         ],
         ends: ASKS,
     },

@@ -331,7 +331,7 @@ mod tests {
         };
         let refused = "failed to perform self check GET request 'http://x/': Get \"http://x/\": dial tcp 192.0.2.80:80: connect: connection refused";
         check(&of(refused, |_| ()), &[CauseId::Http08]);
-        check(&of(refused, |case| case.driver = DriverCase::KubectlAcme), &[]);
+        check(&of(refused, |case| case.driver = DriverCase::Nobody), &[]);
         check(&of("wrong status code '404', expected '200'", |_| ()), &[]);
     }
 }

@@ -116,7 +116,7 @@ fn another_key_takes_the_place_of_one_only_when_that_is_said() {
     assert_eq!(other.order(&[manifest(&pebble)]).code, Some(0));
     ends(&other.run(&["account", "export", name, "--out", "key.pem"]), 0, "key.pem");
     let file = other.path("key.pem");
-    let import = ["account", "import", name, file.to_str().unwrap()];
+    let import = ["account", "import", name, "--key", file.to_str().unwrap()];
     ends(&terminal.run(&import), 2, "has another account key");
     ends(&terminal.run(&[&import[..], &["--replace"]].concat()), 0, "has its key in Secret");
     assert_eq!(shown(&terminal, name)["url"], shown(&other, name)["url"]);

@@ -54,7 +54,11 @@ pub fn publish_at(server: SocketAddr, zone: &str, name: &str, text: &str) {
     assert_eq!(reply.metadata.response_code, ResponseCode::NoError, "{reply:?}");
 }
 
-pub(super) fn exchange(server: SocketAddr, question: &Message, patience: Duration) -> io::Result<Message> {
+pub(super) fn exchange(
+    server: SocketAddr,
+    question: &Message,
+    patience: Duration,
+) -> io::Result<Message> {
     let question = question.to_vec().map_err(io::Error::other)?;
     let from: IpAddr =
         if server.is_ipv4() { [127, 0, 0, 1].into() } else { "::1".parse().unwrap() };
