@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use super::investigator::{AT_ONCE, Investigator, MOST_NAMES, no_answer};
+use super::investigator::{AT_ONCE, Investigator, MOST_NAMES};
+use super::patience::no_answer;
 use crate::acme::error::AcmeError;
 use crate::app::inspect::authority;
 use crate::controllers::ReconcileError;

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::investigator::{Investigator, PROBE_TIMEOUT};
+use super::investigator::Investigator;
+use super::patience::PROBE_TIMEOUT;
 use crate::diagnosis::case::{Case, Unseen};
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::control_case::{

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::control::{Around, Look, PODS, list};
-use super::investigator::PROBE_TIMEOUT;
+use super::patience::PROBE_TIMEOUT;
 use crate::diagnosis::control_case::{ControllerCase, DnsWebhookCase, WebhookApi};
 use crate::model::own_solver::names::GROUP;
 use crate::model::solver::Webhook;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::sleep;
 
-use super::investigator::{Investigator, no_answer};
+use super::investigator::Investigator;
+use super::patience::no_answer;
 use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply, WithoutSoa};
 use crate::diagnosis::name_case::NameCase;
 use crate::dns::server::Server;

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use super::caa::CaaLookups;
+use super::patience::PROBE_TIMEOUT;
 use crate::acme::Clients;
 use crate::app::context::Context;
 use crate::app::engine;
@@ -28,8 +28,6 @@ use crate::store::cluster::ClusterStore;
 use crate::store::error::StoreError;
 use crate::store::mirror::Mirror;
 
-/// How long one question to the cluster may take, and how long all take together who are outside of it.
-pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many objects are read, or CAs asked, at once.
 pub(super) const AT_ONCE: usize = 16;
 /// Most names of one investigation that are looked at over the network.
@@ -156,9 +154,4 @@ impl Investigator {
 /// What could not be read of the store.
 pub(super) fn unseen(what: String, error: &StoreError) -> Unseen {
     Unseen { what, why: error.to_string(), is_forbidden: error.lacks_permission() }
-}
-
-/// That somebody outside has not answered in the time that there was.
-pub(super) fn no_answer() -> String {
-    format!("no answer within {} s", PROBE_TIMEOUT.as_secs())
 }

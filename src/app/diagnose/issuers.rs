@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use super::investigator::{AT_ONCE, Investigator, no_answer, unseen};
+use super::investigator::{AT_ONCE, Investigator, unseen};
+use super::patience::no_answer;
 use crate::acme::error::{AcmeError, Fault};
 use crate::acme::{Directory, TlsOptions};
 use crate::app::failure::Failure;

@@ -2,7 +2,7 @@
 
 use tokio::time::error::Elapsed;
 
-use super::investigator::no_answer;
+use super::patience::no_answer;
 use crate::diagnosis::name_case::LookUp;
 use crate::dns::{LookupError, Why};
 

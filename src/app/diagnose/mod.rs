@@ -28,6 +28,7 @@ mod names;
 mod orders;
 mod path;
 mod path_gateways;
+mod patience;
 mod providers;
 mod queue;
 pub mod report;

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use futures_util::future::join_all;
 
 use super::dns;
-use super::investigator::{Investigator, no_answer};
+use super::investigator::Investigator;
 use super::lookup::looked_up;
+use super::patience::no_answer;
 use super::web::{self, CANARY};
 use crate::diagnosis::dns_case::DnsCase;
 use crate::diagnosis::name_case::{AddressLook, AnswerLook, LookUp, NameCase};

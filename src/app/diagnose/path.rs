@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::investigator::{Investigator, MOST_NAMES, PROBE_TIMEOUT};
+use super::investigator::{Investigator, MOST_NAMES};
+use super::patience::PROBE_TIMEOUT;
 use super::wanted_names::{chosen, ordered};
 use crate::diagnosis::case::{Case, Unseen};
 use crate::diagnosis::path_case::{ClusterPathCase, WantedPath};

@@ -4,7 +4,8 @@
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
-use super::investigator::{AT_ONCE, Investigator, PROBE_TIMEOUT};
+use super::investigator::{AT_ONCE, Investigator};
+use super::patience::PROBE_TIMEOUT;
 use super::wanted_names::{chosen, ordered};
 use crate::diagnosis::case::{Case, CertificateCase, Unseen};
 use crate::diagnosis::chain::issuer_key;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 use super::ending::SeenCase;
-use super::investigator::PROBE_TIMEOUT;
+use super::patience::PROBE_TIMEOUT;
 use crate::app::context::Context;
 use crate::app::input::applying::behind;
 use crate::diagnosis::control_case::UndefinedCase;
