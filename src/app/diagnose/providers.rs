@@ -17,6 +17,7 @@ use crate::model::provider_refusal::provider_name;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Identifier, IssuerRef, Key};
 use crate::solvers::SolveError;
+use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::dns01::solver::Dns01;
 use crate::solvers::remedy::Remedy;
 
@@ -115,6 +116,10 @@ fn questions(case: &Case) -> Vec<ProviderQuestion> {
     let mut all: Vec<ProviderQuestion> = Vec::new();
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let Some(issuer) = issuer_key(&of.certificate) else { continue };
+        // Whoever makes one record of an order by hand makes all of them.
+        if of.current_challenges().any(is_a_persons) {
+            continue;
+        }
         for domain in ordered(&of.certificate) {
             let Some((solver, record)) = record_to_make(case, of, &domain) else { continue };
             let is_known = |one: &ProviderQuestion| one.issuer == issuer && one.solver == solver;

@@ -173,7 +173,10 @@ impl Refused<'_> {
         ];
         let own = own.iter().find(|(_, is)| *is).map(|(cause, _)| *cause);
         Some(match self.refusal.fault {
-            F::Permission | F::Update if self.is_taken_down => (CauseId::Prv15, Grade::Likely),
+            // The same credentials were enough to make it.
+            F::Credentials | F::Permission | F::Update if self.is_taken_down => {
+                (CauseId::Prv15, Grade::Likely)
+            }
             F::NotRegistered => (CauseId::Prv13, Grade::Certain),
             F::Update if is_update => (CauseId::Prv07, Grade::Certain),
             F::Busy => (CauseId::Prv12, Grade::Certain),

@@ -96,9 +96,17 @@ fn current_ready(certificate: &Certificate) -> Option<&Condition> {
 
 /// Judges by the first obstacle in the way of a Certificate.
 fn held_up(chain: &Chain, obstacles: &Obstacles) -> Option<Verdict> {
-    let in_the_way = |key: &Key| obstacles.contains_key(key) && !is_outdated(chain, key);
+    let in_the_way =
+        |key: &Key| obstacles.contains_key(key) && !is_outdated(chain, key) && !is_over(chain, key);
     let key = chain.keys().into_iter().find(in_the_way)?;
     Some(of_obstacle(&key, obstacles.get(&key)?, &chain.named_issuer()))
+}
+
+/// Whether a Challenge has ended, so that what keeps its answer up keeps nobody from a certificate.
+fn is_over(chain: &Chain, key: &Key) -> bool {
+    let is_it = |challenge: &&Challenge| key.name == challenge.name();
+    let challenge = chain.challenges.iter().find(is_it).filter(|_| key.kind == Kind::Challenge);
+    challenge.is_some_and(Challenge::has_ended)
 }
 
 /// Whether a Challenge is about to give way, because its issuer has another dns01 solver by now.

@@ -162,7 +162,8 @@ async fn who_is_silent_keeps_nobody_from_being_named() {
     let url = format!("https://127.0.0.1:{}/directory", server(None));
     let issuer = crate::support::terminal::issuer(&url, "", json!({"caBundle": null}));
     terminal.manifests(&[issuer, certificate("web", &[NAME], json!({}))]);
-    let said = terminal.run(&["diagnose", "-f", "manifests.yaml", "-o", "json"]);
+    let listen = format!("--http01-listen=127.0.0.1:{}", terminal.http_port);
+    let said = terminal.run(&["diagnose", "-f", "manifests.yaml", "-o", "json", &listen]);
     let report: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
     lab::names_first(&report, "ENV-03");
     let found = report["findings"].as_array().unwrap();
