@@ -33,6 +33,8 @@ const MANY: usize = 20;
 const FEW_SUBJECTS: usize = 2;
 /// Most letters of an observation there.
 const SHORT: usize = 100;
+/// Lines that are filled there; causes that would go beyond them are told by their titles.
+const SCREEN: usize = 50;
 /// What stands before a key in a link.
 const KEY: &str = "?jwt=";
 /// Most servers of one question that are shown.
@@ -49,7 +51,7 @@ pub fn page(
 ) -> String {
     let width = width.unwrap_or(PIPED).min(WIDEST);
     let place = (in_cluster, reproduced);
-    let mut blocks = Vec::new();
+    let (mut blocks, mut titles, mut lines) = (Vec::new(), String::new(), 0);
     let mut done: Vec<CauseId> = Vec::new();
     for finding in findings {
         if done.contains(&finding.cause) {
@@ -57,12 +59,22 @@ pub fn page(
         }
         done.push(finding.cause);
         let alike: Vec<&Finding> = findings.iter().filter(|f| f.cause == finding.cause).collect();
-        blocks.push(if findings.len() > MANY {
-            short_block(&alike, in_cluster, width, colour)
+        if findings.len() <= MANY {
+            blocks.push(block(&alike, place, width, colour));
+            continue;
+        }
+        let short = short_block(&alike, in_cluster, width, colour);
+        let count = short.lines().count() + 1;
+        if lines + count > SCREEN {
+            titles.push_str(&head(finding, alike.len(), colour));
+            titles.push('\n');
+            paragraph(&mut titles, "", &catalogue::entry(finding.cause).title, width);
         } else {
-            block(&alike, place, width, colour)
-        });
+            lines += count;
+            blocks.push(short);
+        }
     }
+    blocks.extend(Some(titles).filter(|titles| !titles.is_empty()));
     blocks.join("\n")
 }
 

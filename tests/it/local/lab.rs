@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use kubectl_acme::diagnosis::catalogue::{self, CauseEntry, LabNote};
 
 /// Causes that have a rule at least: the number only grows.
-const RULES: usize = 99;
+const RULES: usize = 192;
 
 /// What the sources have of one cause.
 #[derive(Default)]
