@@ -285,7 +285,7 @@ pub fn account_key(acme: &AcmeIssuer, secret: &Secret) -> Result<AccountKey, Str
 }
 
 /// The URL in the status, when it is that of this key.
-fn account_url(account: &AcmeIssuerStatus, key: &AccountKey) -> Option<String> {
+pub fn account_url(account: &AcmeIssuerStatus, key: &AccountKey) -> Option<String> {
     let known = !account.uri.is_empty() && account.last_private_key_hash == key.hash();
     known.then(|| account.uri.clone())
 }

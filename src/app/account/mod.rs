@@ -16,7 +16,7 @@ use crate::app::failure::Failure;
 use crate::app::flags::look::LookArgs;
 use crate::app::input::{lookup, target};
 use crate::controllers::ReconcileError;
-use crate::controllers::accounts::{Accounts, account_key, tls_of};
+use crate::controllers::accounts::{Accounts, account_key, account_url, tls_of};
 use crate::diagnosis::advice;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::issuer::AcmeIssuer;
@@ -182,9 +182,7 @@ impl NamedAccount {
 
     /// URL of the account, where the status has it for this key.
     pub fn url(&self, key: &AccountKey) -> Option<String> {
-        let status = self.issuer.status.acme.as_ref()?;
-        let is_known = !status.uri.is_empty() && status.last_private_key_hash == key.hash();
-        is_known.then(|| status.uri.clone())
+        account_url(self.issuer.status.acme.as_ref()?, key)
     }
 }
 

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::investigator::Investigator;
-use super::issuers::tls;
 use crate::acme::{AccountKey, Acme as _, OrderReply, Registration, Session};
-use crate::controllers::accounts::account_key;
+use crate::controllers::accounts::{account_key, tls_of};
 use crate::diagnosis::authority_case::{AccountCase, HeldOrder};
 use crate::diagnosis::case::IssuerCase;
 use crate::model::issuer::AcmeIssuer;
@@ -35,7 +34,7 @@ impl Investigator {
         let is_another =
             !status.last_private_key_hash.is_empty() && status.last_private_key_hash != key.hash();
         let known = (!is_another).then(|| status.uri.clone());
-        let session = self.clients.session(&acme.server, &tls(acme), key, known).ok()?;
+        let session = self.clients.session(&acme.server, &tls_of(acme), key, known).ok()?;
         let existing = Registration { only_return_existing: true, ..Registration::default() };
         let of_key = async {
             if !is_another {

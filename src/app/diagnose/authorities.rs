@@ -12,8 +12,8 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::investigator::{AT_ONCE, Investigator};
-use super::issuers::tls;
 use crate::acme::TlsOptions;
+use crate::controllers::accounts::tls_of;
 use crate::diagnosis::authority_case::{AddressReach, AuthorityCase, ReachOutcome};
 use crate::diagnosis::case::Case;
 use crate::fetch::reserved;
@@ -28,7 +28,7 @@ impl Investigator {
     pub(super) async fn authorities(&self, case: &mut Case, asked: &BTreeSet<Key>) {
         let looked = case.issuers.iter().map(|of| async {
             let acme = of.issuer.as_ref()?.spec.acme.as_ref()?;
-            let tls = tls(acme);
+            let tls = tls_of(acme);
             let server = self.authority(&acme.server, &tls);
             Some(tokio::join!(self.directory(acme), server, self.account(of, asked)))
         });

@@ -7,11 +7,11 @@ use futures_util::stream::{self, StreamExt as _};
 
 use super::investigator::{AT_ONCE, Investigator, unseen};
 use super::patience::no_answer;
+use crate::acme::Directory;
 use crate::acme::error::{AcmeError, Fault};
-use crate::acme::{Directory, TlsOptions};
 use crate::app::failure::Failure;
 use crate::controllers::account_secrets::mac_key;
-use crate::controllers::accounts::{account_key, key_in_secret};
+use crate::controllers::accounts::{account_key, key_in_secret, tls_of};
 use crate::diagnosis::case::{
     DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse, Unseen,
 };
@@ -109,7 +109,7 @@ impl Investigator {
     }
 
     pub(super) async fn directory(&self, acme: &AcmeIssuer) -> DirectoryCase {
-        let tls = tls(acme);
+        let tls = tls_of(acme);
         let asked = self.outside(self.clients.directory(&acme.server, &tls)).await;
         let answer = match asked {
             Ok(Ok(directory)) => described(&directory),
@@ -118,11 +118,6 @@ impl Investigator {
         };
         DirectoryCase { url: acme.server.clone(), at: self.now, answer }
     }
-}
-
-/// Whom an issuer trusts.
-pub(super) fn tls(acme: &AcmeIssuer) -> TlsOptions {
-    TlsOptions { ca_bundle: acme.ca_bundle.0.clone(), skip_verify: acme.skip_tls_verify }
 }
 
 fn described(directory: &Directory) -> DirectoryAnswer {

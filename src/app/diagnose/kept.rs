@@ -7,10 +7,10 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::investigator::Investigator;
-use super::issuers::tls;
 use crate::acme::chain::{Leaf, leaf, leaf_of_der, top_issuer};
 use crate::acme::inspection::Material;
 use crate::acme::renewal_info;
+use crate::controllers::accounts::tls_of;
 use crate::diagnosis::authority_case::{KeptCase, RenewalCase, SeenCertificate, ServedCase};
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::chain::issuer_key;
@@ -70,7 +70,7 @@ impl Investigator {
         let answer = issuer.authority.as_ref()?.answer.as_ref()?;
         let (_, base) = answer.members.iter().find(|(name, _)| name == "renewalInfo")?;
         let url = format!("{}/{}", base.trim_end_matches('/'), renewal_info::identifier(der)?);
-        let tls = tls(acme);
+        let tls = tls_of(acme);
         let asked = self.clients.plain(&acme.server, &tls, &url);
         let reply = timeout(LONGEST, self.outside(asked)).await.ok()?.ok()?.ok()?;
         let is_good = (200..300).contains(&reply.answer.status);

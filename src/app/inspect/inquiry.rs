@@ -13,8 +13,9 @@ use tokio::time::timeout;
 
 use super::FoundCertificate;
 use crate::acme::revocation::RevocationLists;
-use crate::acme::{Clients, Directory, TlsOptions, renewal_info};
+use crate::acme::{Clients, Directory, renewal_info};
 use crate::app::engine;
+use crate::controllers::accounts::tls_of;
 use crate::dns::Resolve;
 use crate::dns::reqwest::in_place_of_system;
 use crate::model::certificate_report::{ReportedRevocation, ReportedWindow, WindowState};
@@ -90,7 +91,7 @@ impl Inquiry {
             return not_offered();
         };
         let url = format!("{}/{id}", base.trim_end_matches('/'));
-        let (tls, asked) = (tls(issuer), format!("GET {url}"));
+        let (tls, asked) = (tls_of(acme), format!("GET {url}"));
         let reply = timeout(PATIENCE, self.clients.plain(&acme.server, &tls, &url)).await;
         let reply = match reply {
             Ok(Ok(reply)) => reply,
@@ -134,7 +135,7 @@ impl Inquiry {
             Err(error) => return AskedAuthority::Unknown(error.to_string()),
         };
         let Some(acme) = &issuer.spec.acme else { return AskedAuthority::Other };
-        let tls = tls(&issuer);
+        let tls = tls_of(acme);
         match timeout(PATIENCE, self.clients.directory(&acme.server, &tls)).await {
             Ok(Ok(directory)) => AskedAuthority::Acme(Box::new(issuer), directory),
             Ok(Err(error)) => AskedAuthority::Unknown(error.to_string()),
@@ -145,11 +146,4 @@ impl Inquiry {
 
 fn late() -> String {
     format!("no answer of the CA within {} s", PATIENCE.as_secs())
-}
-
-fn tls(issuer: &Issuer) -> TlsOptions {
-    issuer.spec.acme.as_ref().map_or_else(TlsOptions::default, |acme| TlsOptions {
-        ca_bundle: acme.ca_bundle.0.clone(),
-        skip_verify: acme.skip_tls_verify,
-    })
 }

@@ -10,10 +10,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use crate::acme::{Clients, TlsOptions};
+use crate::acme::Clients;
 use crate::app::context::Context;
 use crate::app::flags::output::OutputArgs;
 use crate::ca::{Caa, RecordAccount};
+use crate::controllers::accounts::tls_of;
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::store::Store;
 use crate::store::resources::typed;
@@ -32,7 +33,7 @@ pub(super) async fn read(
     let issuers = records.iter().filter_map(issuer);
     let read = issuers.map(|(key, issuer)| async move {
         let acme = issuer.spec.acme?;
-        let tls = TlsOptions { ca_bundle: acme.ca_bundle.0, skip_verify: acme.skip_tls_verify };
+        let tls = tls_of(&acme);
         let asked = timeout(DIRECTORY_TIMEOUT, clients.directory(&acme.server, &tls)).await;
         let why = match asked {
             Ok(Ok(directory)) if directory.caa_identities.is_empty() => return None,

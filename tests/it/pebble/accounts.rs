@@ -41,7 +41,7 @@ fn shown(terminal: &Terminal, name: &str) -> Value {
 }
 
 #[test]
-#[ignore = "needs Pebble"]
+#[ignore = "needs Pebble: run by just pebble"]
 fn an_account_is_shown_changed_and_given_another_key() {
     let (pebble, terminal) = issued();
     let name = &*name_of(&pebble);
@@ -74,7 +74,7 @@ fn an_account_is_shown_changed_and_given_another_key() {
 }
 
 #[test]
-#[ignore = "needs Pebble"]
+#[ignore = "needs Pebble: run by just pebble"]
 fn an_account_is_found_again_after_all_was_lost_but_its_key() {
     let (pebble, terminal) = issued();
     let name = &*name_of(&pebble);
@@ -108,7 +108,7 @@ fn an_account_is_found_again_after_all_was_lost_but_its_key() {
 }
 
 #[test]
-#[ignore = "needs Pebble"]
+#[ignore = "needs Pebble: run by just pebble"]
 fn another_key_takes_the_place_of_one_only_when_that_is_said() {
     let (pebble, terminal) = issued();
     let name = &*name_of(&pebble);
@@ -125,7 +125,7 @@ fn another_key_takes_the_place_of_one_only_when_that_is_said() {
 }
 
 #[test]
-#[ignore = "needs Pebble"]
+#[ignore = "needs Pebble: run by just pebble"]
 fn an_account_that_has_ended_is_named_as_the_reason() {
     let (pebble, terminal) = issued();
     let name = &*name_of(&pebble);
@@ -140,7 +140,7 @@ fn an_account_that_has_ended_is_named_as_the_reason() {
 }
 
 #[test]
-#[ignore = "needs Pebble"]
+#[ignore = "needs Pebble: run by just pebble"]
 fn a_certificate_is_revoked_once_and_by_who_may() {
     let (pebble, terminal) = issued();
     let revoke = ["certificate", "revoke", "web"];
