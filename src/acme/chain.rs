@@ -19,6 +19,7 @@ use super::keys::to_pem;
 use super::replies::CertificateChain;
 use super::x509::{self, AlternativeNames};
 use crate::model::certificate::Subject;
+use crate::model::preferences::choices;
 use crate::model::text::{listed, shortened};
 
 const TAG: &str = "CERTIFICATE";
@@ -192,21 +193,33 @@ pub async fn choose(
     preferred: &str,
 ) -> Result<CertificateChain, AcmeError> {
     let default = acme.certificate(url).await?;
-    let fits = |chain: &CertificateChain| top_issuer(&chain.pem).as_deref() == Some(preferred);
-    if preferred.is_empty() || fits(&default) {
-        return Ok(default);
-    }
+    let choices: Vec<&str> = choices(preferred).collect();
+    // The place of its root among the choices.
+    let place = |chain: &CertificateChain| {
+        let top = top_issuer(&chain.pem)?;
+        choices.iter().position(|choice| *choice == top)
+    };
+    // The whole text of a list is hardly the name of a root.
+    let first = usize::from(choices.len() > 1);
+    let mut best = (place(&default), default.clone());
     for alternate in default.alternates.iter().take(ALTERNATES) {
+        if choices.is_empty() || best.0.is_some_and(|place| place <= first) {
+            break;
+        }
         match acme.certificate(alternate).await {
-            Ok(chain) if fits(&chain) => return Ok(chain),
-            Ok(_) => {}
+            Ok(chain) => {
+                let place = place(&chain);
+                if place.is_some_and(|place| best.0.is_none_or(|best| place < best)) {
+                    best = (place, chain);
+                }
+            }
             Err(error)
                 if matches!(error, AcmeError::Protocol { .. }) || error.retry() == Retry::Never => {
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(default)
+    Ok(best.1)
 }
 
 /// The certificates' DER, each once. Text between blocks, CRLF and a missing last line end do not matter.
@@ -679,6 +692,9 @@ mod tests {
             ("", &default, &["0"][..]),
             ("Intermediate", &default, &["0"]),
             ("Root", &long, &["0", "1"]),
+            ("Root,Intermediate", &long, &["0", "1"]),
+            ("Intermediate,Root", &default, &["0"]),
+            ("Nobody, Root", &long, &["0", "1", "2", "2", "2", "2", "2", "2", "2", "2", "2"]),
             ("Nobody", &default, &["0", "1", "2", "2", "2", "2", "2", "2", "2", "2", "2"]),
         ] {
             let chain = |pem: &str, alternates: &[&str]| CertificateChain {

@@ -203,11 +203,11 @@ impl OrderController {
         if let Some(seen) = self.unwritten.of(at_ca.order) {
             return Ok(Outcome::Created(seen));
         }
-        match at_ca.objection(&wanted).await {
-            Ok(None) => {}
-            Ok(Some(outcome)) => return Ok(outcome),
+        let wanted = match at_ca.terms(wanted).await {
+            Ok(Ok(terms)) => terms,
+            Ok(Err(outcome)) => return Ok(outcome),
             Err(unanswered) => return self.told(at_ca, Err(unanswered)).await,
-        }
+        };
         let permit = self.permit(at_ca, &wanted).await?;
         match at_ca.create(wanted, permit).await {
             Ok(Outcome::Created(seen)) => {

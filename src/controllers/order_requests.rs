@@ -12,6 +12,7 @@ use crate::model::names::shown_domain;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::order_budget::Permit;
 use crate::model::persist::{AccountForm, Offer};
+use crate::model::preferences::first_offered;
 use crate::model::text::listed;
 use crate::model::{Challenge, Order, Problem, State};
 use crate::reconcile::Refusal;
@@ -49,15 +50,23 @@ pub struct Unanswered {
 }
 
 impl OrderAtCa<'_> {
-    /// Says why there is nothing to ask for: the CA does not have the profile.
+    /// What is asked for: with the first of the wanted profiles that the CA has, or why there is nothing to ask for.
     ///
     /// # Errors
     /// Fails when the CA does not answer.
-    pub async fn objection(&self, wanted: &OrderTerms) -> Result<Option<Outcome>, Unanswered> {
-        let Some(profile) = &wanted.profile else { return Ok(None) };
+    pub async fn terms(
+        &self,
+        wanted: OrderTerms,
+    ) -> Result<Result<OrderTerms, Outcome>, Unanswered> {
+        let Some(profiles) = &wanted.profile else { return Ok(Ok(wanted)) };
         let directory = self.acme.directory().await.map_err(unanswered)?;
-        let why = not_offered(profile, &directory.profiles);
-        Ok(why.map(|why| Outcome::NoProfile(format!("Failed to create Order: acme: {why}"))))
+        let chosen = first_offered(profiles, |name| directory.profiles.contains_key(name));
+        let Some(chosen) = chosen else {
+            let why = not_offered(profiles, &directory.profiles);
+            return Ok(Err(Outcome::NoProfile(format!("Failed to create Order: acme: {why}"))));
+        };
+        let profile = Some(chosen.to_owned());
+        Ok(Ok(OrderTerms { profile, ..wanted }))
     }
 
     /// Asks for the order.
@@ -290,16 +299,14 @@ fn name_of(reply: &AuthorizationReply) -> String {
 }
 
 /// Says why the CA cannot issue by a profile, when it does not offer it.
-fn not_offered(profile: &str, offered: &BTreeMap<String, String>) -> Option<String> {
+fn not_offered(profile: &str, offered: &BTreeMap<String, String>) -> String {
     if offered.is_empty() {
-        return Some("certificate authority does not support profiles".to_owned());
+        return "certificate authority does not support profiles".to_owned();
     }
-    (!offered.contains_key(profile)).then(|| {
-        let names = listed(offered.keys(), PROFILES, PROFILE);
-        format!(
-            "certificate authority does not advertise a profile with name {profile} (it has {names})"
-        )
-    })
+    let names = listed(offered.keys(), PROFILES, PROFILE);
+    format!(
+        "certificate authority does not advertise a profile with name {profile} (it has {names})"
+    )
 }
 
 /// Tells whether the CA has forgotten the account.

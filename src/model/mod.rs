@@ -4,6 +4,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
 pub mod account_report;
+pub mod acme_server;
 pub mod caa;
 pub mod cause;
 pub mod certificate;
@@ -37,6 +38,7 @@ pub mod own_solver;
 pub mod persist;
 pub mod plain_answer;
 pub mod pod_template;
+pub mod preferences;
 pub mod problem;
 pub mod provider_refusal;
 pub mod provider_zone;

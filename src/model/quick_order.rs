@@ -2,74 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::acme_server::{AcmeServer, object_name};
 use super::common::Blob;
-use super::hashed_names;
 use super::metadata::Record;
 use super::names::Identifier;
 use super::quick_dns::DnsAnswers;
 use super::secret::Credentials;
-
-/// Directory of Let's Encrypt.
-pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
-/// Directory of Let's Encrypt's staging server, which nobody trusts and which may be used freely.
-pub const LETS_ENCRYPT_STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
-
-/// Longest object name made here, in bytes; leaves room for `-account-key`.
-const NAME_LIMIT: usize = 200;
-
-/// An ACME server, as the command line names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AcmeServer {
-    url: String,
-    name: String,
-}
-
-/// A text that names no ACME server.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is neither letsencrypt nor letsencrypt-staging nor the URL of an ACME directory")]
-pub struct UnknownServer(String);
-
-impl AcmeServer {
-    /// Servers that have a name.
-    pub const NAMES: [&str; 2] = ["letsencrypt", "letsencrypt-staging"];
-
-    /// Reads `letsencrypt`, `letsencrypt-staging` or the URL of a directory.
-    ///
-    /// # Errors
-    /// Fails when the text is none of them.
-    pub fn parse(text: &str) -> Result<Self, UnknownServer> {
-        let known = |url: &str| Self { url: url.to_owned(), name: text.to_owned() };
-        match text {
-            "letsencrypt" => return Ok(known(LETS_ENCRYPT)),
-            "letsencrypt-staging" => return Ok(known(LETS_ENCRYPT_STAGING)),
-            _ => {}
-        }
-        let unknown = || UnknownServer(text.to_owned());
-        let url = url::Url::parse(text).map_err(|_| unknown())?;
-        if !["https", "http"].contains(&url.scheme()) {
-            return Err(unknown());
-        }
-        let name = match url.as_str() {
-            LETS_ENCRYPT => "letsencrypt".to_owned(),
-            LETS_ENCRYPT_STAGING => "letsencrypt-staging".to_owned(),
-            // Two directories of one host are two issuers.
-            other => {
-                object_name(other.trim_start_matches("https://").trim_start_matches("http://"))
-            }
-        };
-        Ok(Self { url: text.to_owned(), name })
-    }
-
-    /// URL of the directory.
-    pub fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Name of the Issuer made for it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -311,20 +249,10 @@ fn secret(namespace: &str, name: &str, credentials: &Credentials) -> Option<Reco
     }))
 }
 
-/// Turns a name, an address or a URL into the name of an object: `*.example.com` to `wildcard-example-com`.
-fn object_name(text: &str) -> String {
-    let text = match text.strip_prefix("*.") {
-        Some(base) => format!("wildcard-{base}"),
-        None => text.to_owned(),
-    };
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let name: String = text.chars().map(plain).collect();
-    hashed_names::shorten(name.trim_matches('-'), NAME_LIMIT).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::acme_server::LETS_ENCRYPT;
     use crate::model::manifest::set::Namespaces;
     use crate::model::manifest::{Source, read};
 
@@ -462,28 +390,6 @@ mod tests {
             (&long, &format!("{0}-{0}-{0}-example", "a".repeat(63))[..199]),
         ] {
             assert_eq!(check(&wish(&[name], "letsencrypt"))[1]["metadata"]["name"], expected);
-        }
-    }
-
-    #[test]
-    fn servers_have_names_of_their_own() {
-        for (text, url, name) in [
-            ("letsencrypt", LETS_ENCRYPT, "letsencrypt"),
-            ("letsencrypt-staging", LETS_ENCRYPT_STAGING, "letsencrypt-staging"),
-            (LETS_ENCRYPT_STAGING, LETS_ENCRYPT_STAGING, "letsencrypt-staging"),
-            ("https://localhost:14000/dir", "https://localhost:14000/dir", "localhost-14000-dir"),
-            (
-                "https://acme.zerossl.com/v2/DV90",
-                "https://acme.zerossl.com/v2/DV90",
-                "acme-zerossl-com-v2-dv90",
-            ),
-        ] {
-            let server = AcmeServer::parse(text).unwrap();
-            assert_eq!((server.url(), server.name()), (url, name));
-            check(&wish(&["a.example"], text));
-        }
-        for text in ["letsencypt", "", "acme.example/dir", "ftp://ca.example"] {
-            assert_eq!(AcmeServer::parse(text), Err(UnknownServer(text.to_owned())));
         }
     }
 }

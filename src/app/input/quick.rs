@@ -14,12 +14,13 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::Identifier;
+use crate::model::acme_server::AcmeServer;
 use crate::model::common::Blob;
 use crate::model::dns_provider::DnsProvider;
 use crate::model::manifest;
 use crate::model::quick_dns::{self, DnsAnswers, Surroundings, SurroundingsFault};
 use crate::model::quick_order::{
-    self, AcmeServer, Binding, CaWishes, KeyChoice, Proof, QuickOrder, secret_name,
+    self, Binding, CaWishes, KeyChoice, Proof, QuickOrder, secret_name,
 };
 use crate::print::document;
 
@@ -37,7 +38,8 @@ pub struct QuickArgs {
     pub email: Option<String>,
     /// CA, with --domain
     ///
-    /// letsencrypt, letsencrypt-staging or the URL of a directory.
+    /// letsencrypt, letsencrypt-staging, zerossl, google, google-staging, sslcom-ecc, sslcom-rsa, actalis, sectigo-dv,
+    /// sectigo-ev, sectigo-ov, digicert, globalsign, or the URL of a directory.
     #[arg(long, value_name = "CA", default_value = "letsencrypt")]
     pub server: String,
     /// Answer DNS-01 at this provider, with --domain; credentials come from the environment
@@ -55,13 +57,13 @@ pub struct QuickArgs {
     /// HMAC key of the external account in base64url; - for standard input [env: KUBECTL_ACME_EAB_HMAC=the key itself]
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub eab_hmac_file: Option<PathBuf>,
-    /// Profile to ask the CA for, with --domain
+    /// Profile to ask the CA for, with --domain; of a list, the first that the CA has
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub profile: Option<String>,
     /// Type of the certificate's key, with --domain
     #[arg(long, hide_short_help = true, value_name = "TYPE", value_enum, default_value = "p256")]
     pub key_type: KeyChoice,
-    /// Common name of the root that the chain should lead to, with --domain
+    /// Common name of the root that the chain should lead to, with --domain; of a list, the first that is offered
     #[arg(long, hide_short_help = true, value_name = "CN")]
     pub preferred_chain: Option<String>,
 }
@@ -113,8 +115,11 @@ impl QuickArgs {
                 .map_err(|why| Failure::usage(format!("cannot use --domain {domain}: {why}")))?;
             names.push(name);
         }
-        let server = AcmeServer::parse(&self.server)
-            .map_err(|why| Failure::usage(format!("cannot use --server: {why}")))?;
+        let server = AcmeServer::parse(&self.server).map_err(|why| {
+            let names: Vec<_> = AcmeServer::names().collect();
+            Failure::usage(format!("cannot use --server: {why}"))
+                .hint(format!("one of {}, or the URL of a directory", names.join(", ")))
+        })?;
         let mut names = names.into_iter();
         let Some(first) = names.next() else {
             return Err(Failure::usage("--domain names nothing"));

@@ -9,7 +9,7 @@ use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::output::OutputArgs;
 use crate::app::lead::Claim;
 use crate::app::venue::Venue;
-use crate::model::quick_order::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
+use crate::model::acme_server::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 use crate::model::requested_types::asked_type;
 use crate::model::solver::Http01Solver;
 use crate::model::{Issuer, Key, Kind, Record};

@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn values_of_flags_are_offered() {
         for (line, expected) in [
-            ("order --server ", "letsencrypt letsencrypt-staging :4"),
+            ("order --server letsencrypt", "letsencrypt letsencrypt-staging :4"),
             ("order --server=letsencrypt-", "letsencrypt-staging :4"),
             ("order --rehearse=", "loopback real :4"),
             ("--color ", "auto always never :4"),

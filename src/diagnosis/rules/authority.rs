@@ -9,6 +9,7 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::{facts, foreign};
 use crate::model::State;
+use crate::model::acme_server::AcmeServer;
 use crate::model::cause::OrderWait;
 use crate::model::common::condition;
 use crate::model::plain_answer::PlainAnswer;
@@ -29,21 +30,6 @@ const APART: SignedDuration = SignedDuration::from_secs(60);
 const TOO_FAR: SignedDuration = SignedDuration::from_mins(5);
 /// How long a controller may take to make the first order.
 const FIRST_STEP: SignedDuration = SignedDuration::from_mins(2);
-
-/// Hosts of public CAs, whose addresses are on the internet, and whose directories are where they always are.
-const PUBLIC: [&str; 11] = [
-    "api.letsencrypt.org",
-    "acme.zerossl.com",
-    "api.buypass.com",
-    "api.test4.buypass.no",
-    "dv.acme-v02.api.pki.goog",
-    "dv.acme-v02.test-api.pki.goog",
-    "acme.ssl.com",
-    "acme.sectigo.com",
-    "acme.digicert.com",
-    "emea.acme.atlas.globalsign.com",
-    "acme.actalis.com",
-];
 
 /// The issuers whose CA was asked for more than its directory.
 fn asked(case: &Case) -> impl Iterator<Item = (&IssuerCase, &DirectoryCase, &AuthorityCase)> {
@@ -72,11 +58,11 @@ fn host(url: &str) -> &str {
     }
 }
 
+/// Whether a directory is that of a public CA, whose addresses are on the internet, and whose directory is where it always is.
 fn is_public(url: &str) -> bool {
     let host = host(url);
-    PUBLIC.iter().any(|known| {
-        host == *known || host.strip_suffix(known).is_some_and(|rest| rest.ends_with(['.', '-']))
-    })
+    AcmeServer::public_hosts()
+        .any(|known| host == known || host.strip_suffix(known).is_some_and(|it| it.ends_with('.')))
 }
 
 /// ENV-01.

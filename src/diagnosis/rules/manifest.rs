@@ -8,6 +8,7 @@ use crate::diagnosis::finding::{Finding, Grade, stored, told};
 use crate::diagnosis::name_case::NameCase;
 use crate::diagnosis::public_name;
 use crate::model::common::condition;
+use crate::model::preferences::first_offered;
 use crate::model::{ConditionStatus, DnsName, Identifier};
 
 pub(super) const RULES: &[FaultRule] = &[
@@ -159,7 +160,7 @@ fn profile_is_unknown(case: &Case, found: &mut Vec<Finding>) {
         };
         let Some(directory) = &of.directory else { continue };
         let DirectoryAnswer::Directory { profiles, .. } = &directory.answer else { continue };
-        if profiles.contains(&acme.profile) {
+        if first_offered(&acme.profile, |name| profiles.iter().any(|it| it == name)).is_some() {
             continue;
         }
         let offered =

@@ -9,6 +9,7 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::model::common::is_true;
+use crate::model::preferences::first_offered;
 
 pub(super) const RULES: &[FaultRule] = &[
     another_certificate_is_served,
@@ -100,7 +101,8 @@ fn preferred_chain_is_absent(case: &Case, found: &mut Vec<Finding>) {
             continue;
         };
         let preferred = &acme.preferred_chain;
-        if preferred.is_empty() || kept.top_issuer.is_empty() || *preferred == kept.top_issuer {
+        let is_chosen = first_offered(preferred, |name| name == kept.top_issuer).is_some();
+        if preferred.is_empty() || kept.top_issuer.is_empty() || is_chosen {
             continue;
         }
         let shown = stored(

@@ -3,10 +3,10 @@
 use url::Url;
 
 use super::{Validation, dns01, object_name_fault};
+use crate::model::acme_server::LETS_ENCRYPT;
 use crate::model::field::FieldPath;
 use crate::model::issuer::{AcmeIssuer, Issuer};
 use crate::model::names::{DnsName, is_loopback};
-use crate::model::quick_order::LETS_ENCRYPT;
 use crate::model::solver::{ChallengeSolver, Http01Solver, IngressSolver};
 
 /// Checks an Issuer or ClusterIssuer. One that is not ACME passes: it may be left to cert-manager.

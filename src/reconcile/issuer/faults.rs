@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use url::Url;
 
+use crate::model::acme_server::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 use crate::model::event::reason;
 use crate::model::issuer::AcmeIssuer;
-use crate::model::quick_order::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 use crate::model::solver::Dns01Solver;
 
 /// Directories that speak a protocol of before RFC 8555, each with its successor.

@@ -18,7 +18,7 @@ use self::typed::Typed;
 use crate::app::flags::report::REPORTS;
 use crate::diagnosis::catalogue;
 use crate::diagnosis::catalogue::id::CauseFamily;
-use crate::model::quick_order::AcmeServer;
+use crate::model::acme_server::AcmeServer;
 use crate::model::text::without_steering;
 use crate::model::{Kind, Record};
 
@@ -81,7 +81,7 @@ pub fn contexts() -> ArgValueCompleter {
 
 /// Completes names of CAs.
 pub fn servers() -> ArgValueCompleter {
-    completer(|current, _| starting(AcmeServer::NAMES.map(CompletionCandidate::new), current))
+    completer(|current, _| starting(AcmeServer::names().map(CompletionCandidate::new), current))
 }
 
 /// Completes forms of reports, and files behind their sign.
