@@ -31,6 +31,8 @@ const SETTLED: SignedDuration = SignedDuration::from_millis(300);
 const SUM_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 /// How long a log stays silent while something is waited for.
 const SILENCE: SignedDuration = SignedDuration::from_mins(1);
+/// Sorts of waits of a state that a line names at most.
+const SORTS: usize = 4;
 /// Columns of a label at most, where others stand below it.
 const LABEL: usize = 40;
 
@@ -244,7 +246,11 @@ impl Progress {
             *total += count;
             let mut part = format!("{count} {state}");
             if with_reasons {
-                let reasons: Vec<String> = groups.iter().map(Group::in_words).collect();
+                let mut reasons: Vec<String> =
+                    groups.iter().take(SORTS).map(Group::in_words).collect();
+                if groups.len() > SORTS {
+                    reasons.push(format!("and {} more sorts of waits", groups.len() - SORTS));
+                }
                 let _written = write!(part, " ({})", reasons.join("; "));
             }
             parts.push(part);

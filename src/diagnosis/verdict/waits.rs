@@ -142,13 +142,15 @@ fn words_of(symptom: Symptom) -> &'static str {
 pub struct Step {
     /// What, in words.
     pub waits_for: String,
+    /// The same without what belongs to this Certificate alone, so that many can be summed up.
+    pub in_short: String,
     /// What helps, where it takes somebody.
     pub next_step: Option<NextStep>,
 }
 
 impl Step {
-    fn of(waits_for: String) -> Self {
-        Self { waits_for, next_step: None }
+    fn of(waits_for: String, in_short: &str) -> Self {
+        Self { waits_for, in_short: in_short.to_owned(), next_step: None }
     }
 }
 
@@ -160,7 +162,8 @@ pub fn step_at_challenge(chain: &Chain) -> Option<Step> {
     let key = Key::new(Kind::Challenge, challenge.name());
     let next_step =
         (wait == Wait::SelfCheck).then(|| advice::for_answer(challenge, chain.in_cluster));
-    Some(Step { waits_for: format!("{key}, which waits for {wait}"), next_step })
+    let in_short = format!("its Challenge ({})", Wait::in_short(challenge));
+    Some(Step { waits_for: format!("{key}, which waits for {wait}"), in_short, next_step })
 }
 
 /// What a Certificate waits for before it has challenges and after they have ended; nothing while one is open.
@@ -179,27 +182,37 @@ pub fn step_beside_challenges(chain: &Chain) -> Option<Step> {
     let Some(request) =
         chain.request().filter(|request| request.revision().is_some_and(|it| it > before))
     else {
-        return Some(Step::of("its CertificateRequest".to_owned()));
+        let waits_for = "its CertificateRequest";
+        return Some(Step::of(waits_for.to_owned(), waits_for));
     };
     let name = &request.metadata.name;
     if !is_true(&request.status.conditions, "Approved") {
         let waits_for = format!("the approval of CertificateRequest {name}");
-        return Some(Step { waits_for, next_step: Some(NextStep::Approve(request.name())) });
+        let next_step = Some(NextStep::Approve(request.name()));
+        return Some(Step {
+            next_step,
+            ..Step::of(waits_for, "the approval of its CertificateRequest")
+        });
     }
     let is_ready = |issuer: &Issuer| is_true(&issuer.status.conditions, "Ready");
     if !chain.issuer.as_ref().is_some_and(is_ready) {
-        return Some(Step::of(format!("{} to be ready", chain.named_issuer())));
+        let waits_for = format!("{} to be ready", chain.named_issuer());
+        return Some(Step { in_short: waits_for.clone(), ..Step::of(waits_for, "") });
     }
     let Some(order) = chain.order() else {
-        return Some(Step::of(format!("the Order of CertificateRequest {name}")));
+        return Some(Step::of(format!("the Order of CertificateRequest {name}"), "its Order"));
     };
     let name = &order.metadata.name;
     match order.status.state {
-        None | Some(State::Pending) => Some(Step::of(format!("the challenges of Order {name}"))),
-        Some(State::Ready | State::Processing) => {
-            Some(Step::of(format!("the CA to finish Order {name}")))
+        None | Some(State::Pending) => {
+            Some(Step::of(format!("the challenges of Order {name}"), "its challenges"))
         }
-        Some(State::Valid) => Some(Step::of(format!("Secret {}", certificate.spec.secret_name))),
+        Some(State::Ready | State::Processing) => {
+            Some(Step::of(format!("the CA to finish Order {name}"), "the CA to finish its Order"))
+        }
+        Some(State::Valid) => {
+            Some(Step::of(format!("Secret {}", certificate.spec.secret_name), "its Secret"))
+        }
         Some(State::Errored | State::Expired | State::Invalid) => None,
     }
 }

@@ -53,7 +53,7 @@ impl Supervision {
             object: Some(key.name.clone()),
             label: key.to_string(),
             state: "on its way".to_owned(),
-            in_short: waits_for.clone(),
+            in_short: format!("waiting for {}", step.in_short),
             waits_for,
             is_obstacle: false,
             since: self.started,
