@@ -11,6 +11,7 @@ use crate::app::context::Context;
 use crate::app::engine::{Engine, Equipment};
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
+use crate::app::flags::on_issued::OnIssuedArgs;
 use crate::app::flags::output::OutputArgs;
 use crate::app::follow::results::WriteWait;
 use crate::app::invocation;
@@ -20,7 +21,7 @@ use crate::app::lead::sweep::sweep_before_work;
 use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permissions;
 use crate::app::preflight::permissions::task::Task;
-use crate::app::running::follow::{Files, follow};
+use crate::app::running::follow::{FileWriting, Files, follow};
 use crate::app::running::provider_talk::talk;
 use crate::app::running::{obstacles, reasons};
 use crate::controllers::order_budget::OrderBudget;
@@ -38,6 +39,9 @@ pub struct RunArgs {
     /// Without it to out in the state folder, with --local; in a cluster nothing is written.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// What is run when a certificate came
+    #[command(flatten)]
+    pub on_issued: OnIssuedArgs,
     /// How challenges are answered
     #[command(flatten)]
     pub drive: DriveArgs,
@@ -67,6 +71,8 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         return Err(Failure::usage(why)
             .hint("leave it out; order -f works on the objects of a manifest alone"));
     }
+    let out = context.out(args.out.as_deref())?;
+    let on_issued = args.on_issued.chosen(out.as_deref())?;
     let store = context.store(Access::ReadWrite).await?;
     let permit = permit(&args, &store, context).await?;
     let claim = claim_everything(context, &permit).await?;
@@ -85,11 +91,11 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let (zones, resolver) = (equipment.zones.clone(), &equipment.fetcher.resolver);
     let dns01 = equipment.dns01.clone().providers(&store, zones, resolver, namespace);
     let talk = talk(Arc::clone(&store), dns01, context.printer(&OutputArgs::default()));
-    let (out, patience) =
-        (context.out(args.out.as_deref())?, WriteWait::new(context.interrupted()));
+    let patience = WriteWait::new(context.interrupted());
     let grace = context.global.cluster.terms.lease.grace();
     let engine = Engine::start_looking(equipment, probe, stop).with_grace(grace);
-    let mut files = Files::new(&store, out.as_deref().map(|out| (out, &patience)));
+    let place = FileWriting { patience: &patience, command: on_issued.as_ref() };
+    let mut files = Files::new(&store, out.as_deref().map(|out| (out, place)));
     let mut progress = Progress::lines(context.talk());
     let told = obstacles::tell(engine.obstacles(), Progress::lines(context.talk()));
     let beside = Progress::lines(context.talk());

@@ -1,4 +1,4 @@
-//! Runs a program with a bound on its time and on what is kept of its words.
+//! Programs that are run with a bound on their time and on what is kept of their words.
 
 use std::collections::VecDeque;
 use std::io::{self, pipe};
@@ -16,15 +16,18 @@ use tokio::time::timeout;
 
 /// What is kept of its words, in bytes: the last ones.
 const KEPT: usize = 4096;
+/// Lines that are shown of a program that fails: its last ones.
+const LINES: usize = 3;
 /// How long its words are waited for when it has ended: what it left in the background may hold on to them.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How a program ended.
-pub(super) struct Ended {
+#[derive(Debug)]
+pub struct Ended {
     /// None when it took too long and was ended.
-    pub(super) status: Option<ExitStatus>,
+    pub status: Option<ExitStatus>,
     /// What it said last, on both outputs, from the beginning of a line: no half of a credential is left.
-    pub(super) said: Vec<u8>,
+    pub said: Vec<u8>,
 }
 
 /// Ends a program and all that it has started, unless it has ended by itself.
@@ -39,12 +42,18 @@ impl Drop for ProcessGroup {
     }
 }
 
+/// The last lines that a program said, in one; empty when it said nothing.
+pub fn last_words(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES)..].join(" / ")
+}
+
 /// Runs a program to its end. It is in a process group of its own: Ctrl-C at our terminal is ours, and it is ended with all that
 /// it has started when its time is up or nobody waits for it any more.
 ///
 /// # Errors
 /// Fails when it cannot be started.
-pub(super) async fn run(mut command: Command, patience: Duration) -> io::Result<Ended> {
+pub async fn run(mut command: Command, patience: Duration) -> io::Result<Ended> {
     let (reader, writer) = pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let mut child = command.spawn()?;

@@ -9,6 +9,7 @@ pub mod global;
 pub mod lease;
 pub mod log;
 pub mod look;
+pub mod on_issued;
 pub mod output;
 pub mod probe_pod;
 pub mod report;

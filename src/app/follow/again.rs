@@ -9,12 +9,13 @@ use jiff::Timestamp;
 use super::chosen::ChosenArgs;
 use super::due::Inspection;
 use super::events;
-use super::finish::{self, Results};
+use super::finish;
 use super::purpose::Purpose;
 use super::renewal::mark_for_renewal;
 use super::replacement::Replacement;
 use super::report::Places;
 use super::results;
+use super::subject::Results;
 use super::tracked::Tracked;
 use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
@@ -112,6 +113,8 @@ async fn work_on(
         Err(failure) => return Err(all_that_is_missing(context, failure).await),
     };
     let begun = begin(&args, (&named, wanted), (&keys, &found), times, context);
+    let on_issued =
+        args.work.on_issued.chosen(context.out(args.work.out.as_deref())?.as_deref())?;
     let Begun { store, claim, permit, out, records, given, open } = match Box::pin(begun).await {
         Ok(begun) => begun,
         Err(failure) => {
@@ -139,6 +142,7 @@ async fn work_on(
         store: &store,
         out: out.as_deref(),
         out_secret: args.work.out_secret,
+        on_issued: on_issued.as_ref(),
         zone_file: manual.dns01_zone_file.as_deref(),
         purpose: Purpose::Issue,
         times,

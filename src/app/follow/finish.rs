@@ -1,20 +1,17 @@
 //! How `order` ends: files on disk, the table, the timeline where it is short, a line for each Certificate, and the exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::Arc;
 
-use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::closing::{self, Issued, Location};
 use super::manual;
-use super::purpose::{Purpose, say_rehearsed};
-use super::report::{self, Places, Stories, Story};
-use super::results::{self, WriteWait, Written};
+use super::purpose::say_rehearsed;
+use super::report::{self, Stories, Story};
+use super::subject::Results;
 use super::tracked::{End, Worked};
 use super::work::interruption;
+use super::write_out::write_out;
 use crate::app::context::Context;
 use crate::app::diagnose::known::Known;
 use crate::app::failure::Failure;
@@ -23,60 +20,16 @@ use crate::app::{history, invocation};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::event::reason;
 use crate::model::order_report::ResultOutcome;
-use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
+use crate::model::{Key, Kind, ObjectName};
 use crate::print::columns::Namespaces;
-use crate::print::event_log::EventLog;
 use crate::print::table::Headers;
 use crate::print::timeline::{self, Entry, sheet};
-use crate::print::{Group, Printer, Shape, document};
-use crate::store::Store;
-use crate::store::resources::{Resources, typed};
+use crate::print::{Group, Printer, Shape};
 
 /// Above so many Certificates timelines are left to `timeline`.
 const TIMELINES: usize = 3;
 /// Lines of all timelines together that are shown unasked.
 const LINES: usize = 25;
-/// So many pairs are written at once; what a folder holds up are the others of its file system at most.
-const SIDE_BY_SIDE: usize = 64;
-
-/// What a command was about.
-#[derive(Debug)]
-pub struct Results<'a> {
-    /// The store.
-    pub store: &'a Arc<dyn Store>,
-    /// Where pairs are written, if anywhere.
-    pub out: Option<&'a Path>,
-    /// Whether Secrets are written as manifests, too.
-    pub out_secret: bool,
-    /// Where records that a person has to make are written, too.
-    pub zone_file: Option<&'a Path>,
-    /// What it worked for.
-    pub purpose: Purpose,
-    /// When this command began, and when its time is up.
-    pub times: (Timestamp, Timestamp),
-    /// Whether timelines are shown.
-    pub timeline: TimelineChoice,
-    /// The objects.
-    pub records: &'a [Record],
-    /// Where their manifests begin.
-    pub places: &'a Places,
-    /// Those that were followed, and whether they were due.
-    pub followed: &'a BTreeMap<Key, bool>,
-    /// Where the report is written, too.
-    pub events: &'a EventLog,
-}
-
-impl Results<'_> {
-    /// What helps when a pair could not be written.
-    fn after_a_failed_write(&self) -> &'static str {
-        if self.purpose.is_kept() {
-            "the certificate is safe in the store; run the same command again to write it out"
-        } else {
-            "nothing is kept of a rehearsal: put that right, and rehearse again"
-        }
-    }
-}
-
 /// Writes results, prints them, and returns the failure with the lowest exit code. Programs are told in one report what came of
 /// everything, also when work has stopped before.
 ///
@@ -140,33 +93,7 @@ pub async fn settle(
     }
     let issued: Vec<&Key> =
         certificates.iter().filter(|k| !failed.contains(**k)).copied().collect();
-    let names = issued.iter().map(|key| &key.name);
-    for (key, written) in issued.iter().zip(write_all(results, names, context).await) {
-        if let Ok(Some((_, Some(written)))) = &written {
-            let story = stories.of.entry((*key).clone()).or_default();
-            story.files = Some(report::files(written));
-        }
-        match written {
-            Ok(Some((certificate, written))) if printer.format().is_for_people() => {
-                let took =
-                    done.get(&certificate.name()).map(|at| at.duration_since(results.times.0));
-                let issued = took.map_or(Issued::Before, Issued::After);
-                let place = match &written {
-                    Some(written) => Some(Location::Files(written)),
-                    None => results.purpose.is_kept().then_some(Location::Secret),
-                };
-                let line = closing::line(&certificate, issued, place, context.now());
-                printer.note(&line);
-            }
-            Ok(_) => {}
-            Err(failure) => {
-                let failure = failure.hint(results.after_a_failed_write());
-                let story = stories.of.entry((*key).clone()).or_default();
-                story.error = Story::failed(&failure).error;
-                failures.push(failure);
-            }
-        }
-    }
+    failures.extend(write_out(results, (&issued, &done), &mut stories, &printer, context).await);
     if worked_on.is_empty() && !certificates.is_empty() && failures.is_empty() {
         printer.note("nothing is due: every certificate is in its Secret and up to date");
     }
@@ -270,42 +197,6 @@ async fn tell_programs(
     }
     results.events.document(&report);
     Ok(())
-}
-
-/// Writes the pairs of Certificates side by side, since the folder of one may be held up; tells of each in their order.
-async fn write_all<'a>(
-    results: &Results<'_>,
-    names: impl Iterator<Item = &'a ObjectName>,
-    context: &Context,
-) -> Vec<Result<Option<(Certificate, Option<Written>)>, Failure>> {
-    let patience = WriteWait::until(results.times.1, context.interrupted());
-    let patience = &patience;
-    let write = |(index, name)| async move { (index, write(results, name, patience).await) };
-    let writes = stream::iter(names.enumerate()).map(write).buffer_unordered(SIDE_BY_SIDE);
-    let mut written: Vec<_> = writes.collect().await;
-    written.sort_by_key(|(index, _)| *index);
-    written.into_iter().map(|(_, written)| written).collect()
-}
-
-/// Writes the pair of one Certificate where pairs are written; nothing when there is none yet.
-///
-/// # Errors
-/// Fails when a file cannot be written.
-async fn write(
-    results: &Results<'_>,
-    name: &ObjectName,
-    patience: &WriteWait,
-) -> Result<Option<(Certificate, Option<Written>)>, Failure> {
-    let store = results.store;
-    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
-    let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
-    let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
-    let Some(folder) = results.out else { return Ok(Some((certificate, None))) };
-    let Some(record) = store.get(&Key::new(Kind::Secret, secret)).await? else { return Ok(None) };
-    let manifest = results.out_secret.then(|| document::yaml(&document::manifest(&record.object)));
-    let secret = typed::<Secret>(record)?;
-    let written = results::write(folder, &secret, manifest, patience).await?;
-    Ok(Some((certificate, Some(written))))
 }
 
 async fn print(

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::finish::{self, Results};
+use super::finish;
+use super::on_issued::OnIssued;
 use super::plan::{Opening, opening, would_be_due};
 use super::purpose::Purpose;
 use super::results;
+use super::subject::Results;
 use super::tracked::{End, Tracked};
 use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
@@ -52,6 +54,7 @@ struct Workshop<'a> {
     records: Cow<'a, [Record]>,
     rehearsal: Option<Rehearsal>,
     out: Option<PathBuf>,
+    on_issued: Option<OnIssued>,
     claim: Claim,
     permit: Permissions,
 }
@@ -124,6 +127,7 @@ impl Issuance<'_> {
             store: &workshop.store,
             out: workshop.out.as_deref(),
             out_secret: flags.out_secret,
+            on_issued: workshop.on_issued.as_ref(),
             zone_file: flags.manual.dns01_zone_file.as_deref(),
             purpose,
             times,
@@ -213,7 +217,8 @@ async fn rehearsed(
     // Where the real certificate goes nothing else does before.
     let out = work.out.clone().filter(|_| !purpose.is_first());
     let (rehearsal, claim, permit) = (Some(rehearsal), Claim::Alone, Permissions::default());
-    Ok(Workshop { store, records: records.into(), rehearsal, out, claim, permit })
+    let records = records.into();
+    Ok(Workshop { store, records, rehearsal, out, on_issued: None, claim, permit })
 }
 
 async fn open<'a>(
@@ -223,9 +228,11 @@ async fn open<'a>(
     deadline: Timestamp,
 ) -> Result<Workshop<'a>, Failure> {
     let records = input.records();
+    let out = context.out(work.out.as_deref())?;
+    let on_issued = work.on_issued.chosen(out.as_deref())?;
     let places = work.drive.places(context);
     let (store, permit) = workplace(context, records, true, places).await?;
     let claim = claim(context, deadline, &permit).await?;
-    let out = context.out(work.out.as_deref())?;
-    Ok(Workshop { store, records: records.into(), rehearsal: None, out, claim, permit })
+    let records = records.into();
+    Ok(Workshop { store, records, rehearsal: None, out, on_issued, claim, permit })
 }

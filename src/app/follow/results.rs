@@ -73,6 +73,11 @@ impl WriteWait {
         Self { limit: LONGEST_LOCK_WAIT, interrupted: interrupted.clone() }
     }
 
+    /// Whether a signal came.
+    pub fn interrupted(&self) -> &Interrupted {
+        &self.interrupted
+    }
+
     /// The wait of a command that gives up at a deadline.
     pub fn until(deadline: Timestamp, interrupted: &Interrupted) -> Self {
         let left =
@@ -198,7 +203,7 @@ fn try_to_replace(path: &Path) -> Result<(), Failure> {
 }
 
 /// Does file work of a place; a file system that does not answer holds up neither a signal nor the command for ever.
-async fn on_disk<T: Send + 'static>(
+pub(super) async fn on_disk<T: Send + 'static>(
     place: &Path,
     interrupted: &Interrupted,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -328,11 +333,11 @@ fn holder(folder: &Metadata) -> Option<u32> {
     })
 }
 
-fn draft_name(name: &str) -> String {
+pub(super) fn draft_name(name: &str) -> String {
     format!("{name}.new")
 }
 
-fn fail(path: &Path, error: &io::Error) -> Failure {
+pub(super) fn fail(path: &Path, error: &io::Error) -> Failure {
     let message = format!("cannot write {}: {}", path.display(), explain(error));
     Failure::new(FailureKind::Unexpected, message)
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::finish::{Results, settle};
+use super::finish::settle;
 use super::purpose::Purpose;
 use super::report::Places;
+use super::subject::Results;
 use super::tracked::Worked;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
@@ -48,6 +49,7 @@ pub async fn settle_unbegun(
         store: &store,
         out: None,
         out_secret: false,
+        on_issued: None,
         zone_file: None,
         purpose: unbegun.purpose,
         times: unbegun.times,

@@ -21,6 +21,7 @@ use crate::app::engine::{Engine, Equipment, account_keys};
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::duration;
+use crate::app::flags::on_issued::OnIssuedArgs;
 use crate::app::flags::output::{OutputArgs, TimelineChoice};
 use crate::app::flags::report::ReportChoice;
 use crate::app::input::completers;
@@ -71,6 +72,9 @@ pub struct WorkArgs {
     /// Write DIR/SECRETNAME/secret.yaml, too: the Secret as a manifest that kubectl applies to any cluster
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     pub out_secret: bool,
+    /// What is run when a certificate came
+    #[command(flatten)]
+    pub on_issued: OnIssuedArgs,
     /// Show the timeline of what was done
     #[arg(
         long,

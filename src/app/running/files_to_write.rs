@@ -16,14 +16,14 @@ pub(super) struct FilesToWrite {
 /// What became of a wish.
 pub(super) struct Ended {
     pub(super) wish: FilesToWrite,
-    /// Nothing was written where there is no Secret any more.
-    pub(super) written: Result<Option<Written>, NotWritten>,
+    /// Nothing was written where there is no Secret any more; beside it what ran for it.
+    pub(super) written: Result<Option<(Written, Option<String>)>, NotWritten>,
 }
 
 /// Why files were not written.
 pub(super) enum NotWritten {
     /// The store cannot be used any more.
     Store(Failure),
-    /// The disk, or whoever shares it.
+    /// The disk, or whoever shares it, or the command that is run for it.
     Disk(Failure),
 }

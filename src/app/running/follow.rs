@@ -18,6 +18,7 @@ use super::files_to_write::{Ended, FilesToWrite, NotWritten};
 use super::next_renewal::{LOOK, Renewals};
 use super::reported::ReportedMessages;
 use crate::app::failure::Failure;
+use crate::app::follow::on_issued::OnIssued;
 use crate::app::follow::results::{self, WriteWait, Written};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::common::is_true;
@@ -96,12 +97,21 @@ pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<()
     }
 }
 
+/// How files are written.
+#[derive(Clone, Copy)]
+pub struct FileWriting<'a> {
+    /// How long a write waits for others.
+    pub patience: &'a WriteWait,
+    /// What is run for each certificate that was written.
+    pub command: Option<&'a OnIssued>,
+}
+
 /// Keeps the files up to date. Those of several Certificates are written side by side: what holds up the folder of one is nothing
 /// to the others.
 pub struct Files<'a> {
     store: &'a Arc<dyn Store>,
     /// Absent where nothing is written.
-    out: Option<(&'a Path, &'a WriteWait)>,
+    out: Option<(&'a Path, FileWriting<'a>)>,
     /// Certificates whose files could not be written, and what was said of each.
     missed: BTreeMap<ObjectName, String>,
     /// Certificates whose files are being written, and what is to be written after that.
@@ -111,7 +121,7 @@ pub struct Files<'a> {
 
 impl<'a> Files<'a> {
     /// Writes below a folder, where one is given.
-    pub fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, &'a WriteWait)>) -> Self {
+    pub fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, FileWriting<'a>)>) -> Self {
         let (missed, busy) = (BTreeMap::new(), BTreeMap::new());
         Self { store, out, missed, busy, under_way: FuturesUnordered::new() }
     }
@@ -137,10 +147,10 @@ impl<'a> Files<'a> {
     }
 
     fn begin(&mut self, wish: FilesToWrite) {
-        let (store, Some((out, patience))) = (self.store, self.out) else { return };
+        let (store, Some((out, place))) = (self.store, self.out) else { return };
         self.busy.insert(wish.certificate.clone(), None);
         self.under_way.push(Box::pin(async move {
-            let written = write(store, &wish.secret, out, patience).await;
+            let written = write(store, &wish, out, place).await;
             Ended { wish, written }
         }));
     }
@@ -159,10 +169,13 @@ impl<'a> Files<'a> {
         // A full disk must not end the controllers: the Secret is safe in the store.
         match written {
             Ok(None) => drop(self.missed.remove(&name)),
-            Ok(Some(written)) => {
+            Ok(Some((written, ran))) => {
                 if self.missed.remove(&name).is_some() || is_news {
                     let path = written.certificate.display();
                     progress.line(&format!("Certificate {name}: up to date in {path}"), now);
+                }
+                if let Some(ran) = ran {
+                    progress.line(&ran, now);
                 }
             }
             Err(NotWritten::Store(failure)) => return Err(failure),
@@ -214,19 +227,24 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Writes what is in a Secret.
+/// Writes what is in a Secret, and runs the command for a certificate for which it has not succeeded; says that it ran.
 async fn write(
     store: &Arc<dyn Store>,
-    secret: &ObjectName,
+    wish: &FilesToWrite,
     out: &Path,
-    patience: &WriteWait,
-) -> Result<Option<Written>, NotWritten> {
-    let key = Key::new(Kind::Secret, secret.clone());
+    FileWriting { patience, command }: FileWriting<'_>,
+) -> Result<Option<(Written, Option<String>)>, NotWritten> {
+    let key = Key::new(Kind::Secret, wish.secret.clone());
     let of_store = |error: StoreError| NotWritten::Store(error.into());
     let found = answered(async || store.get(&key).await).await.map_err(of_store)?;
     let Some(record) = found else { return Ok(None) };
     let secret = typed::<Secret>(record).map_err(of_store)?;
-    results::write(out, &secret, None, patience).await.map(Some).map_err(NotWritten::Disk)
+    let written = results::write(out, &secret, None, patience).await.map_err(NotWritten::Disk)?;
+    let ran = match command {
+        Some(command) => command.run(&wish.certificate, &written, patience.interrupted()).await,
+        None => Ok(None),
+    };
+    Ok(Some((written, ran.map_err(NotWritten::Disk)?)))
 }
 
 /// Asks a store until it answers: what passes by itself must not end the controllers.
@@ -257,6 +275,10 @@ mod tests {
     use crate::store::Part;
     use crate::store::cluster::ClusterFault;
     use crate::store::memory::MemoryStore;
+
+    fn place(patience: &WriteWait) -> FileWriting<'_> {
+        FileWriting { patience, command: None }
+    }
 
     fn away() -> Result<(), StoreError> {
         let (server, why) = ("https://server".into(), "connection refused".into());
@@ -351,7 +373,7 @@ mod tests {
         theirs.lock().unwrap();
         let patience = WriteWait::new(&Interrupted::default());
         let mut progress = Progress::lines(Talk::new(Box::new(err.clone())));
-        let mut files = Files::new(&store, Some((out.path(), &patience)));
+        let mut files = Files::new(&store, Some((out.path(), place(&patience))));
         let script = async {
             while !err.text().contains("Certificate default/api: cannot write") {
                 sleep(AGAIN).await;
@@ -380,7 +402,7 @@ mod tests {
         fs::create_dir_all(&obstacle).unwrap();
         let patience = WriteWait::new(&Interrupted::default());
         let mut progress = Progress::lines(Talk::new(Box::new(err.clone())));
-        let mut files = Files::new(&store, Some((out.path(), &patience)));
+        let mut files = Files::new(&store, Some((out.path(), place(&patience))));
         // Without the time, which comes first.
         let told = || -> Vec<String> {
             let lines = err.text().replace(&out.path().display().to_string(), "OUT");

@@ -14,19 +14,17 @@ use async_trait::async_trait;
 use tokio::process::Command;
 
 use super::credential::Credential;
-use super::program::{self, Ended};
 use super::redacted::without;
 use super::site::Site;
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::own_solver::hook::{Hook, Variable};
+use crate::programs::{self, Ended, last_words};
 use crate::solvers::SolveError;
 
 /// The exit status of a program that asks for another try (EX_TEMPFAIL of BSD's sysexits).
 const ANOTHER_TRY: i32 = 75;
-/// Lines that are shown of a program that fails: its last ones.
-const LINES: usize = 3;
 /// The deed, in the words of lego.
 const PRESENT: &str = "present";
 const CLEAN_UP: &str = "cleanup";
@@ -86,7 +84,7 @@ impl Exec {
             Ok(zone) => command.env("DNS01_ZONE", zone),
             Err(_) => command.env_remove("DNS01_ZONE"),
         };
-        match program::run(command, self.timeout).await {
+        match programs::run(command, self.timeout).await {
             Ok(Ended { status: Some(status), .. }) if status.success() => Ok(()),
             Ok(Ended { status: Some(status), said }) => {
                 Err(self.failed(action, record, status, &said))
@@ -137,9 +135,7 @@ impl Exec {
     fn with_last_words(&self, why: String, said: &[u8]) -> String {
         let said = String::from_utf8_lossy(said);
         let said = without(&said, self.secrets.iter());
-        let lines: Vec<&str> =
-            said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(LINES)..].join(" / ");
+        let last = last_words(&said);
         if last.is_empty() { why } else { format!("{why}: {}", super::text::one_line(&last)) }
     }
 

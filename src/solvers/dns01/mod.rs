@@ -23,7 +23,6 @@ pub mod manual;
 mod many;
 mod memory;
 pub mod own;
-mod program;
 mod redacted;
 mod refusal;
 pub mod rfc2136;

@@ -10,6 +10,7 @@ mod disk;
 mod first_screen;
 mod manifests;
 mod nothing_due;
+mod on_issued;
 mod polls;
 mod processes;
 mod rehearse_first;

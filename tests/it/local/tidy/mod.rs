@@ -20,7 +20,7 @@ const VERBS: usize = 5_000;
 const VERB: usize = 250;
 
 /// Rooms, and the rooms they may import; `*` stands for every room. Down only.
-const FLOORS: [(&str, &[&str]); 25] = [
+const FLOORS: [(&str, &[&str]); 26] = [
     ("main", &["*"]),
     ("lib", &["*"]),
     ("process", &["*"]),
@@ -58,6 +58,7 @@ const FLOORS: [(&str, &[&str]); 25] = [
             "disk",
             "fetch",
             "probes",
+            "programs",
             "serve",
             "solvers",
         ],
@@ -65,7 +66,7 @@ const FLOORS: [(&str, &[&str]); 25] = [
     ("diagnosis", &["model", "reconcile", "store", "acme", "ca", "solvers", "controllers"]),
     ("print", &["model"]),
     ("controllers", &["model", "reconcile", "store", "acme", "keystores", "solvers", "probes"]),
-    ("solvers", &["model", "disk", "dns", "http", "serve"]),
+    ("solvers", &["model", "disk", "dns", "http", "programs", "serve"]),
     (IN_CLUSTER[0], &["model", "solvers", "store"]),
     (IN_CLUSTER[1], &["model", "probes", "store"]),
     (IN_CLUSTER[2], &["model", "store"]),
@@ -78,6 +79,7 @@ const FLOORS: [(&str, &[&str]); 25] = [
     ("disk", &[]),
     ("dns", &["model", "http"]),
     ("http", &[]),
+    ("programs", &[]),
     ("serve", &[]),
     ("reconcile", &["model"]),
     ("model", &[]),

@@ -1,0 +1,132 @@
+//! What was issued is written to files, told to people, and the command of the user is run for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt as _};
+use jiff::Timestamp;
+
+use super::closing::{self, Issued, Location};
+use super::purpose::Purpose;
+use super::report::{self, Stories, Story};
+use super::results::{self, WriteWait, Written};
+use super::subject::Results;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::print::{Printer, document};
+use crate::store::resources::{Resources, typed};
+
+/// So many pairs are written at once, each by a thread; what a folder holds up are the others of its file system at most.
+const SIDE_BY_SIDE: usize = 8;
+
+/// Writes the pairs of these Certificates where pairs are written, and says of each where it is; then runs the command of the
+/// user, where there is one. Returns what failed.
+pub async fn write_out(
+    results: &Results<'_>,
+    (issued, done): (&[&Key], &BTreeMap<ObjectName, Timestamp>),
+    stories: &mut Stories,
+    printer: &Printer,
+    context: &Context,
+) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    let names = issued.iter().map(|key| &key.name);
+    let mut to_run = Vec::new();
+    for (key, written) in issued.iter().zip(write_all(results, names, context).await) {
+        if let Ok(Some((_, Some(written)))) = &written {
+            let story = stories.of.entry((*key).clone()).or_default();
+            story.files = Some(report::files(written));
+            to_run.push(((*key).clone(), written.clone()));
+        }
+        match written {
+            Ok(Some((certificate, written))) if printer.format().is_for_people() => {
+                let took =
+                    done.get(&certificate.name()).map(|at| at.duration_since(results.times.0));
+                let issued = took.map_or(Issued::Before, Issued::After);
+                let place = match &written {
+                    Some(written) => Some(Location::Files(written)),
+                    None => results.purpose.is_kept().then_some(Location::Secret),
+                };
+                let line = closing::line(&certificate, issued, place, context.now());
+                printer.note(&line);
+            }
+            Ok(_) => {}
+            Err(failure) => {
+                let failure = failure.hint(after_a_failed_write(results.purpose));
+                let story = stories.of.entry((*key).clone()).or_default();
+                story.error = Story::failed(&failure).error;
+                failures.push(failure);
+            }
+        }
+    }
+    for (key, failure) in run_commands(results, &to_run, printer, context).await {
+        stories.of.entry(key).or_default().error = Story::failed(&failure).error;
+        failures.push(failure);
+    }
+    failures
+}
+
+/// What helps when a pair could not be written.
+fn after_a_failed_write(purpose: Purpose) -> &'static str {
+    if purpose.is_kept() {
+        "the certificate is safe in the store; run the same command again to write it out"
+    } else {
+        "nothing is kept of a rehearsal: put that right, and rehearse again"
+    }
+}
+
+/// Writes the pairs of Certificates side by side, since the folder of one may be held up; tells of each in their order.
+async fn write_all<'a>(
+    results: &Results<'_>,
+    names: impl Iterator<Item = &'a ObjectName>,
+    context: &Context,
+) -> Vec<Result<Option<(Certificate, Option<Written>)>, Failure>> {
+    let patience = WriteWait::until(results.times.1, context.interrupted());
+    let patience = &patience;
+    let write = |(index, name)| async move { (index, write(results, name, patience).await) };
+    let writes = stream::iter(names.enumerate()).map(write).buffer_unordered(SIDE_BY_SIDE);
+    let mut written: Vec<_> = writes.collect().await;
+    written.sort_by_key(|(index, _)| *index);
+    written.into_iter().map(|(_, written)| written).collect()
+}
+
+/// Writes the pair of one Certificate where pairs are written; nothing when there is none yet.
+///
+/// # Errors
+/// Fails when a file cannot be written.
+async fn write(
+    results: &Results<'_>,
+    name: &ObjectName,
+    patience: &WriteWait,
+) -> Result<Option<(Certificate, Option<Written>)>, Failure> {
+    let store = results.store;
+    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+    let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
+    let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+    let Some(folder) = results.out else { return Ok(Some((certificate, None))) };
+    let Some(record) = store.get(&Key::new(Kind::Secret, secret)).await? else { return Ok(None) };
+    let manifest = results.out_secret.then(|| document::yaml(&document::manifest(&record.object)));
+    let secret = typed::<Secret>(record)?;
+    let written = results::write(folder, &secret, manifest, patience).await?;
+    Ok(Some((certificate, Some(written))))
+}
+
+/// Runs the command of the user for each certificate that was written, one after the other; tells which failed.
+async fn run_commands(
+    results: &Results<'_>,
+    written: &[(Key, Written)],
+    printer: &Printer,
+    context: &Context,
+) -> Vec<(Key, Failure)> {
+    let mut failures = Vec::new();
+    let Some(command) = results.on_issued.filter(|_| results.purpose.is_kept()) else {
+        return failures;
+    };
+    for (key, written) in written {
+        match command.run(&key.name, written, context.interrupted()).await {
+            Ok(said) => said.iter().for_each(|line| printer.note(line)),
+            Err(failure) => failures.push((key.clone(), failure)),
+        }
+    }
+    failures
+}
