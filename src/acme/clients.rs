@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -12,15 +13,17 @@ use super::authority::{Authority, Counts, Requests};
 use super::error::AcmeError;
 use super::plain::PlainReply;
 use super::transport::TlsOptions;
-use super::under_way::{Silence, UnderWay};
+use super::under_way::{Now, Silence, UnderWay};
 use super::{AccountKey, Directory, Session};
 use crate::http::client::Resolver;
+use crate::http::exchange::{Carrier, Network};
 
 /// The CAs this process speaks with. Issuers of one server share its connections, directory and nonces, as long as
 /// they trust it alike.
-#[derive(Default)]
 pub struct Clients {
     resolver: Option<Resolver>,
+    carrier: Arc<dyn Carrier>,
+    now: Now,
     /// Cancelled once nobody waits for reads any more.
     no_reads: CancellationToken,
     /// Those with which nobody has a session go when another one comes.
@@ -37,6 +40,18 @@ impl Clients {
     /// The same, with hosts looked up by that resolver instead of the system's, if there is one.
     pub fn with_resolver(resolver: Option<Resolver>) -> Self {
         Self { resolver, ..Self::default() }
+    }
+
+    /// The same, with everything carried by that in place of the network.
+    #[must_use]
+    pub fn carried_by(self, carrier: Arc<dyn Carrier>) -> Self {
+        Self { carrier, ..self }
+    }
+
+    /// The same, by the clock of whoever waits for the moments that CAs name: a pause that another clock measures may be over at once.
+    #[must_use]
+    pub fn by_clock(self, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self { now: Arc::new(now), ..self }
     }
 
     /// An account at the CA with that directory URL; without its URL it is registered, or looked up by its key.
@@ -122,12 +137,26 @@ impl Clients {
             return Ok(Arc::clone(authority));
         }
         let counts = Arc::clone(&self.counts);
-        let under_way = UnderWay::new(self.no_reads.clone());
+        let under_way =
+            UnderWay::new(self.no_reads.clone(), Arc::clone(&self.carrier), Arc::clone(&self.now));
         let authority = Authority::new(server, tls, self.resolver.as_ref(), counts, under_way)?;
         let authority = Arc::new(authority);
         authorities.retain(|_, known| Arc::strong_count(known) > 1);
         authorities.insert(key, Arc::clone(&authority));
         Ok(authority)
+    }
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self {
+            resolver: None,
+            carrier: Arc::new(Network),
+            now: Arc::new(Timestamp::now),
+            no_reads: CancellationToken::new(),
+            authorities: Mutex::default(),
+            counts: Arc::default(),
+        }
     }
 }
 

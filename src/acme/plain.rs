@@ -1,7 +1,6 @@
 //! One GET of a URL of a CA, and what comes of it as it is: for whoever wants to know who answers there.
 
 use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::http::exchange::Reply;
@@ -39,7 +38,7 @@ impl From<Reply> for PlainReply {
         let answer = PlainAnswer {
             status: reply.status.as_u16(),
             date: date(&reply.headers),
-            came: Timestamp::now(),
+            came: reply.came,
             content_type: header(CONTENT_TYPE),
             location: header(LOCATION),
             retry_after: header(RETRY_AFTER),

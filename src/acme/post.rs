@@ -1,8 +1,9 @@
 //! One signed request: nonce, sign, send, and again while the nonce is refused.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
+use tokio::time::Instant;
 
 use super::authority::{Authority, CountedRequest, nonce_of, protocol};
 use super::error::{AcmeError, Fault, Retry};

@@ -30,7 +30,7 @@ pub(super) fn refused(reply: &Reply) -> AcmeError {
     let links = [terms, "help"].into_iter().flat_map(|word| headers::links(&reply.headers, word));
     problem.links = links.filter_map(|page| page_of(&reply.url, &page)).collect();
     AcmeError::Refused {
-        retry_after: next_try(reply, &problem, Timestamp::now()),
+        retry_after: next_try(reply, &problem, reply.came),
         location: text(&reply.headers, &LOCATION).map(str::to_owned),
         problem: Box::new(problem),
     }

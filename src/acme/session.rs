@@ -329,13 +329,13 @@ fn is_replaced(error: &AcmeError) -> bool {
 
 /// A moment of an answer by our own clock, which may differ from the CA's.
 fn by_our_clock(at: Option<Timestamp>, reply: &Reply) -> Option<Timestamp> {
-    let ahead = headers::ahead(&reply.headers, Timestamp::now());
+    let ahead = headers::ahead(&reply.headers, reply.came);
     at.map(|at| at.checked_sub(ahead).unwrap_or(at))
 }
 
 fn pause_of(reply: &Reply) -> Option<Timestamp> {
-    let now = Timestamp::now();
-    retry_after(&reply.headers, now).filter(|pause| !pause.is_zero()).map(|pause| now + pause)
+    let pause = retry_after(&reply.headers, reply.came).filter(|pause| !pause.is_zero())?;
+    Some(reply.came + pause)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::error::{AcmeError, Fault};
 use crate::http::client::{self, Resolver};
-use crate::http::exchange::{self, Reply, Unanswered, chain, is_untrusted};
+use crate::http::exchange::{Carrier, Reply, Unanswered, chain, is_untrusted};
 use crate::model::names::is_loopback;
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -59,13 +59,13 @@ pub(super) fn client(
 
 /// Sends a request and reads the answer, up to `limit` bytes of it.
 pub(super) async fn exchange(
-    request: RequestBuilder,
-    deed: &'static str,
+    carrier: &dyn Carrier,
+    (request, deed): (RequestBuilder, &'static str),
     url: &str,
     limit: usize,
 ) -> Result<Reply, AcmeError> {
     let url = url.to_owned();
-    let (why, fault) = match exchange::send(request, limit).await {
+    let (why, fault) = match carrier.carry(request, limit).await {
         Ok(reply) => return Ok(reply),
         Err(Unanswered::TooLarge) => {
             let why = format!("it is larger than {} MiB", limit >> 20);

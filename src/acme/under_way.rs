@@ -4,9 +4,11 @@
 //! wait is bounded, and nothing is lost.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use reqwest::RequestBuilder;
 use tokio::time::Instant;
@@ -14,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{AcmeError, Fault};
 use super::transport::exchange;
-use crate::http::exchange::Reply;
+use crate::http::exchange::{Carrier, Reply};
 
 /// What is not answered within this time is worth a word.
 const LONG: Duration = Duration::from_secs(1);
@@ -34,7 +36,12 @@ pub(super) struct UnderWay {
     count: AtomicU64,
     has_answered: AtomicBool,
     no_reads: CancellationToken,
+    carrier: Arc<dyn Carrier>,
+    now: Now,
 }
+
+/// Tells the time.
+pub(super) type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A request that is not answered yet.
 #[derive(Clone, Debug)]
@@ -52,9 +59,9 @@ struct Asking<'a> {
 
 impl UnderWay {
     /// Nothing asked yet; once the token is cancelled, nothing is read any more.
-    pub(super) fn new(no_reads: CancellationToken) -> Self {
+    pub(super) fn new(no_reads: CancellationToken, carrier: Arc<dyn Carrier>, now: Now) -> Self {
         let (count, has_answered) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { asked: Mutex::default(), count, has_answered, no_reads }
+        Self { asked: Mutex::default(), count, has_answered, no_reads, carrier, now }
     }
 
     /// Sends a request, named by its deed, and reads the answer, up to `limit` bytes of it.
@@ -66,12 +73,13 @@ impl UnderWay {
     ) -> Result<Reply, AcmeError> {
         let silence = Silence { deed, url: url.to_owned(), since: Instant::now() };
         let _asking = self.begin(silence.clone());
-        let exchange = exchange(request, deed, url, limit);
-        let reply = match effect {
+        let exchange = exchange(&*self.carrier, (request, deed), url, limit);
+        let mut reply = match effect {
             Effect::Some => exchange.await,
             Effect::None => self.while_read(silence, exchange).await,
         };
-        if reply.is_ok() {
+        if let Ok(reply) = &mut reply {
+            reply.came = (self.now)();
             self.has_answered.store(true, Ordering::Relaxed);
         }
         reply

@@ -4,7 +4,9 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::{io, iter, mem};
 
+use async_trait::async_trait;
 use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
 use reqwest::{RequestBuilder, Response};
 use rustls::CertificateError;
 use url::Url;
@@ -20,6 +22,8 @@ pub struct Reply {
     pub body: Vec<u8>,
     /// Where it came from.
     pub url: Url,
+    /// When it came.
+    pub came: Timestamp,
 }
 
 /// Why there is no answer, or none that was read to its end.
@@ -45,6 +49,27 @@ impl From<reqwest::Error> for Unanswered {
     }
 }
 
+/// Carries requests to servers, and brings their answers.
+#[async_trait]
+pub trait Carrier: Send + Sync {
+    /// Sends a request and reads the answer, up to `limit` bytes of it.
+    ///
+    /// # Errors
+    /// Fails when no whole answer comes in time, or one of more than `limit` bytes.
+    async fn carry(&self, request: RequestBuilder, limit: usize) -> Result<Reply, Unanswered>;
+}
+
+/// The network of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Network;
+
+#[async_trait]
+impl Carrier for Network {
+    async fn carry(&self, request: RequestBuilder, limit: usize) -> Result<Reply, Unanswered> {
+        send(request, limit).await
+    }
+}
+
 /// Sends a request and reads the answer.
 ///
 /// # Errors
@@ -53,7 +78,8 @@ pub async fn send(request: RequestBuilder, limit: usize) -> Result<Reply, Unansw
     let mut response = request.send().await?;
     let (status, url) = (response.status(), response.url().clone());
     let headers = mem::take(response.headers_mut());
-    Ok(Reply { status, headers, body: read(response, limit).await?, url })
+    let body = read(response, limit).await?;
+    Ok(Reply { status, headers, body, url, came: Timestamp::now() })
 }
 
 /// Reads the body of an answer.
