@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use async_trait::async_trait;
 use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
@@ -52,6 +53,16 @@ pub struct PrivateKey {
     algorithm: KeyAlgorithm,
     pkcs8: Zeroizing<Vec<u8>>,
     public_key: Vec<u8>,
+}
+
+/// Makes the keys of certificates and accounts.
+#[async_trait]
+pub trait KeyMaker: fmt::Debug + Send + Sync {
+    /// Makes a key of that sort.
+    ///
+    /// # Errors
+    /// Fails when no such key can be made.
+    async fn make(&self, algorithm: KeyAlgorithm) -> Result<PrivateKey, KeyError>;
 }
 
 impl PrivateKey {

@@ -57,6 +57,7 @@ pub use self::csr::SigningRequest;
 pub use self::error::Sort;
 pub use self::keys::KeyEncoding;
 pub use self::keys::KeyError;
+pub use self::keys::KeyMaker;
 pub use self::keys::PrivateKey;
 pub use self::replies::AccountReply;
 pub use self::replies::AuthorizationReply;

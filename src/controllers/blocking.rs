@@ -4,8 +4,12 @@ use std::num::NonZero;
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
+use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
+
+use crate::acme::{KeyError, KeyMaker, PrivateKey};
+use crate::model::KeyAlgorithm;
 
 /// One turn for each core: a hundred keys made at once would leave nothing for the task that renews the Lease.
 static TURNS: LazyLock<Semaphore> =
@@ -21,6 +25,18 @@ pub async fn compute<T: Send + 'static>(
     // Nobody closes it; without a turn it would be done all the same.
     let _turn = TURNS.acquire().await;
     spawn_blocking(computing).await
+}
+
+/// Makes keys on threads of their own: an RSA key takes long.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeysAside;
+
+#[async_trait]
+impl KeyMaker for KeysAside {
+    async fn make(&self, algorithm: KeyAlgorithm) -> Result<PrivateKey, KeyError> {
+        let made = compute(move || PrivateKey::generate(algorithm)).await;
+        made.unwrap_or(Err(KeyError::Unmakeable(algorithm, "making it failed")))
+    }
 }
 
 #[cfg(test)]

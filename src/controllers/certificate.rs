@@ -1,14 +1,17 @@
 //! Certificates: gathers Secrets, requests and rivals, performs one deed in the store, keeps what came of it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use super::blocking::KeysAside;
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
 use super::secret_builder::Builder;
 use super::secret_writer::SecretWriter;
-use super::{Controller, ReconcileError, Stopped, blocking, facts, name_conflict, secret_builder};
-use crate::acme::{KeyError, PrivateKey, RequestError, csr};
+use super::{Controller, ReconcileError, Stopped, facts, name_conflict, secret_builder};
+use crate::acme::{KeyError, KeyMaker, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
 use crate::model::event::source;
 use crate::model::secret::TLS_KEY;
@@ -57,6 +60,7 @@ pub struct CertificateController {
     writer: SecretWriter,
     neighbours: Neighbours,
     recorder: Recorder,
+    keys: Arc<dyn KeyMaker>,
 }
 
 impl CertificateController {
@@ -73,7 +77,14 @@ impl CertificateController {
             writer: SecretWriter::new(&recorder),
             neighbours: Neighbours::new(store),
             recorder,
+            keys: Arc::new(KeysAside),
         }
+    }
+
+    /// The same with keys made by that.
+    #[must_use]
+    pub fn making(self, keys: Arc<dyn KeyMaker>) -> Self {
+        Self { keys, ..self }
     }
 
     /// The same for somebody who has been told something else of Certificates.
@@ -232,7 +243,7 @@ impl CertificateController {
         let kept = secret.filter(|_| origin == KeyOrigin::Reused);
         let key = match kept.and_then(|secret| secret.value(TLS_KEY)) {
             Some(pem) => PrivateKey::from_pem(pem),
-            None => make_key(certificate).await?,
+            None => self.make_key(certificate).await?,
         };
         let key = match key {
             Ok(key) => key,
@@ -293,6 +304,15 @@ impl CertificateController {
         let pem = secret.as_ref().and_then(|secret| secret.value(TLS_KEY));
         let missing = || ReconcileError::Missing(format!("Secret {name} holds no key"));
         Ok(PrivateKey::from_pem(pem.ok_or_else(missing)?)?)
+    }
+
+    /// Makes a key as the spec asks.
+    async fn make_key(
+        &self,
+        certificate: &Certificate,
+    ) -> Result<Result<PrivateKey, KeyError>, ReconcileError> {
+        let wanted = differences::wanted_key(certificate.spec.private_key.as_ref());
+        Ok(self.keys.make(wanted.map_err(ReconcileError::Missing)?).await)
     }
 }
 
@@ -363,20 +383,8 @@ async fn expect_free<R: Stored>(
     Ok(name_conflict::look(resources, key, &ours, uid).await??)
 }
 
-/// Makes a key as the spec asks; RSA takes long enough to be made aside.
-async fn make_key(
-    certificate: &Certificate,
-) -> Result<Result<PrivateKey, KeyError>, ReconcileError> {
-    let wanted = differences::wanted_key(certificate.spec.private_key.as_ref());
-    let wanted = wanted.map_err(ReconcileError::Missing)?;
-    let made = blocking::compute(move || PrivateKey::generate(wanted)).await;
-    made.map_err(|error| ReconcileError::Missing(format!("cannot make private key: {error}")))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use futures_util::StreamExt as _;
     use jiff::SignedDuration;
     use serde_json::{Value, json};

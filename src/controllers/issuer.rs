@@ -10,11 +10,12 @@ use zeroize::Zeroizing;
 
 use super::account_rollover::RolloverEnd;
 use super::accounts::{self, Accounts};
+use super::blocking::KeysAside;
 use super::per_issuer::PerIssuer;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, Stopped, account_secrets, blocking};
+use super::{Controller, ReconcileError, Stopped, account_secrets};
 use crate::acme::error::{AcmeError, Retry};
-use crate::acme::{AccountKey, AccountReply, ExternalAccount, Registration};
+use crate::acme::{AccountKey, AccountReply, ExternalAccount, KeyMaker, Registration};
 use crate::model::event::source;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::memory::Holder;
@@ -39,6 +40,7 @@ pub struct IssuerController {
     /// Whether a person stands in for the providers of DNS-01, so that nobody needs their Secrets.
     by_hand: bool,
     recorder: Recorder,
+    keys: Arc<dyn KeyMaker>,
     /// What the CA refused: asking for just that again brings nothing.
     refused: PerIssuer<RegistrationBasis>,
     /// Revision of the Secret with a key that was made here and that no CA has heard of before.
@@ -69,6 +71,7 @@ impl IssuerController {
             new_keys,
             by_hand: false,
             recorder,
+            keys: Arc::new(KeysAside),
             refused: PerIssuer::default(),
             made: PerIssuer::default(),
         }
@@ -78,6 +81,12 @@ impl IssuerController {
     #[must_use]
     pub fn by_hand(self, by_hand: bool) -> Self {
         Self { by_hand, ..self }
+    }
+
+    /// The same with account keys made by that.
+    #[must_use]
+    pub fn making(self, keys: Arc<dyn KeyMaker>) -> Self {
+        Self { keys, ..self }
     }
 
     fn of_kind(&self, kind: Kind) -> &Resources<Issuer> {
@@ -126,12 +135,19 @@ impl IssuerController {
         Ok(Gathered { observed, key_secret, external_account, asked })
     }
 
+    /// Makes an account key, PEM.
+    async fn new_key(&self, algorithm: KeyAlgorithm) -> Result<Zeroizing<String>, ReconcileError> {
+        let made = self.keys.make(algorithm).await;
+        let pem = made.and_then(AccountKey::from_key).and_then(|key| key.to_pem());
+        pem.map_err(|why| ReconcileError::Missing(format!("cannot make account key: {why}")))
+    }
+
     async fn generate_key(
         &self,
         issuer: &Issuer,
         acme: &AcmeIssuer,
     ) -> Result<Outcome, ReconcileError> {
-        let pem = new_key(self.new_keys).await?;
+        let pem = self.new_key(self.new_keys).await?;
         let namespace = self.accounts.secret_namespace(issuer);
         let secret = account_secrets::new_secret(acme, namespace, &pem);
         let made = self.secrets_of(issuer).create(&secret).await?;
@@ -156,7 +172,7 @@ impl IssuerController {
         if !is_made_here || !is_of_key || known == Ok(taken) {
             return Ok(None);
         }
-        let pem = new_key(taken).await?;
+        let pem = self.new_key(taken).await?;
         let mut changed = secret.clone();
         changed.data.insert(accounts::key_in_secret(acme), Blob(pem.as_bytes().to_vec()));
         self.secrets_of(issuer).replace(&changed).await?;
@@ -306,14 +322,6 @@ impl Controller for IssuerController {
         };
         Ok(self.keep(issuer, outcome, now).await?)
     }
-}
-
-/// Makes an account key, PEM.
-async fn new_key(algorithm: KeyAlgorithm) -> Result<Zeroizing<String>, ReconcileError> {
-    let made = blocking::compute(move || account_secrets::make_key(algorithm)).await;
-    made.map_err(|error| error.to_string())
-        .flatten()
-        .map_err(|why| ReconcileError::Missing(format!("cannot make account key: {why}")))
 }
 
 fn revision(secret: &Secret) -> String {
