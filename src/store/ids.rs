@@ -1,9 +1,9 @@
 //! What a store draws by lot: UIDs and the ends of generated names.
 
-use aws_lc_rs::rand;
 use uuid::Builder;
 
 use super::error::StoreError;
+use super::surroundings::Surroundings;
 
 /// Characters of generated names: no vowels and nothing that looks alike, so that no words come out.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -13,13 +13,13 @@ const SUFFIX: usize = 5;
 const PREFIX: usize = 63 - SUFFIX;
 
 /// Draws a UID: a version 4 UUID (RFC 9562 §5.4).
-pub(super) fn uid() -> Result<String, StoreError> {
-    Ok(Builder::from_random_bytes(draw()?).into_uuid().to_string())
+pub(super) fn uid(from: &Surroundings) -> Result<String, StoreError> {
+    Ok(Builder::from_random_bytes(draw(from)?).into_uuid().to_string())
 }
 
 /// Makes a name from a `generateName`.
-pub(super) fn name(prefix: &str) -> Result<String, StoreError> {
-    let mut number = u64::from_be_bytes(draw()?);
+pub(super) fn name(prefix: &str, from: &Surroundings) -> Result<String, StoreError> {
+    let mut number = u64::from_be_bytes(draw(from)?);
     let mut name: String = prefix.chars().take(PREFIX).collect();
     for _ in 0..SUFFIX {
         // 27^5 divides into 2^64 a million million times: the lot is even enough.
@@ -52,18 +52,23 @@ pub(super) fn without_draws(text: &str, prefix: &str) -> String {
     stable
 }
 
-fn draw<const N: usize>() -> Result<[u8; N], StoreError> {
+fn draw<const N: usize>(from: &Surroundings) -> Result<[u8; N], StoreError> {
     let mut bytes = [0; N];
-    rand::fill(&mut bytes).map_err(|_| StoreError::Unusable {
-        place: "this machine".into(),
-        why: "its random number generator failed".into(),
-    })?;
+    from.draw(&mut bytes)?;
     Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn uid() -> Result<String, StoreError> {
+        super::uid(&Surroundings::default())
+    }
+
+    fn name(prefix: &str) -> Result<String, StoreError> {
+        super::name(prefix, &Surroundings::default())
+    }
 
     #[test]
     fn a_uid_is_a_random_uuid() {
@@ -72,7 +77,7 @@ mod tests {
         assert_eq!(lengths, [8, 4, 4, 4, 12]);
         assert_eq!(&uid[14..15], "4");
         assert!(matches!(&uid[19..20], "8" | "9" | "a" | "b"));
-        assert_ne!(uid, super::uid().unwrap());
+        assert_ne!(uid, self::uid().unwrap());
     }
 
     #[test]

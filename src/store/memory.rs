@@ -13,6 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::error::StoreError;
+use super::surroundings::Surroundings;
 use super::transaction::Transaction;
 use super::watch::{Journal, KEPT, Lines, Logged, changes};
 use super::{Change, Part, Scope, Store, event_retention, rules};
@@ -28,6 +29,18 @@ impl MemoryStore {
     /// Makes an empty store.
     pub fn new() -> Self {
         Self { room: Room::default(), revisions: watch::Sender::new(0) }
+    }
+
+    /// The same with another clock and other lots than this machine's.
+    #[must_use]
+    pub fn within(self, surroundings: Surroundings) -> Self {
+        self.room.contents().surroundings = surroundings;
+        self
+    }
+
+    fn now(&self) -> Timestamp {
+        let surroundings = self.room.contents().surroundings.clone();
+        surroundings.now()
     }
 
     /// Makes a store of objects as another one holds them.
@@ -79,23 +92,28 @@ impl Store for MemoryStore {
     }
 
     async fn create(&self, record: Record) -> Result<Record, StoreError> {
-        self.write(|contents| rules::create(contents, record, Timestamp::now()))
+        let now = self.now();
+        self.write(|contents| rules::create(contents, record, now))
     }
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
-        self.write(|contents| rules::replace(contents, record, part, Timestamp::now()))
+        let now = self.now();
+        self.write(|contents| rules::replace(contents, record, part, now))
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {
-        self.write(|contents| rules::apply(contents, record, Timestamp::now()))
+        let now = self.now();
+        self.write(|contents| rules::apply(contents, record, now))
     }
 
     async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        self.write(|contents| rules::delete(contents, key, Timestamp::now()))
+        let now = self.now();
+        self.write(|contents| rules::delete(contents, key, now))
     }
 
     async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
-        self.write(|contents| rules::delete_exactly(contents, key, uid, Timestamp::now()))
+        let now = self.now();
+        self.write(|contents| rules::delete_exactly(contents, key, uid, now))
     }
 
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
@@ -130,6 +148,7 @@ impl Journal for Room {
 
 #[derive(Default)]
 struct Contents {
+    surroundings: Surroundings,
     revision: i64,
     objects: BTreeMap<Key, Record>,
     /// Where the object with a UID is.
@@ -162,6 +181,10 @@ impl Contents {
 }
 
 impl Transaction for Contents {
+    fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
     fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         Ok(self.objects.get(key).cloned())
     }

@@ -29,7 +29,7 @@ pub(super) fn create(
     if transaction.read(&object.key())?.is_some() {
         return Err(StoreError::AlreadyExists { key: object.key() });
     }
-    object.metadata.uid = ids::uid()?;
+    object.metadata.uid = ids::uid(transaction.surroundings())?;
     object.metadata.creation_timestamp = Some(now.into());
     object.metadata.generation = has_status(object.kind).then_some(1);
     let created = put(transaction, object, now)?;
@@ -234,7 +234,7 @@ fn check_revision(given: &Object, stored: &Object) -> Result<(), StoreError> {
 fn free_name(transaction: &dyn Transaction, object: &Object) -> Result<String, StoreError> {
     let mut key = object.key();
     for _ in 0..NAME_DRAWS {
-        key.name.name = ids::name(&object.metadata.generate_name)?;
+        key.name.name = ids::name(&object.metadata.generate_name, transaction.surroundings())?;
         if transaction.read(&key)?.is_none() {
             return Ok(key.name.name);
         }

@@ -1,10 +1,13 @@
 //! What the rules of a store need from whatever holds its objects: one transaction.
 
 use super::error::StoreError;
+use super::surroundings::Surroundings;
 use crate::model::{Key, Record};
 
 /// All objects, within one transaction: either everything that was done is kept, or nothing.
 pub(crate) trait Transaction {
+    /// Where UIDs and the ends of generated names are drawn from.
+    fn surroundings(&self) -> &Surroundings;
     /// Reads one object.
     fn read(&self, key: &Key) -> Result<Option<Record>, StoreError>;
     /// Counts the revision up and returns it.

@@ -18,6 +18,7 @@ use super::{ClusterStore, refusal};
 use crate::store::error::StoreError;
 use crate::store::ids;
 use crate::store::lease::Role;
+use crate::store::surroundings::Surroundings;
 
 /// The Lease that cert-manager's controller holds.
 pub const NAME: &str = "cert-manager-controller";
@@ -75,6 +76,7 @@ pub struct ClusterLease {
     namespace: String,
     identity: String,
     terms: Terms,
+    surroundings: Surroundings,
 }
 
 /// Proof that this process drives, as long as it is not lost. Gives the Lease back when dropped, in the background.
@@ -122,9 +124,26 @@ impl ClusterLease {
 
     fn on(wire: Wire, namespace: &str) -> Result<Self, StoreError> {
         let host = hostname::get().unwrap_or_default();
-        let identity = format!("{}_{}{OURS}", host.to_string_lossy(), ids::name("")?);
-        let terms = Terms::default();
-        Ok(Self { wire, namespace: namespace.to_owned(), identity, terms })
+        let surroundings = Surroundings::default();
+        let drawn = ids::name("", &surroundings)?;
+        let identity = format!("{}_{drawn}{OURS}", host.to_string_lossy());
+        let (namespace, terms) = (namespace.to_owned(), Terms::default());
+        Ok(Self { wire, namespace, identity, terms, surroundings })
+    }
+
+    /// The Lease at an API server that this client reaches.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn at(client: kube::Client, server: &str, namespace: &str) -> Result<Self, StoreError> {
+        let timeout = Terms::default().renew_deadline;
+        Self::on(Wire { client, server: server.to_owned(), timeout }, namespace)
+    }
+
+    /// The same Lease by another clock than this machine's.
+    #[must_use]
+    pub fn within(self, surroundings: Surroundings) -> Self {
+        Self { surroundings, ..self }
     }
 
     /// The same Lease, held on other terms.
@@ -158,8 +177,8 @@ impl ClusterLease {
             Some((lease, _)) => lease,
             None => LeaseObject::new(&self.namespace, NAME),
         };
-        lease.take(&self.identity, self.terms.duration, role, Timestamp::now());
-        let asked = (Instant::now(), Timestamp::now());
+        lease.take(&self.identity, self.terms.duration, role, self.surroundings.now());
+        let asked = (Instant::now(), self.surroundings.now());
         let written =
             if is_there { self.update(&lease).await? } else { self.create(&lease).await? };
         let Written::Done(lease) = written else { return Ok(None) };
@@ -290,7 +309,7 @@ impl Keeper {
                 return;
             }
         }
-        self.object.release(Timestamp::now());
+        self.object.release(self.lease.surroundings.now());
         let released = self.lease.update(&self.object);
         if let Ok(Err(error)) = tokio::time::timeout(terms.renew_deadline, released).await {
             tracing::debug!(%error, "the Lease could not be given back; it runs out by itself");
@@ -304,14 +323,14 @@ impl Keeper {
 
     fn is_overdue(&self) -> bool {
         let deadline = self.lease.terms.renew_deadline;
-        let passed = Timestamp::now().duration_since(self.renewed.1);
+        let passed = self.lease.surroundings.now().duration_since(self.renewed.1);
         let asleep = Duration::try_from(passed).is_ok_and(|passed| passed >= deadline);
         asleep || self.renewed.0.elapsed() >= deadline
     }
 
     /// Writes once; says why the Lease is lost. Another failure is left to the next tick.
     async fn renew(&mut self) -> Result<(), &'static str> {
-        let begun = (Instant::now(), Timestamp::now());
+        let begun = (Instant::now(), self.lease.surroundings.now());
         let mut object = self.object.clone();
         object.renew(begun.1);
         let written = self.lease.update(&object);

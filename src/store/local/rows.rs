@@ -13,6 +13,7 @@ use super::fault::{self, unusable};
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::object::without_bulk;
+use crate::store::surroundings::Surroundings;
 use crate::store::transaction::Transaction;
 use crate::store::watch::{KEPT, Logged};
 use crate::store::{Scope, event_retention};
@@ -30,12 +31,13 @@ const BRIEF: &str = "SELECT namespace, name, coalesce(brief.body, object.body)
 pub(super) struct Rows<'a> {
     connection: &'a Connection,
     file: &'a Path,
+    surroundings: Surroundings,
 }
 
 impl<'a> Rows<'a> {
     /// Looks at the database through a connection.
     pub(super) fn new(connection: &'a Connection, file: &'a Path) -> Self {
-        Self { connection, file }
+        Self { connection, file, surroundings: Surroundings::default() }
     }
 
     /// Reads the revision of the last write.
@@ -151,6 +153,10 @@ impl<'a> Rows<'a> {
 }
 
 impl Transaction for Rows<'_> {
+    fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
     fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         let text = "SELECT body FROM object WHERE kind = ? AND namespace = ? AND name = ?";
         let values = params![key.kind.as_str(), key.name.namespace, key.name.name];
