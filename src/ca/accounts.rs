@@ -7,7 +7,6 @@ use axum::extract::{Path, State};
 use axum::http::header::{LINK, LOCATION};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::Response;
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -63,7 +62,7 @@ pub(super) async fn new_account(
     let account = Account {
         key: key.clone(),
         contact: wish.contact,
-        created: Timestamp::now(),
+        created: ca.now(),
         deactivated: false,
         binding,
     };
@@ -110,7 +109,7 @@ pub(super) async fn orders(
 ) -> Result<Json<Value>, Refusal> {
     check_owner(&signed, id)?;
     signed.must_be_read()?;
-    let now = Timestamp::now();
+    let now = ca.now();
     let state = ca.state();
     let urls: Vec<_> = state
         .orders

@@ -7,7 +7,6 @@ use axum::extract::{Path, State};
 use axum::http::HeaderName;
 use axum::http::header::{LINK, LOCATION, RETRY_AFTER};
 use axum::response::Response;
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -33,7 +32,7 @@ pub(super) async fn authorization(
     signed: Signed,
 ) -> Result<Response, Refusal> {
     let mut state = ca.state();
-    let authorization = state.authorization(id, signed.account()?, Timestamp::now())?;
+    let authorization = state.authorization(id, signed.account()?, ca.now())?;
     if !signed.is_read() {
         let change: AuthorizationUpdate = signed.payload()?;
         if change.status != "deactivated" {
@@ -77,7 +76,7 @@ pub(super) async fn challenge(
     let account = signed.account()?;
     let mut state = ca.state();
     let thumbprint = state.accounts.get(&account).map(|account| account.key.thumbprint());
-    let authorization = state.authorization(id, account, Timestamp::now())?;
+    let authorization = state.authorization(id, account, ca.now())?;
     let offered = Method::on_offer(&authorization.identifier);
     let Some(method) = offered.iter().copied().find(|offered| offered.word() == method) else {
         return Err(Refusal::not_found("No such challenge"));

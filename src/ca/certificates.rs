@@ -40,7 +40,7 @@ pub(super) async fn finalize(
 ) -> Result<Response, Refusal> {
     let account = signed.account()?;
     let wish: FinalizeRequest = signed.payload()?;
-    let now = Timestamp::now();
+    let now = ca.now();
     let (key, outdated) = {
         let state = ca.state();
         let order = ready(&state, id, account, now)?;
@@ -135,7 +135,7 @@ fn download(ca: &Ca, serial: &str, chain: Chain, signed: &Signed) -> Result<Resp
 async fn issue_later(ca: Arc<Ca>, id: Id, key: SubjectKey, delay: std::time::Duration) {
     sleep(delay).await;
     let mut state = ca.state();
-    issue(&ca, &mut state, id, &key, Timestamp::now());
+    issue(&ca, &mut state, id, &key, ca.now());
 }
 
 /// Signs the certificate of an order and keeps it.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
@@ -11,6 +12,7 @@ use super::look::Look;
 use super::nonces::Nonces;
 use super::state::State;
 use super::statistics::Counters;
+use super::surroundings::Surroundings;
 
 /// Everything the request handlers share.
 #[derive(Debug)]
@@ -24,12 +26,38 @@ pub(super) struct Ca {
     pub(super) counters: Counters,
     pub(super) look: Arc<dyn Look>,
     pub(super) stop: CancellationToken,
+    pub(super) surroundings: Surroundings,
 }
 
 impl Ca {
+    /// A CA that remembers nothing yet; every URL of it begins with `base`.
+    pub(super) fn new(
+        (config, base): (Config, String),
+        authority: IssuingAuthority,
+        look: Arc<dyn Look>,
+        (stop, surroundings): (CancellationToken, Surroundings),
+    ) -> Self {
+        Self {
+            nonces: Nonces::new(config.refuse_nonces_percent, surroundings.clone()),
+            state: Mutex::default(),
+            counters: Counters::default(),
+            config,
+            base,
+            authority,
+            look,
+            stop,
+            surroundings,
+        }
+    }
+
     /// The URL of a path of ours.
     pub(super) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
+    }
+
+    /// The moment it is.
+    pub(super) fn now(&self) -> Timestamp {
+        (self.surroundings.now)()
     }
 
     /// What the CA remembers; not to be held across an await.

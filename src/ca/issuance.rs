@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use aws_lc_rs::rand;
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
@@ -14,6 +13,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::state::after;
+use super::surroundings::Surroundings;
 use crate::model::Identifier;
 
 const ROOT: &str = "kubectl-acme rehearsal root, trusted by nobody";
@@ -33,6 +33,7 @@ pub(super) struct IssuingAuthority {
     intermediate: CertifiedIssuer<'static, KeyPair>,
     /// The intermediate's name and key once more, signed by the alternate root.
     alternate_intermediate: String,
+    surroundings: Surroundings,
 }
 
 /// What a leaf says.
@@ -98,7 +99,8 @@ impl fmt::Debug for IssuingAuthority {
 
 impl IssuingAuthority {
     /// Makes all keys and the certificates above the leaves.
-    pub(super) fn new(now: Timestamp) -> Result<Self, Error> {
+    pub(super) fn new(surroundings: Surroundings) -> Result<Self, Error> {
+        let now = (surroundings.now)();
         let root = CertifiedIssuer::self_signed(authority(ROOT, now)?, KeyPair::generate()?)?;
         let alternate_root =
             CertifiedIssuer::self_signed(authority(ALTERNATE_ROOT, now)?, KeyPair::generate()?)?;
@@ -112,6 +114,7 @@ impl IssuingAuthority {
             alternate_intermediate,
             root: root.pem(),
             alternate_root: alternate_root.pem(),
+            surroundings,
         })
     }
 
@@ -134,7 +137,7 @@ impl IssuingAuthority {
         let mut parameters = parameters(leaf.identifiers, now, leaf.lifetime)?;
         parameters.key_usages = key_usages(leaf.key.algorithm);
         parameters.crl_distribution_points = vec![point(leaf.revocation_list)];
-        let serial = random_serial()?;
+        let serial = random_serial(&self.surroundings)?;
         parameters.serial_number = Some(SerialNumber::from_slice(&serial.to_be_bytes()));
         let certificate = parameters.signed_by(leaf.key, &self.intermediate)?;
         Ok(IssuedCertificate { serial: format!("{serial:032x}"), der: certificate.der().to_vec() })
@@ -264,9 +267,11 @@ fn key_usages(algorithm: &SignatureAlgorithm) -> Vec<KeyUsagePurpose> {
 }
 
 /// Sixteen octets, the first one such that the number is positive and keeps its length (RFC 5280 §4.1.2.2).
-fn random_serial() -> Result<u128, Error> {
+fn random_serial(from: &Surroundings) -> Result<u128, Error> {
     let mut octets = [0; 16];
-    rand::fill(&mut octets).map_err(|_| Error::RingUnspecified)?;
+    if !(from.draw)(&mut octets) {
+        return Err(Error::RingUnspecified);
+    }
     octets[0] = 0x7f;
     Ok(u128::from_be_bytes(octets))
 }

@@ -32,10 +32,12 @@ mod rollover;
 mod signing_request;
 mod state;
 pub mod statistics;
+pub mod surroundings;
 #[cfg(test)]
 mod tests;
 mod tls_alpn;
 mod validation;
+pub mod without_socket;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -43,7 +45,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -54,10 +55,10 @@ pub use self::config::{Caa, Config, MacKey, Profile, RecordAccount};
 use self::context::Ca;
 use self::issuance::IssuingAuthority;
 use self::look::Look;
-use self::nonces::Nonces;
 use self::orders::order_url;
 use self::state::{MovedWindow, Revocation};
-use self::statistics::{Counters, Statistics};
+use self::statistics::Statistics;
+use self::surroundings::Surroundings;
 use crate::model::Identifier;
 use crate::serve::{self, ConnectionSlots, Patience};
 
@@ -113,14 +114,14 @@ impl Server {
     pub fn revoke(&self, serial: &str, reason: u8) -> bool {
         let mut state = self.ca.state();
         let issued = state.certificates.get_mut(serial);
-        let revocation = Revocation { at: Timestamp::now(), reason };
+        let revocation = Revocation { at: self.ca.now(), reason };
         issued.map(|issued| issued.revoked = Some(revocation)).is_some()
     }
 
     /// Moves the windows in which all certificates are to be renewed that were issued so far (RFC 9773), and names a page that says
     /// why; an empty one is none.
     pub fn move_windows(&self, window: (Timestamp, Timestamp), explanation: &str) {
-        let (at, explanation) = (Timestamp::now(), explanation.to_owned());
+        let (at, explanation) = (self.ca.now(), explanation.to_owned());
         self.ca.state().moved_window = Some(MovedWindow { at, window, explanation });
     }
 
@@ -158,19 +159,12 @@ pub async fn serve_as(
 ) -> io::Result<Server> {
     let listener = TcpListener::bind(config.listen).await?;
     let address = listener.local_addr()?;
-    let authority = IssuingAuthority::new(Timestamp::now()).map_err(io::Error::other)?;
-    let shown = authority.server(&config.names, Timestamp::now()).map_err(io::Error::other)?;
+    let around = Surroundings::default();
+    let authority = IssuingAuthority::new(around.clone()).map_err(io::Error::other)?;
+    let shown = authority.server(&config.names, (around.now)()).map_err(io::Error::other)?;
     let stop = CancellationToken::new();
-    let ca = Arc::new(Ca {
-        base: base_url(&config.names, address),
-        nonces: Nonces::new(config.refuse_nonces_percent),
-        state: Mutex::default(),
-        counters: Counters::default(),
-        stop: stop.clone(),
-        authority,
-        look,
-        config,
-    });
+    let base = base_url(&config.names, address);
+    let ca = Arc::new(Ca::new((config, base), authority, look, (stop.clone(), around)));
     let behaviours = Arc::new(Behaviours::new(behaviours));
     let wire = behaviours.wire();
     let acceptor = listener::acceptor(shown, wire.protocol())?;

@@ -7,6 +7,8 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
 
+use super::surroundings::Surroundings;
+
 /// Beyond this many the oldest nonce is forgotten, so that a client cannot fill our memory.
 const MOST: usize = 100_000;
 
@@ -15,6 +17,7 @@ const MOST: usize = 100_000;
 pub(super) struct Nonces {
     given: Mutex<Given>,
     refuse_percent: u8,
+    surroundings: Surroundings,
 }
 
 #[derive(Debug, Default)]
@@ -26,13 +29,13 @@ struct Given {
 
 impl Nonces {
     /// Starts without any; that many of a hundred good ones will be refused.
-    pub(super) fn new(refuse_percent: u8) -> Self {
-        Self { given: Mutex::default(), refuse_percent }
+    pub(super) fn new(refuse_percent: u8, surroundings: Surroundings) -> Self {
+        Self { given: Mutex::default(), refuse_percent, surroundings }
     }
 
     /// Gives a new one.
     pub(super) fn give(&self) -> Result<String, Unspecified> {
-        let nonce = random_text::<16>()?;
+        let nonce = random_text::<16>(&self.surroundings)?;
         let mut given = self.given.lock();
         given.good.insert(nonce.clone());
         given.ages.push_back(nonce.clone());
@@ -53,15 +56,17 @@ impl Nonces {
     fn refuses_anyway(&self) -> bool {
         let mut dice = [0; 4];
         self.refuse_percent > 0
-            && aws_lc_rs::rand::fill(&mut dice).is_ok()
+            && (self.surroundings.draw)(&mut dice)
             && u32::from_le_bytes(dice) % 100 < u32::from(self.refuse_percent)
     }
 }
 
 /// Random octets as base64url text: nonces and tokens (RFC 8555 §8.1 asks for 128 bits).
-pub(super) fn random_text<const OCTETS: usize>() -> Result<String, Unspecified> {
+pub(super) fn random_text<const OCTETS: usize>(from: &Surroundings) -> Result<String, Unspecified> {
     let mut octets = [0; OCTETS];
-    aws_lc_rs::rand::fill(&mut octets)?;
+    if !(from.draw)(&mut octets) {
+        return Err(Unspecified);
+    }
     Ok(BASE64_URL_SAFE_NO_PAD.encode(octets))
 }
 
@@ -71,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_nonce_is_good_once() {
-        let nonces = Nonces::new(0);
+        let nonces = Nonces::new(0, Surroundings::default());
         let nonce = nonces.give().unwrap();
         assert!(!nonces.spend("made up"));
         assert!(nonces.spend(&nonce));
@@ -80,7 +85,7 @@ mod tests {
 
     #[test]
     fn all_are_refused_when_a_hundred_percent_are() {
-        let nonces = Nonces::new(100);
+        let nonces = Nonces::new(100, Surroundings::default());
         assert!(!nonces.spend(&nonces.give().unwrap()));
     }
 }

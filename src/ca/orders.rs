@@ -38,7 +38,7 @@ pub(super) async fn new_order(
     signed: Signed,
 ) -> Result<Response, Refusal> {
     let account = signed.account()?;
-    let now = Timestamp::now();
+    let now = ca.now();
     let order = wished_order(&ca, account, &signed.payload()?, now)?;
     let mut state = ca.state();
     state.forget_expired(now);
@@ -60,7 +60,7 @@ pub(super) async fn order(
     let account = signed.account()?;
     signed.must_be_read()?;
     let state = ca.state();
-    let order = state.order(id, account, Timestamp::now())?;
+    let order = state.order(id, account, ca.now())?;
     let wait = retry_after(&ca, state.is_moving(order));
     let location = (LOCATION, order_url(&ca, id));
     Ok(answer(Json(view(&ca, &state, id, order)), wait.into_iter().chain([location])))
@@ -142,7 +142,7 @@ fn add(ca: &Ca, state: &mut state::State, order: Order, now: Timestamp) -> Resul
             .filter(|_| ca.config.reuse_authorizations);
         let id = match reusable {
             Some(id) => id,
-            None => add_authorization(state, &order, identifier)?,
+            None => add_authorization(ca, state, &order, identifier)?,
         };
         order.authorizations.push(id);
     }
@@ -153,6 +153,7 @@ fn add(ca: &Ca, state: &mut state::State, order: Order, now: Timestamp) -> Resul
 }
 
 fn add_authorization(
+    ca: &Ca,
     state: &mut state::State,
     order: &Order,
     identifier: crate::model::Identifier,
@@ -161,7 +162,7 @@ fn add_authorization(
         account: order.account,
         identifier,
         profile: order.profile.clone(),
-        token: random_text::<32>().map_err(|error| Refusal::internal(&error))?,
+        token: random_text::<32>(&ca.surroundings).map_err(|error| Refusal::internal(&error))?,
         expires: order.expires,
         status: Status::Pending,
         being_validated: false,

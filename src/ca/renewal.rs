@@ -51,7 +51,7 @@ pub(super) async fn renewal_info(
     let moved = state.moved_window.as_ref().filter(|moved| issued.at <= moved.at);
     let (start, end) = match moved {
         Some(moved) => moved.window,
-        None => window(issued, Timestamp::now())
+        None => window(issued, ca.now())
             .ok_or_else(|| Refusal::not_found("Requested certificate has no validity"))?,
     };
     let mut document = json!({"suggestedWindow": {"start": rfc3339(start), "end": rfc3339(end)}});

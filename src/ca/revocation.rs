@@ -36,7 +36,7 @@ pub(super) async fn revoke(
     let unreadable = || Refusal::malformed("Unable to revoke :: Unable to parse certificate DER");
     let der = BASE64_URL_SAFE_NO_PAD.decode(&wish.certificate).map_err(|_| unreadable())?;
     let (_, certificate) = X509Certificate::from_der(&der).map_err(|_| unreadable())?;
-    let now = Timestamp::now();
+    let now = ca.now();
     let mut state = ca.state();
     let issued = state.certificates.iter().find(|(_, issued)| issued.der == der);
     let Some((serial, issued)) = issued else {

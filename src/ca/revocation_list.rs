@@ -10,7 +10,6 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use jiff::Timestamp;
 
 use super::context::Ca;
 use super::issuance::RevokedSerial;
@@ -43,7 +42,7 @@ async fn list(State(ca): State<Arc<Ca>>) -> Response {
         });
         revoked.collect()
     };
-    match ca.authority.revocation_list(&revoked, &url(&ca.base), Timestamp::now(), GOOD_FOR) {
+    match ca.authority.revocation_list(&revoked, &url(&ca.base), ca.now(), GOOD_FOR) {
         Ok(der) => ([(CONTENT_TYPE, "application/pkix-crl")], der).into_response(),
         Err(error) => {
             tracing::error!(%error, "cannot sign the list of revoked certificates");

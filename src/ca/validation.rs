@@ -51,7 +51,7 @@ pub(super) async fn look(
     };
     let refusal = proof.err();
     tracing::debug!(%identifier, method = method.word(), accepted = refusal.is_none(), "validated");
-    Some(Validation { method, at: Timestamp::now(), hops, refusal })
+    Some(Validation { method, at: ca.now(), hops, refusal })
 }
 
 /// Settles an authorization for good, by what was seen.

@@ -1,0 +1,86 @@
+//! The CA within a process that calls it: no socket, no TLS, and the caller's own time.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::behaviour::Behaviours;
+use super::behaviour::RequestedBehaviour;
+use super::config::Config;
+use super::context::Ca;
+use super::issuance::IssuingAuthority;
+use super::look::Look;
+use super::orders::order_url;
+use super::protocol;
+use super::state::Status;
+use super::surroundings::Surroundings;
+
+/// A CA that is called; what it does in the background ends when this is dropped.
+#[derive(Debug)]
+pub struct CalledCa {
+    ca: Arc<Ca>,
+    router: Router,
+    _stop: DropGuard,
+}
+
+impl CalledCa {
+    /// Makes one whose URLs begin with `base`.
+    ///
+    /// # Errors
+    /// Fails when no keys can be made.
+    pub fn new(
+        (config, base): (Config, &str),
+        behaviours: &[RequestedBehaviour],
+        look: Arc<dyn Look>,
+        surroundings: Surroundings,
+    ) -> io::Result<Self> {
+        let authority = IssuingAuthority::new(surroundings.clone()).map_err(io::Error::other)?;
+        let stop = CancellationToken::new();
+        let around = (stop.clone(), surroundings);
+        let ca = Arc::new(Ca::new((config, base.to_owned()), authority, look, around));
+        let router = protocol::router(Arc::clone(&ca), &Arc::new(Behaviours::new(behaviours)));
+        Ok(Self { ca, router, _stop: stop.drop_guard() })
+    }
+
+    /// The URL that clients are pointed to (RFC 8555 §7.1.1).
+    pub fn directory_url(&self) -> String {
+        self.ca.url("/directory")
+    }
+
+    /// What answers requests.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// The state of an order in the RFC's word; nothing for one that it does not know.
+    pub fn order_state(&self, url: &str) -> Option<&'static str> {
+        let state = self.ca.state();
+        let mut orders = state.orders.iter();
+        let found = orders.find(|(id, _)| order_url(&self.ca, **id) == url);
+        found.map(|(_, order)| state.order_status(order).word())
+    }
+
+    /// Takes back what an order rests on, as a CA may at any time: its authorizations do not hold any more.
+    pub fn spoil(&self, url: &str) {
+        let mut state = self.ca.state();
+        let found = state.orders.iter().find(|(id, _)| order_url(&self.ca, **id) == url);
+        let ids = found.map(|(_, order)| order.authorizations.clone()).unwrap_or_default();
+        for id in ids {
+            if let Some(authorization) = state.authorizations.get_mut(&id) {
+                authorization.status = Status::Deactivated;
+            }
+        }
+    }
+
+    /// Forgets an order.
+    pub fn forget_order(&self, url: &str) {
+        self.ca.state().orders.retain(|id, _| order_url(&self.ca, *id) != url);
+    }
+
+    /// Forgets all accounts.
+    pub fn forget_accounts(&self) {
+        self.ca.state().accounts.clear();
+    }
+}
