@@ -1,6 +1,7 @@
 //! The controllers put together, once, from what a command or a test gives them, and stopped in good order.
 
 pub mod dns01;
+pub mod world;
 
 use std::sync::Arc;
 
@@ -10,15 +11,17 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use self::dns01::Reach;
+pub use self::world::{Rules, World};
 use super::context::Context;
 use super::failure::Failure;
 use super::flags::drive::DriveArgs;
 use crate::acme::Clients;
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
+use crate::controllers::blocking::KeysAside;
 use crate::controllers::certificate::CertificateController;
 use crate::controllers::challenge::ChallengeController;
-use crate::controllers::clock::{Clock, SystemClock};
+use crate::controllers::clock::SystemClock;
 use crate::controllers::driver::Driver;
 use crate::controllers::issuer::IssuerController;
 use crate::controllers::obstacles::Obstacles;
@@ -195,46 +198,78 @@ impl Engine {
         probe: Arc<dyn Probe>,
         stop: CancellationToken,
     ) -> Self {
-        let Equipment { store, http01, dns01, fetcher, zones, selection, limits, .. } = equipment;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        let clients = Arc::new(clients(&fetcher.resolver));
+        let Equipment { store, http01, dns01, fetcher, zones, .. } = equipment;
         let namespace = equipment.cluster_resource_namespace;
-        let connect = Accounts::connect_with(Arc::clone(&clients));
-        let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
-        let recorder = Recorder::new(Arc::clone(&store));
-        let contention = SharedContention::default();
-        let dns01 = dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace);
-        let (by_hand, budget) = (dns01.is_by_hand(), equipment.budget);
-        let solvers = SolverSet {
+        let world = World {
+            clock: Arc::new(SystemClock::default()),
+            clients: clients(&fetcher.resolver),
+            keys: Arc::new(KeysAside),
             http01,
-            by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
-            dns01,
+            dns01: dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace),
             tls_alpn01: equipment.tls_alpn01,
             http01_probe: probe,
             dns01_probe: Arc::new(DnsProbe { zones }),
             tls_alpn01_probe: Arc::new(TlsAlpnProbe { fetcher }),
-            contention: contention.clone(),
+        };
+        let rules = Rules {
+            selection: equipment.selection,
+            types: equipment.types,
+            unwritten: equipment.unwritten,
+            budget: equipment.budget,
+            approval: equipment.approval,
+            options: equipment.options,
+            account_keys: equipment.account_keys,
+            cluster_resource_namespace: namespace,
+            limits: equipment.limits,
             check_period: equipment.check_period,
+        };
+        Self::start_in(world, store, rules, stop)
+    }
+
+    /// Starts the controllers in a world of the caller's, until they are told to stop.
+    pub fn start_in(
+        world: World,
+        store: Arc<dyn Store>,
+        rules: Rules,
+        stop: CancellationToken,
+    ) -> Self {
+        let Rules { selection, limits, .. } = rules;
+        let World { clock, clients, keys, dns01, .. } = world;
+        let telling = Arc::clone(&clock);
+        let clients = Arc::new(clients.by_clock(move || telling.now()));
+        let namespace = rules.cluster_resource_namespace;
+        let connect = Accounts::connect_with(Arc::clone(&clients));
+        let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
+        let recorder = Recorder::new(Arc::clone(&store));
+        let contention = SharedContention::default();
+        let (by_hand, budget) = (dns01.is_by_hand(), rules.budget);
+        let solvers = SolverSet {
+            http01: world.http01,
+            by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
+            dns01,
+            tls_alpn01: world.tls_alpn01,
+            http01_probe: world.http01_probe,
+            dns01_probe: world.dns01_probe,
+            tls_alpn01_probe: world.tls_alpn01_probe,
+            contention: contention.clone(),
+            check_period: rules.check_period,
         };
         let controllers: Vec<Arc<dyn Controller>> = vec![
             Arc::new(
-                IssuerController::new(
-                    recorder.clone(),
-                    Arc::clone(&accounts),
-                    equipment.account_keys,
-                )
-                .by_hand(by_hand),
+                IssuerController::new(recorder.clone(), Arc::clone(&accounts), rules.account_keys)
+                    .by_hand(by_hand)
+                    .making(Arc::clone(&keys)),
             ),
-            Arc::new(CertificateController::new(recorder.clone()).with(equipment.options)),
+            Arc::new(CertificateController::new(recorder.clone()).with(rules.options).making(keys)),
             Arc::new(RequestController::new(
                 recorder.clone(),
                 Arc::clone(&accounts),
-                equipment.approval,
+                rules.approval,
             )),
             Arc::new(
                 OrderController::new(recorder.clone(), accounts.clone(), selection.clone(), budget)
-                    .with_types(equipment.types)
-                    .remembering(equipment.unwritten),
+                    .with_types(rules.types)
+                    .remembering(rules.unwritten),
             ),
             Arc::new(ChallengeController::new(
                 recorder.clone(),

@@ -1,0 +1,66 @@
+//! What the controllers touch of the world, and by which rules they work there.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+
+use crate::acme::{Clients, KeyMaker};
+use crate::controllers::clock::Clock;
+use crate::controllers::order_budget::OrderBudget;
+use crate::controllers::selection::Selection;
+use crate::controllers::unwritten_orders::UnwrittenOrders;
+use crate::model::KeyAlgorithm;
+use crate::probes::Probe;
+use crate::reconcile::certificate::options::Options;
+use crate::reconcile::order::required::Types;
+use crate::reconcile::request::Approval;
+use crate::reconcile::schedule::Limits;
+use crate::solvers::Solver;
+
+/// Everything outside that the controllers touch beside the store. Nothing else tells them the time, answers for them or makes keys.
+#[derive(Debug)]
+pub struct World {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The CAs, whose answers come by that clock.
+    pub clients: Clients,
+    /// What makes keys.
+    pub keys: Arc<dyn KeyMaker>,
+    /// What answers HTTP-01.
+    pub http01: Arc<dyn Solver>,
+    /// What answers DNS-01, and the other types by record.
+    pub dns01: Arc<dyn Solver>,
+    /// What answers TLS-ALPN-01.
+    pub tls_alpn01: Arc<dyn Solver>,
+    /// Looks at answers of HTTP-01.
+    pub http01_probe: Arc<dyn Probe>,
+    /// Looks at records.
+    pub dns01_probe: Arc<dyn Probe>,
+    /// Makes handshakes of TLS-ALPN-01.
+    pub tls_alpn01_probe: Arc<dyn Probe>,
+}
+
+/// By which rules the controllers work.
+#[derive(Debug)]
+pub struct Rules {
+    /// Which objects are worked on.
+    pub selection: Selection,
+    /// Which types of challenges the store has words for.
+    pub types: Types,
+    /// Orders that the CA has taken and that are not written down.
+    pub unwritten: Arc<UnwrittenOrders>,
+    /// How many orders may be asked for.
+    pub budget: Arc<OrderBudget>,
+    /// Who approves CertificateRequests.
+    pub approval: Approval,
+    /// What holds for every Certificate.
+    pub options: Options,
+    /// What account keys are made.
+    pub account_keys: KeyAlgorithm,
+    /// Namespace of the Secrets of ClusterIssuers.
+    pub cluster_resource_namespace: String,
+    /// Scheduler limits.
+    pub limits: Limits,
+    /// Longest pause between self-checks.
+    pub check_period: SignedDuration,
+}
