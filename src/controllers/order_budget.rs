@@ -110,20 +110,14 @@ impl OrderBudget {
                 names: names.clone(),
                 became: Became::Asked,
             };
-            let mut ledger = self.ledger(&holder.uid);
-            ledger.0.push(entry.clone());
-            match write(&*store, &holder, &ledger).await {
-                Ok(()) => {
-                    self.all().push(BudgetEntry {
-                        holder: holder.uid,
-                        entry,
-                        is_ours: true,
-                        error: None,
-                        ago: SignedDuration::ZERO,
-                        since: Instant::now(),
-                    });
-                    return Ok(granted);
-                }
+            // It counts before it is written: another Order for the same names may ask meanwhile.
+            let reserved = self.reserve(&holder.uid, entry);
+            let written = write(&*store, &holder, &self.ledger(&holder.uid)).await;
+            if written.is_err() {
+                self.free(reserved);
+            }
+            match written {
+                Ok(()) => return Ok(granted),
                 Err(StoreError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -220,6 +214,20 @@ impl OrderBudget {
             }
         }
         Err(StoreError::Conflict { key: Key::new(Kind::Order, order.name()) })
+    }
+
+    /// Counts an entry that is about to be written; returns by what it is found again.
+    fn reserve(&self, holder: &str, entry: Entry) -> (u64, String) {
+        let reserved = (entry.number, entry.uid.clone());
+        let (ago, since) = (SignedDuration::ZERO, Instant::now());
+        let holder = holder.to_owned();
+        self.all().push(BudgetEntry { holder, entry, is_ours: true, error: None, ago, since });
+        reserved
+    }
+
+    /// Counts one no more that could not be written.
+    fn free(&self, (number, uid): (u64, String)) {
+        self.all().retain(|known| (known.entry.number, &known.entry.uid) != (number, &uid));
     }
 
     /// Takes over what others have written, and drops what counts no more.
