@@ -15,7 +15,7 @@ ci:
 
 # What the gate leaves out: the oldest Rust, kills at every write on a live cluster, many certificates, cert-manager beside us twice
 nightly:
-    @JUST={{ just_executable() }} KUBECTL_ACME_TEST_KILLS=0/1 tests/bed/sum fmt lint docs supply unused words scripts oldest tests scale beside-again
+    @JUST={{ just_executable() }} KUBECTL_ACME_TEST_KILLS=0/1 tests/bed/sum fmt lint docs supply unused words scripts oldest tests scale beside-again sim-by-date
 
 # The inner loop: compile, and run the unit tests whose names contain NAME
 rule NAME:
@@ -69,6 +69,14 @@ oldest:
     else
       echo "Rust $oldest is not installed here: left to machines that have it"
     fi
+
+# Search through what may happen to the engine, from a seed on; built quick, beside the other builds
+sim SECONDS="60" SEED="1":
+    KUBECTL_ACME_SIM_SECONDS={{ SECONDS }} KUBECTL_ACME_SIM_SEED={{ SEED }} cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test sim -- no_seed --nocapture
+
+# The same for as long as KUBECTL_ACME_SIM_SECONDS says, an hour unless told otherwise, from another seed each time
+sim-by-date:
+    @{{ just_executable() }} sim "${KUBECTL_ACME_SIM_SECONDS:-3600}" "$(date +%s)000"
 
 # Run every test of the gate, in processes side by side (tests/bed/groups)
 tests:

@@ -1,0 +1,83 @@
+//! What has to hold of one write or one request, whatever was before it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kubectl_acme::acme::{AccountKey, PrivateKey, csr};
+use kubectl_acme::model::challenge::FINALIZER;
+use kubectl_acme::model::{Key, Kind, Record, Secret};
+
+use super::super::events::Asked;
+use super::super::world::World;
+use super::Holds;
+
+/// No key of a certificate is used before it is stored.
+pub(super) fn key_is_stored(world: &World, asked: &Asked) -> Holds {
+    let der = URL_SAFE_NO_PAD.decode(asked.payload["csr"].as_str().unwrap_or_default()).unwrap();
+    let wanted = csr::read(&der).map_err(|error| error.to_string())?.public_key;
+    let stored = secrets(world, |pem| Some(PrivateKey::from_pem(pem).ok()?.public_key().to_vec()));
+    if stored.contains(&wanted) {
+        return Ok(());
+    }
+    Err(format!("keys: {} is finalized with a key that no Secret has", asked.path))
+}
+
+/// No key of an account is used before it is stored.
+pub(super) fn account_key_is_stored(world: &World, asked: &Asked) -> Holds {
+    let (x, y) = (&asked.header["jwk"]["x"], &asked.header["jwk"]["y"]);
+    let text = format!(r#"{{"crv":"P-256","kty":"EC","x":{x},"y":{y}}}"#);
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
+    let wanted = URL_SAFE_NO_PAD.encode(digest);
+    let stored =
+        secrets(world, |pem| Some(AccountKey::from_pem(pem).ok()?.thumbprint().to_owned()));
+    if stored.contains(&wanted) {
+        return Ok(());
+    }
+    Err("keys: an account is asked for with a key that no Secret has".to_owned())
+}
+
+fn secrets<T>(world: &World, read: impl Fn(&[u8]) -> Option<T>) -> Vec<T> {
+    let secrets = world.typed::<Secret>(Kind::Secret);
+    secrets
+        .iter()
+        .flat_map(|secret| secret.data.values())
+        .filter_map(|blob| read(&blob.0))
+        .collect()
+}
+
+/// A Challenge has its finalizer before its answer is put up.
+pub(super) fn finalizer_comes_first(world: &World, key: &Key, uid: &str) -> Holds {
+    let found = world.peek(key).filter(|record| record.uid() == uid);
+    if found.is_some_and(|record| record.metadata().finalizers.iter().any(|name| name == FINALIZER))
+    {
+        return Ok(());
+    }
+    Err(format!("finalizer: the answer of {key} goes up without one"))
+}
+
+/// Statuses move as cert-manager's may: what has ended stays as it is, and no revision goes back.
+pub(super) fn status_moves_as_it_may(before: Option<&Record>, after: Option<&Record>) -> Holds {
+    let (Some(before), Some(after)) = (before, after) else { return Ok(()) };
+    let state = |record: &Record| record.text("/status/state").to_owned();
+    let (was, is) = (state(before), state(after));
+    let has_ended = matches!(was.as_str(), "valid" | "invalid" | "errored" | "expired");
+    if has_ended && was != is {
+        return Err(format!("statuses: {} goes from {was} to {is:?}", before.key));
+    }
+    let ready = |record: &Record| {
+        let conditions =
+            record.object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let ready = conditions.iter().find(|c| c["type"] == "Ready").cloned().unwrap_or_default();
+        (ready["status"] == "True", ready["reason"] == "Failed")
+    };
+    if before.key.kind == Kind::CertificateRequest {
+        let (was, is) = (ready(before), ready(after));
+        if (was.0 && !is.0) || (was.1 && !is.1) {
+            return Err(format!("statuses: {} had ended and goes on", before.key));
+        }
+    }
+    let revision = |record: &Record| record.object["status"]["revision"].as_i64().unwrap_or(0);
+    if before.key.kind == Kind::Certificate && revision(after) < revision(before) {
+        return Err(format!("statuses: the revision of {} goes back", before.key));
+    }
+    Ok(())
+}

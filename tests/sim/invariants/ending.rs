@@ -1,0 +1,150 @@
+//! What has to hold when everything has been quiet for long.
+
+use kubectl_acme::acme::PrivateKey;
+use kubectl_acme::model::common::{condition, is_true};
+use kubectl_acme::model::{
+    Certificate, CertificateRequest, Challenge, Issuer, Kind, Order, Secret,
+};
+use serde_json::Value;
+
+use super::super::answers::{FOREIGN, place};
+use super::super::plan::{CaFault, Fault};
+use super::super::world::World;
+use super::Holds;
+
+/// What has to hold when everything has been quiet for long.
+pub(crate) fn at_the_end(world: &World) -> Holds {
+    answers_are_gone(world)?;
+    others_have_theirs(world)?;
+    all_has_ended(world)?;
+    for certificate in world.typed::<Certificate>(Kind::Certificate) {
+        issued_or_explained(world, &certificate)?;
+    }
+    Ok(())
+}
+
+/// No answer of ours is left.
+fn answers_are_gone(world: &World) -> Holds {
+    match world.answers.lock().left().first() {
+        Some(left) => Err(format!("answers: {left} is left behind")),
+        None => Ok(()),
+    }
+}
+
+/// Nothing of others was taken away.
+fn others_have_theirs(world: &World) -> Holds {
+    match world.answers.lock().taken() {
+        Some(place) => Err(format!("answers: the text {FOREIGN} is gone from {place}")),
+        None => Ok(()),
+    }
+}
+
+/// The CA has refused the account for good, which the Issuer says until somebody changes it: a true reason.
+fn issuer_is_refused(world: &World) -> bool {
+    let was_refused = world.faults.iter().any(|fault| {
+        matches!(fault, Fault::Ca { point, what: CaFault::Says { status: 400..=404, .. }, .. } if point == "ca newAccount")
+    });
+    was_refused
+        && world.typed::<Issuer>(Kind::Issuer).iter().any(|issuer| {
+            let ready = condition(&issuer.status.conditions, "Ready");
+            ready.is_some_and(|ready| ready.message.contains("no, says the plan"))
+        })
+}
+
+/// Every object has ended in a state that is final.
+fn all_has_ended(world: &World) -> Holds {
+    if issuer_is_refused(world) {
+        return Ok(());
+    }
+    for challenge in world.typed::<Challenge>(Kind::Challenge) {
+        if !challenge.metadata.finalizers.is_empty() || !challenge.has_ended() {
+            return Err(format!("end: Challenge {} has not ended", challenge.name()));
+        }
+    }
+    for order in world.typed::<Order>(Kind::Order) {
+        if !order.has_ended() {
+            return Err(format!(
+                "end: Order {} has not ended: {:?}",
+                order.name(),
+                order.status.state
+            ));
+        }
+    }
+    for request in world.typed::<CertificateRequest>(Kind::CertificateRequest) {
+        let ready = condition(&request.status.conditions, "Ready");
+        if !ready.is_some_and(|ready| ready.reason == "Issued" || ready.reason == "Failed") {
+            return Err(format!("end: CertificateRequest {} has not ended", request.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Every Certificate is issued, for the names that it asks for and with the key beside it.
+fn issued_or_explained(world: &World, certificate: &Certificate) -> Holds {
+    let name = certificate.name();
+    if issuer_is_refused(world) {
+        return Ok(());
+    }
+    if !is_true(&certificate.status.conditions, "Ready") {
+        return Err(format!("end: Certificate {name} is not issued: {}", why(certificate)));
+    }
+    if is_true(&certificate.status.conditions, "Issuing") {
+        return Err(format!("end: Certificate {name} is still being issued"));
+    }
+    let secrets = world.typed::<Secret>(Kind::Secret);
+    let secret = secrets.iter().find(|secret| secret.metadata.name == certificate.spec.secret_name);
+    let Some(secret) = secret else {
+        return Err(format!("end: the Secret of {name} is not there"));
+    };
+    let part = |key: &str| secret.data.get(key).map(|blob| blob.0.clone()).unwrap_or_default();
+    let key =
+        PrivateKey::from_pem(&part("tls.key")).map_err(|error| format!("end: {name}: {error}"))?;
+    let pem = pem::parse(part("tls.crt")).map_err(|error| format!("end: {name}: {error}"))?;
+    let (_, leaf) =
+        x509_parser::parse_x509_certificate(pem.contents()).map_err(|e| e.to_string())?;
+    if leaf.public_key().raw != key.public_key() {
+        return Err(format!("end: the Secret of {name} has the certificate of another key"));
+    }
+    let served =
+        leaf.subject_alternative_name().ok().flatten().map(|names| names.value.general_names.len());
+    if served != Some(certificate.spec.dns_names.len()) {
+        return Err(format!("end: the certificate of {name} is not for its names"));
+    }
+    Ok(())
+}
+
+fn why(certificate: &Certificate) -> String {
+    let conditions = certificate.status.conditions.iter();
+    conditions.map(|c| format!("{} {}", c.reason, c.message)).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether nothing is left to do.
+pub(crate) fn is_done(world: &World) -> bool {
+    let certificates: Vec<Certificate> = world.typed(Kind::Certificate);
+    certificates.iter().all(|c| issued_or_explained(world, c).is_ok())
+        && all_has_ended(world).is_ok()
+        && world.answers.lock().left().is_empty()
+}
+
+/// For the timeline of a run that has not ended: what stands where.
+pub(crate) fn remains(world: &World) -> Vec<String> {
+    let mut lines = Vec::new();
+    for kind in
+        [Kind::Issuer, Kind::Certificate, Kind::CertificateRequest, Kind::Order, Kind::Challenge]
+    {
+        for record in world.peek_all(kind) {
+            let status = &record.object["status"];
+            let mut status = status.clone();
+            if let Value::Object(fields) = &mut status {
+                fields.retain(|name, _| {
+                    !matches!(name.as_str(), "certificate" | "authorizations" | "ca")
+                });
+            }
+            let line: String = status.to_string().chars().take(900).collect();
+            lines.push(format!("{} {line}", record.key));
+        }
+    }
+    let challenges: Vec<Challenge> = world.typed(Kind::Challenge);
+    lines.extend(challenges.iter().map(|c| format!("at {}", place(c, world.setting.by_record))));
+    lines
+}

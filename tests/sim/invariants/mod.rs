@@ -1,0 +1,341 @@
+//! What has to hold, whatever happens: each is a function with its sentence, asked after every event or at the end.
+
+mod at_once;
+mod ending;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kubectl_acme::model::order_budget::{Became, Ledger, names_of};
+use kubectl_acme::model::{Certificate, Challenge, Identifier, Key, Kind, Order, State};
+
+use self::at_once::{
+    account_key_is_stored, finalizer_comes_first, key_is_stored, status_moves_as_it_may,
+};
+pub(crate) use self::ending::{at_the_end, is_done, remains};
+use super::events::{Asked, Event};
+use super::lease::USURPER;
+use super::plan::{Fault, Setting};
+use super::world::World;
+
+type Holds = Result<(), String>;
+
+/// So often one path may be asked for, or one object written, within [`WINDOW`].
+const BURST: usize = 45;
+/// Milliseconds.
+const WINDOW: u64 = 10_000;
+
+/// What was seen so far.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    cap: usize,
+    /// By the set of names: Orders that asked, newOrders that the CA has acted on, and what excuses another one.
+    orders: BTreeMap<String, BTreeSet<String>>,
+    made: BTreeMap<String, u32>,
+    excused: BTreeMap<String, u32>,
+    /// The set of names that is asked for, by the number of the request.
+    askers: BTreeMap<u64, String>,
+    /// URLs of all orders.
+    given: BTreeSet<String>,
+    /// Whatever excuses any order.
+    incidents: u32,
+    issued: u32,
+    dead: BTreeSet<u32>,
+    /// UIDs of Challenges whose answers were seen where the CA looks.
+    seen: BTreeSet<String>,
+    /// Until when who may not ask for what.
+    pauses: BTreeMap<(u32, String), u64>,
+    asked: BTreeMap<String, Vec<u64>>,
+    wrote: BTreeMap<String, Vec<u64>>,
+    usurped: Option<u64>,
+    requests: u64,
+    writes: u64,
+}
+
+impl Observer {
+    pub(crate) fn new(setting: &Setting) -> Self {
+        Self {
+            cap: setting.cap,
+            made: BTreeMap::new(),
+            excused: BTreeMap::new(),
+            given: BTreeSet::new(),
+            orders: BTreeMap::new(),
+            askers: BTreeMap::new(),
+            incidents: 0,
+            issued: 0,
+            seen: BTreeSet::new(),
+            dead: BTreeSet::new(),
+            pauses: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            wrote: BTreeMap::new(),
+            usurped: None,
+            requests: 0,
+            writes: 0,
+        }
+    }
+
+    /// Requests to the CA, and writes.
+    pub(crate) fn spent(&self) -> (u64, u64) {
+        (self.requests, self.writes)
+    }
+
+    pub(crate) fn saw(&mut self, world: &World, at: u64, event: Event) -> Holds {
+        match event {
+            Event::Asks(asked) => {
+                self.requests += 1;
+                no_burst(&mut self.asked, &asked.path, at)?;
+                self.one_driver(world, at, asked.identity.as_deref(), asked.what, asked.is_read)?;
+                self.pause_is_kept(world, at, &asked)?;
+                match asked.what {
+                    "newAccount" => account_key_is_stored(world, &asked),
+                    "newOrder" => self.order_is_in_its_ledger(world, &asked),
+                    "finalize" if !asked.is_read => key_is_stored(world, &asked),
+                    "challenge" if !asked.is_read => self.answer_was_seen(world, &asked),
+                    _ => Ok(()),
+                }
+            }
+            Event::Acted { asked, status, location } => {
+                let names = self.askers.get(&asked.number).filter(|_| status == 201).cloned();
+                if let Some(names) = names {
+                    if !self.given.insert(location.unwrap_or_default()) {
+                        // Several have it, and one uses it.
+                        self.incidents += 1;
+                        *self.excused.entry(names.clone()).or_default() += 1;
+                    }
+                    // Nobody hears of what one who is dead had asked for.
+                    if self.dead.contains(&asked.life) {
+                        *self.excused.entry(names.clone()).or_default() += 1;
+                    }
+                    *self.made.entry(names).or_default() += 1;
+                }
+                if asked.what == "finalize" && status == 200 {
+                    self.issued += 1;
+                }
+                Ok(())
+            }
+            Event::Hears { asked, status, retry_after } => {
+                if asked.what == "newOrder" && status != Some(201) {
+                    let names = self.askers.get(&asked.number).cloned();
+                    *self.excused.entry(names.unwrap_or_default()).or_default() += 1;
+                }
+                if let (Some(429 | 503), Some(seconds)) = (status, retry_after)
+                    && !matches!(asked.what, "directory" | "newNonce")
+                {
+                    // A date is cut to the second.
+                    let until = at + (seconds * 1000).saturating_sub(1_100);
+                    self.pauses.insert((asked.life, subject(&asked)), until);
+                }
+                Ok(())
+            }
+            Event::Wrote { identity, key, before, after, deed, .. } => {
+                self.writes += 1;
+                if key.kind != Kind::Event {
+                    no_burst(&mut self.wrote, &key.to_string(), at)?;
+                }
+                self.one_driver(world, at, identity.as_deref(), &deed, false)?;
+                self.slots_are_kept(world, &key)?;
+                status_moves_as_it_may(before.as_ref(), after.as_ref())
+            }
+            Event::Presents { key, uid, .. } => finalizer_comes_first(world, &key, &uid),
+            Event::Sees { uid, is_there: true, .. } => {
+                self.seen.insert(uid);
+                Ok(())
+            }
+            Event::Killed { .. } | Event::Lost { .. } => {
+                if let Event::Killed { life, .. } = event {
+                    self.dead.insert(life);
+                }
+                self.incidents += 1;
+                // What the CA was asked just now nobody has written down.
+                if world.typed::<Order>(Kind::Order).iter().any(|order| order.status.url.is_empty())
+                {
+                    self.excuse_all();
+                }
+                Ok(())
+            }
+            Event::Strikes { fault } => {
+                self.incidents += 1;
+                if fault.contains("Spoils") || fault.contains("Forgets") || fault.contains("Says") {
+                    self.excuse_all();
+                }
+                Ok(())
+            }
+            Event::Person { what } => {
+                self.incidents += 1;
+                // What is made anew knows nothing of what was refused before.
+                self.pauses.clear();
+                if what.contains("Lease") {
+                    self.usurped = Some(at);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// One driver at a time: whoever writes, or asks a CA for more than to tell, stands in the Lease, or nobody does. A name that
+    /// somebody puts there in between is seen at the next look.
+    fn one_driver(
+        &self,
+        world: &World,
+        at: u64,
+        identity: Option<&str>,
+        deed: &str,
+        is_read: bool,
+    ) -> Holds {
+        if !world.setting.cluster || is_read {
+            return Ok(());
+        }
+        let holder = world.lease.holder();
+        let is_fresh = self.usurped.is_some_and(|usurped| at < usurped + 15_000);
+        match (holder.as_deref(), identity) {
+            (Some(USURPER), _) if is_fresh => Ok(()),
+            (Some(holder), Some(identity)) if holder != identity => {
+                Err(format!("one driver: {identity} does {deed} while {holder} holds the Lease"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Retry-After is heeded: the same process does not ask for the same before.
+    fn pause_is_kept(&mut self, world: &World, at: u64, asked: &Asked) -> Holds {
+        let jumps = world
+            .faults
+            .iter()
+            .any(|fault| matches!(fault, Fault::Clock { place, .. } if *place == asked.place));
+        // Several Orders that share an order or an authorization are told each for itself.
+        let setting = &world.setting;
+        let shares =
+            setting.wishes.len() > 1 && (setting.reuse_orders || setting.reuse_authorizations);
+        if jumps || shares {
+            return Ok(());
+        }
+        match self.pauses.get(&(asked.life, subject(asked))) {
+            Some(until) if at < *until => Err(format!(
+                "Retry-After: {} {} is asked for {} ms before its time",
+                asked.what,
+                asked.path,
+                until - at
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// At most one order for each Certificate and try: what is asked for stands in the ledger of a Certificate before, and an Order
+    /// that has one asks for no other, save where the answer was lost or the CA has dropped it.
+    fn order_is_in_its_ledger(&mut self, world: &World, asked: &Asked) -> Holds {
+        let (names, asking) = askers(world, asked);
+        if asking.is_empty() {
+            return Err("one order: a newOrder goes out that stands in no ledger".to_owned());
+        }
+        self.askers.insert(asked.number, names.clone());
+        let orders = self.orders.entry(names.clone()).or_default();
+        orders.extend(asking);
+        let each = u32::try_from(orders.len()).unwrap();
+        let count = |of: &BTreeMap<String, u32>| of.get(&names).copied().unwrap_or(0);
+        let (made, excused) = (count(&self.made), count(&self.excused));
+        if made >= each + excused {
+            return Err(format!(
+                "one order: {each} Orders for {} ask for another one after {made}, {excused} excused",
+                asked.payload["identifiers"]
+            ));
+        }
+        let all: u32 = self.made.values().sum();
+        let most = u32::try_from(world.setting.wishes.len()).unwrap()
+            + 2 * self.incidents
+            + Self::failed(world);
+        if all > most {
+            return Err(format!(
+                "one order: {all} orders were made, {most} at most can be explained"
+            ));
+        }
+        Ok(())
+    }
+
+    /// One more order for any set of names has its reason.
+    fn excuse_all(&mut self) {
+        for names in self.orders.keys() {
+            *self.excused.entry(names.clone()).or_default() += 1;
+        }
+    }
+
+    /// Tries that have failed at the CA.
+    fn failed(world: &World) -> u32 {
+        let failed = |order: &&Order| order.status.state.is_some_and(State::is_failure);
+        let orders = world.typed::<Order>(Kind::Order);
+        u32::try_from(orders.iter().filter(failed).count()).unwrap() * 2
+    }
+
+    /// No acceptance before the answer was seen.
+    fn answer_was_seen(&self, world: &World, asked: &Asked) -> Holds {
+        let challenges: Vec<Challenge> = world.typed(Kind::Challenge);
+        let url = super::ca::url(&asked.path).to_string();
+        let Some(challenge) = challenges.iter().find(|challenge| challenge.spec.url == url) else {
+            // It was deleted meanwhile.
+            return Ok(());
+        };
+        if self.seen.contains(&challenge.metadata.uid) {
+            return Ok(());
+        }
+        Err(format!("acceptance: the answer of {} was never seen", challenge.name()))
+    }
+
+    /// Never more challenges under way than the cap, and never two for one name and type.
+    fn slots_are_kept(&self, world: &World, written: &Key) -> Holds {
+        if written.kind != Kind::Challenge {
+            return Ok(());
+        }
+        let challenges: Vec<Challenge> = world.typed(Kind::Challenge);
+        let running: Vec<&Challenge> = challenges.iter().filter(|c| c.status.processing).collect();
+        if running.len() > self.cap {
+            return Err(format!(
+                "cap: {} challenges under way, {} may be",
+                running.len(),
+                self.cap
+            ));
+        }
+        let mut names = BTreeSet::new();
+        for challenge in running {
+            if !names.insert((&challenge.spec.dns_name, challenge.spec.kind.to_string())) {
+                return Err(format!(
+                    "lock: two challenges for {} under way",
+                    challenge.spec.dns_name
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a request is about, for the pauses.
+fn subject(asked: &Asked) -> String {
+    match asked.what {
+        "newOrder" => format!("newOrder {}", asked.payload["identifiers"]),
+        _ => asked.path.clone(),
+    }
+}
+
+/// The set of names of a newOrder as ledgers have it, and UIDs of the Orders whose entry in one may be for it.
+fn askers(world: &World, asked: &Asked) -> (String, Vec<String>) {
+    let wanted = asked.payload["identifiers"].as_array().into_iter().flatten();
+    let wanted = wanted.filter_map(|i| Identifier::parse(i["value"].as_str()?).ok());
+    let names = names_of(&wanted.collect::<Vec<_>>());
+    let certificates: Vec<Certificate> = world.typed(Kind::Certificate);
+    let entries = certificates.iter().flat_map(|c| Ledger::read(&c.metadata.annotations).0);
+    let open = entries.filter(|entry| {
+        entry.names == names && matches!(entry.became, Became::Asked | Became::NotMade)
+    });
+    let open = open.map(|entry| entry.uid).collect();
+    (names, open)
+}
+
+/// Requests and writes within bounds: nothing is done again and again without a pause.
+fn no_burst(all: &mut BTreeMap<String, Vec<u64>>, what: &str, at: u64) -> Holds {
+    let times = all.entry(what.to_owned()).or_default();
+    times.retain(|time| *time + WINDOW > at);
+    times.push(at);
+    let shared = matches!(what, "/directory" | "/acme/new-nonce" | "/acme/new-order");
+    if times.len() > BURST * if shared { 4 } else { 1 } {
+        return Err(format!("bounds: {what} {} times within {} s", times.len(), WINDOW / 1000));
+    }
+    Ok(())
+}

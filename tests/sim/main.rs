@@ -1,0 +1,104 @@
+//! A search through what may happen to the engine that ships: `Engine` with its driver, controllers and machines, the sessions,
+//! nonces and accounts below it, the Lease and the mirror of a cluster. A seed draws a setting and a list of faults ([`plan`]);
+//! time is virtual, one thread runs, and whatever is drawn comes from the seed, so that a run is the same each time. Around the
+//! engine are our own CA, called without a socket ([`mod@ca`]), a store with an API server's faults ([`store`]), the part of an API
+//! server that keeps the Lease ([`lease`]), web servers and DNS with those who answer and look ([`answers`]), and people
+//! ([`people`]). [`invariants`] has what must hold. A process is killed before something that it does outside, or before it hears of
+//! it: what is between two such places nobody sees ([`world::Life::step`]). A seed that fails is made shorter by leaving out
+//! faults, and is shown with its timeline.
+//!
+//! `just sim SECONDS SEED` searches. KUBECTL_ACME_SIM_ALL goes on after a failure, KUBECTL_ACME_SIM_LOG shows every timeline,
+//! KUBECTL_ACME_SIM_RUNS ends after so many runs.
+//!
+//! What this does not cover: what `run` and `order` do around the engine (`app::lead`, `app::follow`, signals, files); solvers,
+//! probes and providers themselves, in whose place one of ours stands, so that no clean-up by name and no zone that is not found
+//! is met; the requests of `store::cluster` and its watches (a list that changes between its pages, fields of other managers,
+//! webhooks, deletion in the background), the file of `store::local`; TLS, HTTP and sockets; wildcards beyond DNS-01, other
+//! challenge types, external accounts, profiles, `replaces`, renewal windows and renewals after months; ClusterIssuers, several
+//! issuers, selections; RSA keys; two processes without a Lease; a CA that breaks RFC 8555 in the body of a good answer (the kit of
+//! `ca --behave` has those); memory.
+#![allow(clippy::unwrap_used, reason = "a fault ends the run that sees it")]
+#![allow(clippy::print_stdout, reason = "whoever searches wants to read what was found")]
+
+mod answers;
+mod ca;
+mod events;
+mod found;
+mod invariants;
+mod keys;
+mod lease;
+mod people;
+mod plan;
+mod process;
+mod rng;
+mod run;
+mod store;
+mod world;
+
+use std::env;
+use std::time::{Duration, Instant};
+
+/// Seconds that a search takes, where nobody says how long.
+const SECONDS: u64 = 10;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Runs seeds for as long as it is told; the first that fails is made shorter and shown.
+#[test]
+fn no_seed_breaks_what_has_to_hold() {
+    let seconds = number("KUBECTL_ACME_SIM_SECONDS", SECONDS);
+    let first = number("KUBECTL_ACME_SIM_SEED", 1);
+    let most = number("KUBECTL_ACME_SIM_RUNS", u64::MAX);
+    let until = Instant::now() + Duration::from_secs(seconds);
+    // For whoever looks into many at once: one line for each that fails.
+    let goes_on = env::var_os("KUBECTL_ACME_SIM_ALL").is_some();
+    let (mut seed, mut runs, mut requests, mut failed) = (first, 0, 0, 0);
+    while runs < most && (runs == 0 || Instant::now() < until) {
+        let outcome = run::run(seed);
+        if env::var_os("KUBECTL_ACME_SIM_LOG").is_some() {
+            println!("{}", outcome.log.join("\n"));
+        }
+        match outcome.violation {
+            Some(violation) if goes_on => {
+                failed += 1;
+                println!("{seed}: {violation}");
+            }
+            Some(_) => panic!("{}", shown(seed)),
+            None => {}
+        }
+        runs += 1;
+        requests += outcome.requests.0;
+        seed += 1;
+    }
+    println!("{runs} runs from seed {first} on, {requests} requests, {failed} failed");
+}
+
+/// A failure, as short as it gets.
+fn shown(seed: u64) -> String {
+    let (setting, faults) = plan::of(seed);
+    let (kept, outcome) = run::shorten(&setting, &faults);
+    let violation = outcome
+        .violation
+        .unwrap_or_else(|| "it fails no more: the run is not the same twice".to_owned());
+    let faults: Vec<String> = kept.iter().map(|fault| format!("  {fault:?}")).collect();
+    format!(
+        "seed {seed}: {violation}\n{}\n{setting:#?}\nfaults that are needed, of {}:\n{}",
+        outcome.log.join("\n"),
+        plan::of(seed).1.len(),
+        faults.join("\n")
+    )
+}
+
+#[test]
+fn the_same_seed_runs_the_same_way_twice() {
+    for seed in [1, 2, 3, 4, 5, 6] {
+        let (one, other) = (run::run(seed), run::run(seed));
+        let mut pairs = one.log.iter().zip(&other.log).enumerate();
+        let differs = pairs.find(|(_, (one, other))| one != other);
+        assert_eq!(differs, None, "seed {seed}");
+        assert_eq!(one.log.len(), other.log.len());
+        assert!(!one.log.is_empty());
+    }
+}

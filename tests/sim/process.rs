@@ -1,0 +1,143 @@
+//! The processes: each takes the Lease where there is one, drives until it loses it or is killed, and comes again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use kubectl_acme::acme::Clients;
+use kubectl_acme::app::engine::{Engine, Rules, World as Outside};
+use kubectl_acme::controllers::clock::SystemClock;
+use kubectl_acme::controllers::order_budget::OrderBudget;
+use kubectl_acme::controllers::selection::Selection;
+use kubectl_acme::controllers::unwritten_orders::UnwrittenOrders;
+use kubectl_acme::model::KeyAlgorithm;
+use kubectl_acme::model::order_budget::Allowance;
+use kubectl_acme::reconcile::certificate::options::Options;
+use kubectl_acme::reconcile::order::required::Types;
+use kubectl_acme::reconcile::request::Approval;
+use kubectl_acme::reconcile::schedule::Limits;
+use kubectl_acme::store::Store;
+use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE};
+use kubectl_acme::store::lease::Role;
+use kubectl_acme::store::mirror::Mirror;
+use kubectl_acme::store::surroundings::Surroundings;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::answers::{SimProbe, SimSolver};
+use super::ca::SimCarrier;
+use super::events::Event;
+use super::keys::SeededKeys;
+use super::lease;
+use super::rng::Lots;
+use super::store::SimStore;
+use super::world::{Life, World};
+
+/// One place in which processes follow each other.
+pub(crate) async fn inhabit(world: Arc<World>, place: usize) {
+    let later = world.lots.with(|lots| lots.below(3_000));
+    if place > 0 {
+        sleep(Duration::from_millis(later)).await;
+    }
+    for incarnation in 0.. {
+        let life = world.next_life(place, incarnation);
+        world.tell(Event::Starts { life: life.number, place });
+        let over = Arc::clone(&life);
+        tokio::select! {
+            biased;
+            () = over.over.notified() => {}
+            () = live(Arc::clone(&life)) => {}
+        }
+        life.end();
+        world.answers.lock().gone(life.number);
+        let pause = world.lots.with(|lots| lots.pick(&[10, 1_000, 7_000, 40_000]));
+        sleep(Duration::from_millis(pause)).await;
+    }
+}
+
+/// Drives, for as long as it may.
+async fn live(life: Arc<Life>) {
+    let budget = OrderBudget::new(Allowance::Standing);
+    let unwritten = Arc::new(UnwrittenOrders::default());
+    let client = kube::Client::new(lease::router(&life), "default");
+    let surroundings = Surroundings { now: now_of(&life), ..Surroundings::default() };
+    let lease = ClusterLease::at(client, "https://api.example", NAMESPACE).unwrap();
+    let lease = lease.within(surroundings);
+    life.identity.set(lease.identity().to_owned()).ok();
+    loop {
+        let (lost, guard) = if life.world.setting.cluster {
+            let Some(guard) = hold(&lease, &life).await else {
+                sleep(Duration::from_secs(2)).await;
+                continue;
+            };
+            (guard.lost(), Some(guard))
+        } else {
+            (CancellationToken::new(), None)
+        };
+        life.world.tell(Event::Drives { place: life.place });
+        let engine = start(&life, &budget, &unwritten);
+        lost.cancelled().await;
+        if engine.has_ended() {
+            life.world.violated("the engine ended by itself".to_owned());
+        }
+        life.world.tell(Event::Lost { place: life.place });
+        if engine.stop(&lost).await.is_err() {
+            life.world.violated("the engine could not be stopped".to_owned());
+        }
+        drop(guard);
+    }
+}
+
+/// The Lease under the one name of this life: a process makes its name once.
+async fn hold(
+    lease: &ClusterLease,
+    life: &Life,
+) -> Option<kubectl_acme::store::cluster::lease::ClusterGuard> {
+    match lease.acquire(Role::Always).await {
+        Ok(guard) => Some(guard),
+        Err(error) => {
+            let what = format!("p{} has no Lease: {error}", life.place);
+            life.world.tell(Event::Note { what });
+            None
+        }
+    }
+}
+
+fn now_of(life: &Arc<Life>) -> kubectl_acme::store::surroundings::Now {
+    let life = Arc::clone(life);
+    Arc::new(move || life.world.now_at(life.place))
+}
+
+fn start(life: &Arc<Life>, budget: &Arc<OrderBudget>, unwritten: &Arc<UnwrittenOrders>) -> Engine {
+    let setting = &life.world.setting;
+    let store: Arc<dyn Store> = Arc::new(SimStore::new(life));
+    let store: Arc<dyn Store> = if setting.cluster { Arc::new(Mirror::new(store)) } else { store };
+    let solver = Arc::new(SimSolver::new(life));
+    let probe = Arc::new(SimProbe(Arc::clone(life)));
+    let now = now_of(life);
+    let word = format!("keys {}", life.number);
+    let outside = Outside {
+        clock: Arc::new(SystemClock::over(move || now())),
+        clients: Clients::new().carried_by(Arc::new(SimCarrier(Arc::clone(life)))),
+        keys: Arc::new(SeededKeys(Lots::of(setting.seed, &word))),
+        http01: solver.clone(),
+        dns01: solver.clone(),
+        tls_alpn01: solver,
+        http01_probe: probe.clone(),
+        dns01_probe: probe.clone(),
+        tls_alpn01_probe: probe,
+    };
+    let rules = Rules {
+        selection: Selection::all(),
+        types: if setting.cluster { Types::OfCluster } else { Types::All },
+        unwritten: Arc::clone(unwritten),
+        budget: Arc::clone(budget),
+        approval: Approval::Ours,
+        options: Options::default(),
+        account_keys: KeyAlgorithm::Ecdsa(256),
+        cluster_resource_namespace: "cert-manager".to_owned(),
+        limits: Limits { max_in_flight: setting.cap },
+        check_period: SignedDuration::from_secs(10),
+    };
+    Engine::start_in(outside, store, rules, CancellationToken::new())
+}
