@@ -189,11 +189,22 @@ impl IssuerController {
         issuer: &Issuer,
         gathered: &Gathered,
         contact: Vec<String>,
+        now: Timestamp,
     ) -> Result<Result<AccountReply, AcmeError>, ReconcileError> {
         let Some(secret) = &gathered.key_secret else {
             return Err(ReconcileError::Missing("the account key is gone".to_owned()));
         };
         let session = self.accounts.open(issuer, secret)?;
+        match session.directory().await {
+            // Whatever is said to who asks for the directory, it is no word about the account, and the next one may be another.
+            Err(error @ AcmeError::Refused { .. }) if error.retry() == Retry::Never => {
+                let outcome = Outcome::Unreachable(AccountRequest::Register, error.to_string());
+                self.keep(issuer, outcome, now).await?;
+                return Err(error.into());
+            }
+            Err(error) => return Ok(Err(error)),
+            Ok(_) => {}
+        }
         let external_account = gathered.external_account.clone();
         let registration = Registration { contact, external_account, only_return_existing: false };
         Ok(session.register(&registration).await)
@@ -288,25 +299,28 @@ impl Controller for IssuerController {
             Action::Wait(wake) => return Ok(wake),
             Action::Conclude(outcome) => outcome,
             Action::GenerateKey => self.generate_key(issuer, acme).await?,
-            Action::Register(contact) => match self.register(issuer, &gathered, contact).await? {
-                Ok(AccountReply { url, contact, .. }) => {
-                    let issuer::faults::AccountKey::Usable(key_hash) = gathered.observed.key else {
-                        return Ok(Wake::Now);
-                    };
-                    Outcome::Registered { url, contact, key_hash }
+            Action::Register(contact) => {
+                match self.register(issuer, &gathered, contact, now).await? {
+                    Ok(AccountReply { url, contact, .. }) => {
+                        let issuer::faults::AccountKey::Usable(key_hash) = gathered.observed.key
+                        else {
+                            return Ok(Wake::Now);
+                        };
+                        Outcome::Registered { url, contact, key_hash }
+                    }
+                    Err(error) => {
+                        let secret = gathered.key_secret.as_ref();
+                        let replaced = self.replace_key(issuer, acme, secret, &error).await?;
+                        let Some(outcome) = replaced else {
+                            let asked = gathered.asked;
+                            return Ok(self
+                                .failed(issuer, AccountRequest::Register, error, asked, now)
+                                .await?);
+                        };
+                        outcome
+                    }
                 }
-                Err(error) => {
-                    let secret = gathered.key_secret.as_ref();
-                    let replaced = self.replace_key(issuer, acme, secret, &error).await?;
-                    let Some(outcome) = replaced else {
-                        let asked = gathered.asked;
-                        return Ok(self
-                            .failed(issuer, AccountRequest::Register, error, asked, now)
-                            .await?);
-                    };
-                    outcome
-                }
-            },
+            }
             Action::UpdateContact(contact) => {
                 let session = self.accounts.session(issuer).await?;
                 match session.update_contact(&contact).await {

@@ -1,6 +1,6 @@
 //! What the search has found in what ships, as the shortest runs that show it; each was mended.
 
-use super::plan::{Fault, Setting, Wish};
+use super::plan::{CaFault, Fault, Setting, Wish};
 use super::run::run_with;
 
 /// One process, one name over HTTP, no delay.
@@ -40,4 +40,21 @@ fn holds(setting: &Setting, faults: &[Fault]) {
 fn a_clock_that_is_set_back_makes_nobody_poll_without_a_pause() {
     let setting = Setting { ca_retry_after: Some(30), finalize_delay: Some(50_000), ..plain() };
     holds(&setting, &[Fault::Clock { place: 0, at: 5, by: -30 }]);
+}
+
+/// A directory that a gateway once refused to show counted as the CA's last word on the account, and nobody ever asked again.
+#[test]
+fn a_directory_that_was_refused_once_is_read_again() {
+    let what = CaFault::Says { acted: false, status: 403, kind: "unauthorized", retry_after: None };
+    holds(&plain(), &[Fault::Ca { point: "ca directory".to_owned(), nth: 0, what }]);
+}
+
+/// Two Certificates for the same names asked for their orders in the same moment, before either stood in the other's way.
+#[test]
+fn two_orders_for_one_set_of_names_are_not_asked_for_at_once() {
+    let mut setting = Setting { latency: 20, ..plain() };
+    setting.wishes.push(Wish { name: "cert-1".to_owned(), ..setting.wishes[0].clone() });
+    for seed in 1..10 {
+        holds(&Setting { seed, ..setting.clone() }, &[]);
+    }
 }

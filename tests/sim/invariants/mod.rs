@@ -14,7 +14,7 @@ use self::at_once::{
 pub(crate) use self::ending::{at_the_end, is_done, remains};
 use super::events::{Asked, Event};
 use super::lease::USURPER;
-use super::plan::{Fault, Setting};
+use super::plan::{CaFault, Fault, Setting};
 use super::world::World;
 
 type Holds = Result<(), String>;
@@ -40,6 +40,8 @@ pub(crate) struct Observer {
     incidents: u32,
     issued: u32,
     dead: BTreeSet<u32>,
+    /// When which process asked for an order last, by the set of names.
+    last: BTreeMap<(u32, String), u64>,
     /// UIDs of Challenges whose answers were seen where the CA looks.
     seen: BTreeSet<String>,
     /// Until when who may not ask for what.
@@ -64,6 +66,7 @@ impl Observer {
             issued: 0,
             seen: BTreeSet::new(),
             dead: BTreeSet::new(),
+            last: BTreeMap::new(),
             pauses: BTreeMap::new(),
             asked: BTreeMap::new(),
             wrote: BTreeMap::new(),
@@ -87,7 +90,7 @@ impl Observer {
                 self.pause_is_kept(world, at, &asked)?;
                 match asked.what {
                     "newAccount" => account_key_is_stored(world, &asked),
-                    "newOrder" => self.order_is_in_its_ledger(world, &asked),
+                    "newOrder" => self.order_is_in_its_ledger(world, at, &asked),
                     "finalize" if !asked.is_read => key_is_stored(world, &asked),
                     "challenge" if !asked.is_read => self.answer_was_seen(world, &asked),
                     _ => Ok(()),
@@ -222,12 +225,13 @@ impl Observer {
 
     /// At most one order for each Certificate and try: what is asked for stands in the ledger of a Certificate before, and an Order
     /// that has one asks for no other, save where the answer was lost or the CA has dropped it.
-    fn order_is_in_its_ledger(&mut self, world: &World, asked: &Asked) -> Holds {
+    fn order_is_in_its_ledger(&mut self, world: &World, at: u64, asked: &Asked) -> Holds {
         let (names, asking) = askers(world, asked);
         if asking.is_empty() {
             return Err("one order: a newOrder goes out that stands in no ledger".to_owned());
         }
         self.askers.insert(asked.number, names.clone());
+        self.orders_are_apart(world, at, &names, asked)?;
         let orders = self.orders.entry(names.clone()).or_default();
         orders.extend(asking);
         let each = u32::try_from(orders.len()).unwrap();
@@ -249,6 +253,29 @@ impl Observer {
             ));
         }
         Ok(())
+    }
+
+    /// Two newOrders of one process for one set of names are ten seconds apart, save where a nonce was refused.
+    fn orders_are_apart(&mut self, world: &World, at: u64, names: &str, asked: &Asked) -> Holds {
+        let last = self.last.insert((asked.life, names.to_owned()), at);
+        let refuses = world.setting.refuse_nonces > 0
+            || world.faults.iter().any(|fault| {
+                matches!(
+                    fault,
+                    Fault::Ca {
+                        what: CaFault::BadNonce(_) | CaFault::Page | CaFault::ForgetsAccounts,
+                        ..
+                    }
+                )
+            });
+        // The ledger is written before, and the way to the CA takes its time.
+        let slack = 4 * world.setting.latency + 100;
+        match last.filter(|last| !refuses && last + 10_000 > at + slack) {
+            Some(last) => {
+                Err(format!("one order: another one {} ms after the last one", at - last))
+            }
+            None => Ok(()),
+        }
     }
 
     /// One more order for any set of names has its reason.
