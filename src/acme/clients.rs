@@ -13,7 +13,7 @@ use super::authority::{Authority, Counts, Requests};
 use super::error::AcmeError;
 use super::plain::PlainReply;
 use super::transport::TlsOptions;
-use super::under_way::{Now, Silence, UnderWay};
+use super::under_way::{OwnClock, Silence, UnderWay};
 use super::{AccountKey, Directory, Session};
 use crate::http::client::Resolver;
 use crate::http::exchange::{Carrier, Network};
@@ -23,7 +23,7 @@ use crate::http::exchange::{Carrier, Network};
 pub struct Clients {
     resolver: Option<Resolver>,
     carrier: Arc<dyn Carrier>,
-    now: Now,
+    now: OwnClock,
     /// Cancelled once nobody waits for reads any more.
     no_reads: CancellationToken,
     /// Those with which nobody has a session go when another one comes.

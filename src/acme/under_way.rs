@@ -37,11 +37,11 @@ pub(super) struct UnderWay {
     has_answered: AtomicBool,
     no_reads: CancellationToken,
     carrier: Arc<dyn Carrier>,
-    now: Now,
+    now: OwnClock,
 }
 
 /// Tells the time.
-pub(super) type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub(super) type OwnClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A request that is not answered yet.
 #[derive(Clone, Debug)]
@@ -59,7 +59,11 @@ struct Asking<'a> {
 
 impl UnderWay {
     /// Nothing asked yet; once the token is cancelled, nothing is read any more.
-    pub(super) fn new(no_reads: CancellationToken, carrier: Arc<dyn Carrier>, now: Now) -> Self {
+    pub(super) fn new(
+        no_reads: CancellationToken,
+        carrier: Arc<dyn Carrier>,
+        now: OwnClock,
+    ) -> Self {
         let (count, has_answered) = (AtomicU64::new(0), AtomicBool::new(false));
         Self { asked: Mutex::default(), count, has_answered, no_reads, carrier, now }
     }

@@ -10,7 +10,7 @@ use super::dns_provider::DnsProvider;
 use super::secret::Credentials;
 
 /// What surrounds the process.
-pub trait Surroundings {
+pub trait ProcessEnvironment {
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
 
@@ -70,7 +70,7 @@ fn enumerated(missing: &[String]) -> String {
 pub fn answers(
     provider: DnsProvider,
     secret: &str,
-    around: &dyn Surroundings,
+    around: &dyn ProcessEnvironment,
 ) -> Result<DnsAnswers, SurroundingsFault> {
     let mut reading =
         Reading { around, secret, fields: Map::new(), data: BTreeMap::new(), missing: Vec::new() };
@@ -137,7 +137,7 @@ pub fn answers(
 
 /// Fields and a Secret that fill while variables are read.
 struct Reading<'a> {
-    around: &'a dyn Surroundings,
+    around: &'a dyn ProcessEnvironment,
     secret: &'a str,
     fields: Map<String, Value>,
     data: BTreeMap<String, String>,
@@ -338,7 +338,7 @@ mod tests {
     /// Variables, and one file whose path is its content.
     struct Around<'a>(&'a str);
 
-    impl Surroundings for Around<'_> {
+    impl ProcessEnvironment for Around<'_> {
         fn variable(&self, name: &str) -> Option<String> {
             let set = self.0.lines().filter_map(|line| line.trim().split_once('='));
             set.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())

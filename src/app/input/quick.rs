@@ -18,7 +18,7 @@ use crate::model::acme_server::AcmeServer;
 use crate::model::common::Blob;
 use crate::model::dns_provider::DnsProvider;
 use crate::model::manifest;
-use crate::model::quick_dns::{self, DnsAnswers, Surroundings, SurroundingsFault};
+use crate::model::quick_dns::{self, DnsAnswers, ProcessEnvironment, SurroundingsFault};
 use crate::model::quick_order::{
     self, Binding, CaWishes, KeyChoice, Proof, QuickOrder, secret_name,
 };
@@ -257,7 +257,7 @@ fn read_all(from: impl io::Read) -> Result<String, String> {
 /// This process.
 struct Process;
 
-impl Surroundings for Process {
+impl ProcessEnvironment for Process {
     fn variable(&self, name: &str) -> Option<String> {
         env::var(name).ok()
     }
