@@ -56,7 +56,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{cluster,compare,diagnose,dns01,scale}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
+    shellcheck --external-sources tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{cluster,compare,diagnose,dns01,scale}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -74,7 +74,11 @@ oldest:
 sim SECONDS="60" SEED="1":
     KUBECTL_ACME_SIM_SECONDS={{ SECONDS }} KUBECTL_ACME_SIM_SEED={{ SEED }} cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test sim -- no_seed --nocapture
 
-# The same for as long as KUBECTL_ACME_SIM_SECONDS says, an hour unless told otherwise, from another seed each time
+# Switch faults on, one at a time, and print after how many seeds the search finds each
+sim-mutants SECONDS="120":
+    tests/sim/mutants/run {{ SECONDS }}
+
+# Search for as long as KUBECTL_ACME_SIM_SECONDS says, an hour unless told otherwise, from another seed each time
 sim-by-date:
     @{{ just_executable() }} sim "${KUBECTL_ACME_SIM_SECONDS:-3600}" "$(date +%s)000"
 

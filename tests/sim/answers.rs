@@ -122,27 +122,43 @@ impl SimSolver {
         self.world().setting.by_record
     }
 
-    /// What strikes; whether the deed is done all the same.
-    async fn struck(&self, point: &str) -> Result<(), (SolveError, bool)> {
-        let Some(Fault::Solver { what, .. }) = self.world().strikes(point) else { return Ok(()) };
+    /// What strikes.
+    fn struck(&self, point: &'static str) -> Option<SolverFault> {
+        match self.world().strikes(point) {
+            Some(Fault::Solver { what, .. }) => Some(what),
+            _ => None,
+        }
+    }
+
+    /// What is heard of a deed.
+    async fn heard(
+        &self,
+        point: &'static str,
+        struck: Option<SolverFault>,
+    ) -> Result<(), SolveError> {
+        // The answer is slow, not the deed: what a process asked for that is dead would come when nobody expects it.
+        if let Some(SolverFault::Slow(seconds)) = struck {
+            sleep(Duration::from_secs(seconds)).await;
+        }
+        self.life.step().await;
         let error = |needs_person| {
-            let why = "the provider refuses".to_owned();
-            SolveError::new(format!("cannot {point}"), why, needs_person)
+            SolveError::new(format!("cannot {point}"), "the provider refuses", needs_person)
         };
-        match what {
-            SolverFault::Refuses { done } => Err((error(false), done)),
-            SolverFault::NeedsPerson => Err((error(true), false)),
-            SolverFault::RefusesUntil(seconds) => {
-                let until = self.world().now_at(self.life.place)
-                    + SignedDuration::from_secs(seconds.cast_signed());
-                Err((error(false).until(Some(until)), false))
-            }
-            SolverFault::Slow(seconds) => {
-                sleep(Duration::from_secs(seconds)).await;
-                Ok(())
+        match struck {
+            None | Some(SolverFault::Slow(_)) => Ok(()),
+            Some(SolverFault::Refuses { .. }) => Err(error(false)),
+            Some(SolverFault::NeedsPerson) => Err(error(true)),
+            Some(SolverFault::RefusesUntil(seconds)) => {
+                let pause = SignedDuration::from_secs(seconds.cast_signed());
+                Err(error(false).until(Some(self.world().now_at(self.life.place) + pause)))
             }
         }
     }
+}
+
+/// Whether a deed is done that meets this.
+fn is_done(struck: Option<&SolverFault>) -> bool {
+    matches!(struck, None | Some(SolverFault::Slow(_) | SolverFault::Refuses { done: true }))
 }
 
 #[async_trait]
@@ -150,8 +166,8 @@ impl Solver for SimSolver {
     async fn present(&self, challenge: &Challenge, _: &Answer) -> Result<(), SolveError> {
         self.life.step().await;
         self.world().latency().await;
-        let struck = self.struck("present").await;
-        if !matches!(struck, Err((_, false))) {
+        let struck = self.struck("present");
+        if is_done(struck.as_ref()) {
             let at = place(challenge, self.is_by_record());
             let text = challenge.spec.key.clone();
             let key = Key::new(Kind::Challenge, challenge.name());
@@ -169,15 +185,14 @@ impl Solver for SimSolver {
             drop(answers);
             self.up.lock().insert((at, text));
         }
-        self.life.step().await;
-        struck.map_err(|(error, _)| error)
+        self.heard("present", struck).await
     }
 
     async fn clean_up(&self, challenge: &Challenge, _: &Answer) -> Result<(), SolveError> {
         self.life.step().await;
         self.world().latency().await;
-        let struck = self.struck("clean_up").await;
-        if !matches!(struck, Err((_, false))) {
+        let struck = self.struck("clean_up");
+        if is_done(struck.as_ref()) {
             let at = place(challenge, self.is_by_record());
             let mut answers = self.world().answers.lock();
             if let Some(texts) = answers.at.get_mut(&at) {
@@ -191,8 +206,7 @@ impl Solver for SimSolver {
             self.up.lock().remove(&(at.clone(), challenge.spec.key.clone()));
             self.world().tell(Event::CleansUp { at });
         }
-        self.life.step().await;
-        struck.map_err(|(error, _)| error)
+        self.heard("clean_up", struck).await
     }
 
     fn stands(&self, challenge: &Challenge, _: &Answer) -> bool {

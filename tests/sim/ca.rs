@@ -39,7 +39,7 @@ enum Heard {
 impl Carrier for SimCarrier {
     async fn carry(&self, request: RequestBuilder, _: usize) -> Result<Reply, Unanswered> {
         let request = request.build()?;
-        let (url, came) = (request.url().clone(), self.0.world.now());
+        let url = request.url().clone();
         let asked = asked(&self.0, &request);
         let world = &self.0.world;
         self.0.step().await;
@@ -63,7 +63,11 @@ impl Carrier for SimCarrier {
         };
         world.tell(Event::Hears { asked, status, retry_after: pause });
         match heard {
-            Heard::Answer(status, headers, body) => Ok(Reply { status, headers, body, url, came }),
+            Heard::Answer(status, headers, body) => {
+                // By the clock of the machine, as the network's carrier has it.
+                let came = world.now_at(self.0.place);
+                Ok(Reply { status, headers, body, url, came })
+            }
             Heard::Nothing(why) => Err(why),
         }
     }
