@@ -23,40 +23,11 @@ bed=${KUBECTL_ACME_BED:-$("$root/tests/bed/where")}
 limit=${LIMIT:-900}
 key=${KEY:-RSA}
 challenges=${CHALLENGES:-10000}
-folder=$(mktemp -d)
-stop() {
-  trap - EXIT INT TERM
-  kill "${driver_pid:-}" "${ca_pid:-}" "${cluster_pid:-}" 2>/dev/null || true
-  wait 2>/dev/null
-  rm -rf "$folder"
-}
-trap stop EXIT
-trap 'exit 130' INT TERM
-
-# Waits for file $1, which the process $2 writes.
-wait_for() {
-  until [ -f "$1" ]; do
-    kill -0 "$2"
-    sleep 0.1
-  done
-}
-
-mkdir "$folder/cluster"
-printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n' >"$folder/audit.yaml"
-audit=$folder/cluster/audit.log
-GOGC=400 API_SERVER_FLAGS="--enable-priority-and-fairness=false --audit-policy-file=$folder/audit.yaml --audit-log-path=$audit --audit-log-maxsize=4000" \
-  "$root/tests/bed/cluster-up" "$folder/cluster" >/dev/null 2>"$folder/cluster-up.log" &
-cluster_pid=$!
-wait_for "$folder/cluster/ready" "$cluster_pid"
-# shellcheck source=/dev/null
-source "$folder/cluster/ready"
-HTTP_PORT=${http_port:?} RETRY_AFTER=${RETRY_AFTER:-3,5} PEBBLE_WFE_NONCEREJECT=0 "$root/tests/bed/pebble-up" "$folder/pebble" >/dev/null &
-ca_pid=$!
-wait_for "$folder/pebble/ready" "$ca_pid"
-# shellcheck source=/dev/null
-source "$folder/pebble/ready"
+# shellcheck disable=SC2034 # read by bed.sh
+api_flags=--enable-priority-and-fairness=false
+# shellcheck source=benches/bed.sh
+source "$root/benches/bed.sh"
 server=$("$bed/kubectl" --kubeconfig "${kubeconfig:?}" config view -o 'jsonpath={.clusters[0].cluster.server}')
-kubectl() { "$bed/kubectl" --kubeconfig "${kubeconfig:?}" "$@"; }
 
 start_ours() {
   "$program" run --kubeconfig "$kubeconfig" --dns "${dns:?}" --http01-resolve "*=127.0.0.1:$http_port" >"$folder/driver.log" 2>&1 &
@@ -67,20 +38,6 @@ start_default() {
   driver_pid=$!
 }
 start_lifted() { start_default --kube-api-qps 1000 --kube-api-burst 1000 --concurrent-workers 50; }
-
-issuer() {
-  cat <<YAML
-apiVersion: cert-manager.io/v1
-kind: Issuer
-metadata: {name: bench}
-spec:
-  acme:
-    server: ${directory:?}
-    caBundle: $(base64 -w 0 "$folder/pebble/ca.pem")
-    privateKeySecretRef: {name: bench-account}
-    solvers: [{http01: {ingress: {ingressClassName: bed}}}]
-YAML
-}
 
 # Prints certificates 1 to $1 of namespace $2.
 certificates() {
@@ -110,11 +67,9 @@ follow() {
 # How many different names are in file $1.
 ready() { sort -u "$1" | wc -l; }
 
-# Counts what the driver asked of the API server since line $1 of the audit log, by verb; watches and the Lease apart.
-requests() {
-  tail -n "+$(($1 + 1))" "$audit" | jq -r --arg agent "$agent" '
-    select(((.userAgent // "") | startswith($agent)) and .objectRef.resource != "leases" and .verb != "watch") | "\(.verb):\(.objectRef.resource)"' |
-    sort | uniq -c | sort -rn | awk '{ sum += $1; words = words " " $2 " " $1 } END { printf "%d%s\n", sum, words }'
+# The sum of the driver's requests since line $1 of the audit log, and each kind of them.
+summed() {
+  requests "$1" "$agent" | awk '{ sum += $1; words = words " " $2 " " $1 } END { printf "%d%s\n", sum, words }'
 }
 
 printf 'Retry-After %s s, %s keys, challenges answered %s\n' "${RETRY_AFTER:-3,5}" "$key" "${ANSWERS:-by solver Pods}"
@@ -126,7 +81,7 @@ for driver in ${DRIVERS:-ours default lifted}; do
   for count in ${COUNTS:-1 100}; do
     namespace=$driver-$count
     kubectl create namespace "$namespace" >/dev/null
-    issuer | kubectl apply -n "$namespace" -f - >/dev/null
+    issuer Issuer | kubectl apply -n "$namespace" -f - >/dev/null
     kubectl wait -n "$namespace" --for=condition=Ready issuer/bench --timeout=180s >/dev/null
     certificates "$count" "$namespace" >"$folder/certificates.yaml"
     from=$(wc -l <"$audit")
@@ -144,7 +99,7 @@ for driver in ${DRIVERS:-ours default lifted}; do
     seconds=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }')
     memory=$(awk '/VmHWM/ { printf "%.0f", $2 / 1024 }' "/proc/$driver_pid/status")
     until [ -z "$(kubectl get challenges,pods -n "$namespace" -o name 2>/dev/null)" ]; do sleep 0.5; done
-    read -r sum words <<<"$(requests "$from")"
+    read -r sum words <<<"$(summed "$from")"
     rate=$(awk -v n="$count" -v s="$seconds" 'BEGIN { printf "%.1f", n / s }')
     each=$(awk -v n="$count" -v r="$sum" 'BEGIN { printf "%.0f", r / n }')
     printf '%8s   %-9s%8s s%8s/s%7s each%7s MB   %s\n' "$count" "$driver" "$seconds" "$rate" "$each" "$memory" "$words"

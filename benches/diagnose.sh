@@ -18,55 +18,10 @@ bed=${KUBECTL_ACME_BED:-$("$root/tests/bed/where")}
 count=${COUNT:-1000}
 stuck=${STUCK:-100}
 runs=${RUNS:-20}
-folder=$(mktemp -d)
-stop() {
-  trap - EXIT INT TERM
-  kill "${driver_pid:-}" "${ca_pid:-}" "${cluster_pid:-}" 2>/dev/null || true
-  wait 2>/dev/null
-  rm -rf "$folder"
-}
-trap stop EXIT
-trap 'exit 130' INT TERM
-
-# Waits for file $1, which the process $2 writes.
-wait_for() {
-  until [ -f "$1" ]; do
-    kill -0 "$2"
-    sleep 0.1
-  done
-}
-
-mkdir "$folder/cluster"
-printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n' >"$folder/audit.yaml"
-audit=$folder/cluster/audit.log
-API_SERVER_FLAGS="--audit-policy-file=$folder/audit.yaml --audit-log-path=$audit --audit-log-maxsize=4000" \
-  "$root/tests/bed/cluster-up" "$folder/cluster" >/dev/null 2>"$folder/cluster-up.log" &
-cluster_pid=$!
-wait_for "$folder/cluster/ready" "$cluster_pid"
-# shellcheck source=/dev/null
-source "$folder/cluster/ready"
-HTTP_PORT=${http_port:?} PEBBLE_WFE_NONCEREJECT=0 "$root/tests/bed/pebble-up" "$folder/pebble" >/dev/null &
-ca_pid=$!
-wait_for "$folder/pebble/ready" "$ca_pid"
-# shellcheck source=/dev/null
-source "$folder/pebble/ready"
-kubectl() { "$bed/kubectl" --kubeconfig "${kubeconfig:?}" "$@"; }
+# shellcheck source=benches/bed.sh
+source "$root/benches/bed.sh"
 # Nobody listens there.
 lead=(--http01-resolve '*=127.0.0.1:1' --dns "${dns:?}")
-
-issuer() {
-  cat <<YAML
-apiVersion: cert-manager.io/v1
-kind: ClusterIssuer
-metadata: {name: bench}
-spec:
-  acme:
-    server: ${directory:?}
-    caBundle: $(base64 -w 0 "$folder/pebble/ca.pem")
-    privateKeySecretRef: {name: bench-account}
-    solvers: [{http01: {ingress: {ingressClassName: bed}}}]
-YAML
-}
 
 # Prints Certificates $2 to $3 of namespace $1.
 certificates() {
@@ -89,16 +44,7 @@ YAML
 kubectl create namespace cert-manager >/dev/null 2>&1 || true
 kubectl create namespace well >/dev/null
 kubectl create namespace stuck >/dev/null
-issuer | kubectl apply -f - >/dev/null
-certificates well 1 $((count - stuck)) | kubectl create -f - >/dev/null
-now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-kubectl get certificates -n well -o json | jq --arg now "$now" --arg ends "$(date -u -d '+90 days' +%Y-%m-%dT%H:%M:%SZ)" \
-  --arg renewal "$(date -u -d '+60 days' +%Y-%m-%dT%H:%M:%SZ)" '
-  .items[].status = {revision: 1, notBefore: $now, notAfter: $ends, renewalTime: $renewal, conditions: [
-    {type: "Ready", status: "True", reason: "Ready", message: "Certificate is up to date and has not expired", lastTransitionTime: $now}]}' \
-  >"$folder/well.json"
-kubectl replace --subresource=status -f "$folder/well.json" >/dev/null
-
+issuer ClusterIssuer | kubectl apply -f - >/dev/null
 "$program" run --kubeconfig "$kubeconfig" "${lead[@]}" --max-concurrent-challenges "$stuck" >"$folder/driver.log" 2>&1 &
 driver_pid=$!
 kubectl wait --for=condition=Ready clusterissuer/bench --timeout=180s >/dev/null
@@ -110,6 +56,16 @@ done
 kill "$driver_pid"
 wait "$driver_pid" || true
 driver_pid=
+
+# Nobody drives any more, who would issue these again.
+certificates well 1 $((count - stuck)) | kubectl create -f - >/dev/null
+now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+kubectl get certificates -n well -o json | jq --arg now "$now" --arg ends "$(date -u -d '+90 days' +%Y-%m-%dT%H:%M:%SZ)" \
+  --arg renewal "$(date -u -d '+60 days' +%Y-%m-%dT%H:%M:%SZ)" '
+  .items[].status = {revision: 1, notBefore: $now, notAfter: $ends, renewalTime: $renewal, conditions: [
+    {type: "Ready", status: "True", reason: "Ready", message: "Certificate is up to date and has not expired", lastTransitionTime: $now}]}' \
+  >"$folder/well.json"
+kubectl replace --subresource=status -f "$folder/well.json" >/dev/null
 
 # Runs a command as often as is wanted, and prints its row; its title is $1.
 measure() {
@@ -137,8 +93,7 @@ measure() {
   # The log is written a moment later.
   sleep 2
   sort -n "$folder/times" >"$folder/sorted"
-  tail -n "+$((from + 1))" "$audit" | jq -r 'select((.userAgent // "") | startswith("kubectl-acme")) | "\(.verb):\(.objectRef.resource // .requestURI)"' |
-    sort | uniq -c | sort -rn >"$folder/requests"
+  requests "$from" kubectl-acme >"$folder/requests"
   awk -v title="$title" -v runs="$runs" -v memory="$most" -v times="$folder/sorted" '
     { sum += $1; if (NR <= 8) words = words sprintf(" %s %.1f", $2, $1 / runs) }
     END {
