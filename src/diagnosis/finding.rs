@@ -59,6 +59,8 @@ pub struct Finding {
     pub subject: String,
     /// Names and values for the words in braces of the catalogue's sentence, and in capitals of its steps.
     pub facts: BTreeMap<&'static str, String>,
+    /// The same for lines to copy, where the sentence has no value that can stand in one.
+    pub in_lines: BTreeMap<&'static str, String>,
     /// What shows it; never empty.
     pub evidence: Vec<Evidence>,
     /// Findings that are explained by this one.
@@ -68,8 +70,9 @@ pub struct Finding {
 impl Finding {
     /// Makes a finding that rests on one observation.
     pub fn new(cause: CauseId, grade: Grade, subject: impl Into<String>, shown: Evidence) -> Self {
-        let (facts, explains) = (BTreeMap::new(), Vec::new());
-        Self { cause, grade, subject: subject.into(), facts, evidence: vec![shown], explains }
+        let (facts, in_lines, explains) = Default::default();
+        let (subject, evidence) = (subject.into(), vec![shown]);
+        Self { cause, grade, subject, facts, in_lines, evidence, explains }
     }
 
     /// Adds a value for a word of the catalogue.

@@ -2,7 +2,7 @@
 //! plugin. Nothing else on this floor reads prose; what this program has written itself is kept as data beside it
 //! (`model::memory`), and read by `diagnosis::facts`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::ca::NO_ACCOUNT;
 use crate::model::cause::{Cause, OrderWait, Sighting, Symptom};
@@ -256,7 +256,10 @@ pub fn perspective(problem: &Problem) -> Perspective {
 
 /// The address that a CA names before what it met there, in Boulder's words.
 pub fn address_met(problem: &Problem) -> Option<IpAddr> {
-    problem.detail.split(": ").find_map(|part| part.parse().ok())
+    // The second is what Go says of a connection, and with it Pebble and step-ca.
+    let dialled = |part: &str| part.strip_prefix("dial tcp ")?.parse::<SocketAddr>().ok();
+    let address = |part: &str| part.parse().ok().or_else(|| Some(dialled(part)?.ip()));
+    problem.detail.split(": ").find_map(address)
 }
 
 /// The URL that a CA says it expected in a signed request, in Boulder's words, which Pebble and step-ca have as well.
@@ -391,6 +394,32 @@ mod tests {
         challenge.spec.kind = kind;
         let found = sighting(&challenge, said).map(|sighting| sighting.symptom);
         assert_eq!(found, expected, "{said}");
+    }
+
+    #[test]
+    fn the_address_of_a_look_is_read_in_the_words_of_boulder_and_of_go() {
+        for (detail, expected) in [
+            (
+                "2001:db8::1: Fetching http://www.example.com/x: Connection refused",
+                Some("2001:db8::1"),
+            ),
+            (
+                "Get \"http://www.example.com:5002/x\": dial tcp [::1]:5002: connect: connection refused",
+                Some("::1"),
+            ),
+            (
+                "Get \"http://www.example.com:5002/x\": dial tcp 192.0.2.1:5002: i/o timeout",
+                Some("192.0.2.1"),
+            ),
+            ("dial tcp: lookup www.example.com: no such host", None),
+        ] {
+            let problem = Problem { detail: detail.to_owned(), ..Problem::default() };
+            assert_eq!(
+                address_met(&problem),
+                expected.map(|text| text.parse().unwrap()),
+                "{detail}"
+            );
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub mod tsig;
 pub mod update;
 pub mod wire;
 pub mod zone;
-mod zone_look;
+pub mod zone_look;
 
 use std::fmt;
 use std::net::IpAddr;

@@ -50,6 +50,13 @@ pub(super) struct Zone {
     is_certain: bool,
 }
 
+impl Zone {
+    /// A zone whose own servers are not asked.
+    pub(super) fn without_servers(name: Name) -> Self {
+        Self { name, servers: Vec::new(), is_certain: false }
+    }
+}
+
 /// Finds zones and their servers by way of resolvers.
 #[derive(Clone, Debug)]
 pub struct Zones {

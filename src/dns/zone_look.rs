@@ -16,7 +16,7 @@ use super::reply::{Reply, mnemonic, sorted};
 use super::server::{Authority, Server};
 use super::silence::Silence;
 use super::wire::Recursion;
-use super::zone::{Trust, Zones};
+use super::zone::{Trust, Zone, Zones};
 use crate::model::zone_look::{AskingFault, DnsOutcome, DnsReply, ZoneLook, ZoneServer};
 
 /// Most servers of a zone that are looked at, and most addresses of each.
@@ -26,6 +26,28 @@ const ADDRESSES: usize = 2;
 const SERVER_LOOK: Duration = Duration::from_secs(2);
 /// Bytes of a signature before its end (RFC 4034 §3.1).
 const BEFORE_END: usize = 8;
+
+/// The zone that a name is in, found and not yet looked at.
+#[derive(Clone, Debug)]
+pub struct ZoneAround {
+    zone: Zone,
+    by_resolvers: Option<String>,
+    unfound: Option<String>,
+}
+
+impl ZoneAround {
+    /// Absolute name of the zone.
+    pub fn name(&self) -> String {
+        self.zone.name.to_ascii()
+    }
+
+    /// The same zone as it was looked at for another name.
+    #[must_use]
+    pub fn as_looked_at(&self, look: ZoneLook) -> ZoneLook {
+        let (by_resolvers, unfound) = (self.by_resolvers.clone(), self.unfound.clone());
+        ZoneLook { by_resolvers, unfound, ..look }
+    }
+}
 
 impl Zones {
     /// Asks one server one question.
@@ -41,17 +63,16 @@ impl Zones {
         heard(self.wire.ask(server, &name, kind, recursion).await, &name, kind)
     }
 
-    /// Looks at the zone that a name is in: who serves it by its own word and by its parent's, how new each copy is, and by which
-    /// keys it is signed. Resolvers hear only of names above that one.
+    /// Finds the zone that a name is in. Resolvers hear only of names above that one.
     ///
     /// # Errors
     /// Fails when the zone cannot be found, or it takes longer than 30 s.
-    pub async fn zone_look(&self, name: &str) -> Result<ZoneLook, LookupError> {
+    pub async fn zone_around(&self, name: &str) -> Result<ZoneAround, LookupError> {
         let absolute = absolute(name)?;
-        self.in_time(name, self.look_at_zone(&absolute)).await
+        self.in_time(name, self.find_around(&absolute)).await
     }
 
-    async fn look_at_zone(&self, name: &Name) -> Result<ZoneLook, LookupError> {
+    async fn find_around(&self, name: &Name) -> Result<ZoneAround, LookupError> {
         let (apex, unfound) = match self.apex_above(name).await {
             Ok(apex) => (apex, None),
             // Resolvers fail where the zone's servers do: the zone above names these.
@@ -64,25 +85,29 @@ impl Zones {
             Err(error) => return Err(error),
         };
         let by_resolvers = unfound.is_none().then(|| apex.to_ascii());
+        let zone = match self.trust {
+            Trust::RecursiveOnly => Zone::without_servers(apex),
+            Trust::Authoritative => self.descend(apex, name).await?,
+        };
+        Ok(ZoneAround { zone, by_resolvers, unfound })
+    }
+
+    /// Looks at a zone that was found: who serves it by its own word and by its parent's, how new each copy is, and by which keys it
+    /// is signed.
+    pub async fn look_at_zone(&self, around: &ZoneAround) -> ZoneLook {
+        let ZoneAround { zone, by_resolvers, unfound } = around.clone();
+        let name = zone.name.to_ascii();
+        let bare = ZoneLook { name, by_resolvers, unfound, ..ZoneLook::default() };
         if self.trust == Trust::RecursiveOnly {
-            let name = apex.to_ascii();
-            return Ok(ZoneLook { name, by_resolvers, unfound, ..ZoneLook::default() });
+            return bare;
         }
-        let zone = self.descend(apex, name).await?;
         let above = self.delegation(&zone.name).await;
         let (parent, at_parent, ds_tags) = above.unwrap_or_default();
         let with_keys = !ds_tags.is_empty();
         let servers = zone.servers.iter().take(SERVERS);
         let servers = servers.map(|server| self.look_at_server(server, &zone.name, with_keys));
-        Ok(ZoneLook {
-            name: zone.name.to_ascii(),
-            by_resolvers,
-            unfound,
-            parent,
-            at_parent,
-            ds_tags,
-            servers: join_all(servers).await.concat(),
-        })
+        let servers = join_all(servers).await.concat();
+        ZoneLook { parent, at_parent, ds_tags, servers, ..bare }
     }
 
     /// The nearest zone above the one that a name is in of which resolvers know.

@@ -1,13 +1,9 @@
 //! CAA records of names, from each name upwards. Many names have the same parents: each is asked for once.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use jiff::Timestamp;
-use parking_lot::Mutex;
-use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
 
+use super::asked_once::AskedOnce;
 use super::lookup::looked_up;
 use crate::diagnosis::name_case::{CaaLevel, LookUp};
 use crate::dns::Resolve;
@@ -18,7 +14,7 @@ const MOST_LABELS: usize = 8;
 
 /// What came of the questions of one look, by the names that were asked for.
 #[derive(Debug, Default)]
-pub(super) struct CaaLookups(Mutex<BTreeMap<String, Arc<OnceCell<LookUp<CaaRecordSet>>>>>);
+pub(super) struct CaaLookups(AskedOnce<LookUp<CaaRecordSet>>);
 
 impl CaaLookups {
     /// CAA records from the name upwards, up to the first that has any, or that cannot be read.
@@ -31,7 +27,8 @@ impl CaaLookups {
         let mut levels = Vec::new();
         let mut rest = Some(name);
         while let Some(at) = rest.filter(|_| levels.len() < MOST_LABELS) {
-            let records = self.at(resolver, at, until).await;
+            let asked = async { looked_up(timeout_at(until, resolver.caa(at)).await) };
+            let records = self.0.answer(at, asked).await;
             let is_last = match &records {
                 LookUp::Found(records) => !records.is_empty(),
                 LookUp::Code(_) | LookUp::Silence(_) => true,
@@ -42,14 +39,6 @@ impl CaaLookups {
         }
         levels
     }
-
-    /// The records at a name; who asks while somebody else does waits for the same answer.
-    async fn at(&self, resolver: &dyn Resolve, name: &str, until: Instant) -> LookUp<CaaRecordSet> {
-        let cell = Arc::clone(self.0.lock().entry(name.to_owned()).or_default());
-        let asked =
-            cell.get_or_init(|| async { looked_up(timeout_at(until, resolver.caa(name)).await) });
-        asked.await.clone()
-    }
 }
 
 #[cfg(test)]
@@ -58,6 +47,7 @@ mod tests {
 
     use async_trait::async_trait;
     use futures_util::future::join_all;
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::dns::LookupError;

@@ -43,7 +43,7 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     let (record, domain) = (record(name), format!("{}.", name.name));
     let nobody = format!("{NOBODY}.{domain}");
     let look = async {
-        let found = by.outside(zones.zone_look(record.as_ref().unwrap_or(&nobody)));
+        let found = by.outside(zone_look(by, &zones, record.as_ref().unwrap_or(&nobody)));
         let (zone, unfound) = match found.await {
             Ok(Ok(zone)) => {
                 let unfound = zone.unfound.clone();
@@ -90,6 +90,15 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     replies.extend(more);
     let nobody = canary.into_iter().next();
     Some(DnsCase { record, zone, without_soa, replies, later: Vec::new(), nobody })
+}
+
+/// The zone that a name is in; its servers are looked at once, however many names it has.
+async fn zone_look(by: &Investigator, zones: &Zones, name: &str) -> Result<ZoneLook, LookupError> {
+    let around = zones.zone_around(name).await?;
+    let by_whom: Vec<String> = zones.resolvers().iter().map(ToString::to_string).collect();
+    let question = format!("{} by {}", around.name().to_ascii_lowercase(), by_whom.join(" "));
+    let look = by.zone_looks.answer(&question, zones.look_at_zone(&around)).await;
+    Ok(around.as_looked_at(look))
 }
 
 /// What resolvers say of the record, where that does no harm.

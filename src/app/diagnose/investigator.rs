@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
+use super::asked_once::AskedOnce;
 use super::caa::CaaLookups;
 use super::patience::PROBE_TIMEOUT;
 use crate::acme::Clients;
@@ -19,6 +20,7 @@ use crate::diagnosis::case::{DriverCase, Unseen};
 use crate::dns::server::Server;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
+use crate::model::zone_look::ZoneLook;
 use crate::model::{Key, ObjectName};
 use crate::probes::cluster::PodProbe;
 use crate::reconcile::schedule::Limits;
@@ -56,6 +58,8 @@ pub struct Investigator {
     pub(super) zones: Zones,
     /// CAA records that were asked for so far.
     pub(super) caa: CaaLookups,
+    /// Zones whose servers were looked at so far, by their names and the resolvers that know them.
+    pub(super) zone_looks: AskedOnce<ZoneLook>,
     /// Resolvers elsewhere to compare with.
     pub(super) others: Vec<Server>,
     pub(super) clients: Clients,
@@ -113,6 +117,7 @@ impl Investigator {
             fetcher,
             zones,
             caa: CaaLookups::default(),
+            zone_looks: AskedOnce::default(),
             others: Vec::new(),
             clients,
             dns01,

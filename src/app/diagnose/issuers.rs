@@ -21,6 +21,9 @@ use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
+/// Most issuers that are told in place of one that is not there and has none of a similar name.
+const MOST_NEAR: usize = 3;
+
 /// Where Helm puts cert-manager, and the Secrets of ClusterIssuers.
 const CERT_MANAGER: &str = "cert-manager";
 /// Where whoever names none puts an object.
@@ -202,7 +205,8 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// Issuers that may have been meant: of the same name and the other kind or another namespace, or of a similar name.
+/// Issuers that may have been meant: of the same name and the other kind or another namespace, or of a similar name; else a few of those
+/// that are there.
 async fn near(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Key>, StoreError> {
     let mut near = Vec::new();
     let mut known = Vec::new();
@@ -217,13 +221,11 @@ async fn near(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Key>, StoreError>
         };
         let names = known.iter().filter(is_reachable).map(|other| other.name.name.as_str());
         let meant = crate::model::closest::closest(&key.name.name, names);
-        near.extend(
-            known
-                .iter()
-                .filter(is_reachable)
-                .find(|other| Some(other.name.name.as_str()) == meant)
-                .cloned(),
-        );
+        let reachable = || known.iter().filter(is_reachable);
+        near.extend(reachable().find(|other| Some(other.name.name.as_str()) == meant).cloned());
+        if near.is_empty() {
+            near.extend(reachable().take(MOST_NEAR).cloned());
+        }
     }
     Ok(near)
 }

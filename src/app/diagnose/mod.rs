@@ -5,6 +5,7 @@
 //! guessed.
 
 mod accounts;
+mod asked_once;
 mod authorities;
 mod authorizations;
 mod belonging;

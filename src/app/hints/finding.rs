@@ -45,12 +45,12 @@ fn said(says: &str, facts: &BTreeMap<&'static str, String>) -> Option<String> {
 /// What helps where the objects are, in this order; all of it where nothing is for that place alone.
 pub fn steps(finding: &Finding, in_cluster: bool) -> Vec<FixStep> {
     let all = &catalogue::entry(finding.cause).fix;
-    let fill = |text: &String, how| filled(text, &finding.facts, how);
+    let of_line = |text: &String| filled(text, |word| value_in_line(finding, word));
     let filled = |step: &FixStep| FixStep {
-        does: fill(&step.does, Use::Sentence),
+        does: filled(&step.does, |word| finding.facts.get(word).map(String::as_str)),
         only: None,
-        run: step.run.as_ref().map(|run| own_program(&fill(run, Use::Line))),
-        write: step.write.as_ref().map(|write| fill(write, Use::Line)),
+        run: step.run.as_ref().map(|run| own_program(&of_line(run))),
+        write: step.write.as_ref().map(of_line),
     };
     let helping: Vec<FixStep> =
         all.iter().filter(|step| step.helps(in_cluster)).map(filled).collect();
@@ -59,40 +59,48 @@ pub fn steps(finding: &Finding, in_cluster: bool) -> Vec<FixStep> {
 
 /// Lines of this program as they have to be typed for the same state or cluster.
 fn own_program(lines: &str) -> String {
-    let own = |line: &str| match line.strip_prefix("kubectl acme ") {
-        Some(words) if !words.ends_with('\\') => invocation::current().like_where_taken(words),
-        _ => line.to_owned(),
+    let mut all: Vec<String> = Vec::new();
+    for line in lines.trim_end().lines() {
+        match all.last_mut() {
+            // One that goes on in the next line is one command all the same.
+            Some(last) if last.starts_with("kubectl acme ") && last.ends_with('\\') => {
+                last.truncate(last.trim_end_matches('\\').trim_end().len());
+                last.push(' ');
+                last.push_str(line.trim_start());
+            }
+            _ => all.push(line.to_owned()),
+        }
+    }
+    let own = |line: String| match line.strip_prefix("kubectl acme ") {
+        Some(words) => invocation::current().like_where_taken(words),
+        None => line,
     };
-    lines.trim_end().lines().map(own).collect::<Vec<_>>().join("\n")
+    all.into_iter().map(own).collect::<Vec<_>>().join("\n")
 }
 
-/// Where a text is going to stand.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// Among words, for a person.
-    Sentence,
-    /// In a line that is copied to a shell or a manifest: what others have said stays out of it.
-    Line,
+/// The value of a word in a line that is copied to a shell or a manifest: what others have said stays out of it.
+fn value_in_line<'a>(finding: &'a Finding, word: &str) -> Option<&'a str> {
+    let values = [&finding.facts, &finding.in_lines].into_iter().filter_map(|all| all.get(word));
+    values.map(String::as_str).find(|value| is_plain(value))
 }
 
-/// A text with values for those of its words in capitals that have one.
-fn filled(text: &str, facts: &BTreeMap<&'static str, String>, how: Use) -> String {
-    let is_word = |c: char| c.is_ascii_uppercase();
+/// A text with values for those of its words in capitals that have one; hyphens may stand between capitals.
+fn filled<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
+    let is_capital = |c: char| c.is_ascii_uppercase();
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find(is_word) {
+    while let Some(start) = rest.find(is_capital) {
         let (before, from) = rest.split_at(start);
         whole.push_str(before);
-        let end = from.find(|c: char| !is_word(c)).unwrap_or(from.len());
-        let (word, after) = from.split_at(end);
+        let goes_on = |at: usize, c: char| {
+            is_capital(c) || (c == '-' && from[at + 1..].starts_with(is_capital))
+        };
+        let end = from.char_indices().find(|(at, c)| !goes_on(*at, *c));
+        let (word, after) = from.split_at(end.map_or(from.len(), |(at, _)| at));
         let stands_alone =
             |c: Option<char>| c.is_none_or(|c| !(c.is_ascii_alphanumeric() || c == '_'));
         let is_alone = stands_alone(whole.chars().last()) && stands_alone(after.chars().next());
-        let value = facts.get(word).filter(|_| is_alone && !word.is_empty());
-        match value.filter(|value| how == Use::Sentence || is_plain(value)) {
-            Some(value) => whole.push_str(value),
-            None => whole.push_str(word),
-        }
+        whole.push_str(value(word).filter(|_| is_alone).unwrap_or(word));
         rest = after;
     }
     whole + rest
@@ -107,16 +115,21 @@ fn is_plain(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagnosis::catalogue::id::CauseId;
+    use crate::diagnosis::finding::{Grade, told};
 
-    fn facts(name: &str) -> BTreeMap<&'static str, String> {
-        [("DOMAIN", name.to_owned()), ("A", "x".to_owned())].into()
+    fn finding(name: &str) -> Finding {
+        let shown = told("x", jiff::Timestamp::UNIX_EPOCH, "y");
+        let finding = Finding::new(CauseId::Http01, Grade::Certain, name, shown);
+        finding.with("DOMAIN", name).with("A", "x").with("ISSUER", "Issuer web/acme")
     }
 
     #[test]
     fn words_in_capitals_stand_for_what_was_found() {
-        let facts = facts("www.example.com");
+        let finding = finding("www.example.com");
         let check = |text: &str, expected: &str| {
-            assert_eq!(filled(text, &facts, Use::Sentence), expected);
+            let value = |word: &str| finding.facts.get(word).map(String::as_str);
+            assert_eq!(filled(text, value), expected);
         };
         check("DOMAIN has no address", "www.example.com has no address");
         check("dig DOMAIN AAAA", "dig www.example.com AAAA");
@@ -126,14 +139,31 @@ mod tests {
             "SUBDOMAIN, DOMAIN_NAME, DOMAINs and NAME",
         );
         check("A, (DOMAIN).", "x, (www.example.com).");
+        // A word of several parts is not the last of them.
+        check("ANOTHER-DOMAIN A-", "ANOTHER-DOMAIN x-");
+        check("DOMAIN-x", "www.example.com-x");
         check("é DOMAIN", "é www.example.com");
     }
 
     #[test]
     fn what_others_have_said_is_not_put_into_lines_to_copy() {
+        let line =
+            |finding: &Finding, text: &str| filled(text, |word| value_in_line(finding, word));
         for said in ["a; rm -rf /", "$(id)", "-f", "a b", "`id`", ""] {
-            assert_eq!(filled("dig DOMAIN", &facts(said), Use::Line), "dig DOMAIN");
+            assert_eq!(line(&finding(said), "dig DOMAIN"), "dig DOMAIN");
         }
-        assert_eq!(filled("dig DOMAIN", &facts("a.example"), Use::Line), "dig a.example");
+        let mut known = finding("a.example");
+        assert_eq!(line(&known, "dig DOMAIN; get ISSUER"), "dig a.example; get ISSUER");
+        known.in_lines.insert("ISSUER", "issuer/acme".into());
+        assert_eq!(line(&known, "get ISSUER"), "get issuer/acme");
+    }
+
+    #[test]
+    fn a_command_that_goes_on_in_the_next_line_is_one() {
+        let lines = "kubectl acme get issuer/acme \\\n  -o name\ndig x \\\n  +short";
+        let own = own_program(lines);
+        let mut own = own.lines();
+        assert!(own.next().unwrap().contains(" get issuer/acme -o name"), "{own:?}");
+        assert_eq!(own.collect::<Vec<_>>(), ["dig x \\", "  +short"]);
     }
 }

@@ -82,9 +82,18 @@ fn clocks_are_apart(case: &Case, found: &mut Vec<Finding>) {
         found.push(
             about(of, &directory.url, CauseId::Env01, grade, shown)
                 .shown_by([own])
-                .with("OFFSET", format!("{apart:#}"))
+                .with("OFFSET", rounded(apart))
                 .with("WORD", word),
         );
+    }
+}
+
+/// How far clocks are apart, as exactly as anybody wants to know.
+fn rounded(apart: SignedDuration) -> String {
+    match apart.as_secs() {
+        seconds @ ..=119 => format!("{seconds} s"),
+        seconds @ ..=172_799 => format!("{:#}", SignedDuration::from_mins((seconds + 30) / 60)),
+        seconds => format!("{} days", (seconds + 43_200) / 86_400),
     }
 }
 
@@ -314,6 +323,19 @@ mod tests {
             ("https://127.0.0.1:14000/dir", false),
         ] {
             assert_eq!(is_public(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn offsets_of_clocks_are_rounded() {
+        for (milliseconds, expected) in [
+            (90_400, "90 s"),
+            (3_600_000, "1h"),
+            (3_599_999, "1h"),
+            (7_500_000, "2h 5m"),
+            (2_591_999_489, "30 days"),
+        ] {
+            assert_eq!(rounded(SignedDuration::from_millis(milliseconds)), expected);
         }
     }
 

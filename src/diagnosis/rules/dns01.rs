@@ -8,6 +8,7 @@ use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, told};
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
+use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::reconcile::published;
 
@@ -76,15 +77,27 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             },
         };
         // A record that was just made is on its way.
-        let grade = if name.is_fresh(case.at) { Grade::Possible } else { grade };
+        // A person may go by what the alias says, and write it a moment later.
+        let by_solver = name.pending.as_ref().filter(|challenge| {
+            let annotations = &challenge.metadata.annotations;
+            cause == CauseId::D0109 && !Memory::read(Holder::Challenge, annotations).by_hand
+        });
+        let grade =
+            if name.is_fresh(case.at) && by_solver.is_none() { Grade::Possible } else { grade };
         let have = servers.iter().filter(|server| has(server, &answer.expected)).count();
         let evidence = servers.iter().take(6).map(|server| line(look, record, server));
         let mut finding = about(cause, grade, name, seen(look, reason)).shown_by(evidence);
+        let at = record.trim_end_matches('.');
+        let alias = by_solver.map(|challenge| {
+            let alias = challenge.spec.record_name();
+            let alias = alias.trim_end_matches('.');
+            format!("{alias} is a CNAME of {at}, and the record is written at {alias}, since the solver's cnameStrategy is not Follow")
+        });
         finding = finding
-            .with("RECORD", record.trim_end_matches('.'))
+            .with("RECORD", at)
             .with("VALUE", &answer.expected)
             .with("COUNT", format!("{have} of {}", servers.len()))
-            .with("ANSWER", reason);
+            .with("ANSWER", alias.as_ref().unwrap_or(reason));
         found.push(finding);
     }
 }

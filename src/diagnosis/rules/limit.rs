@@ -10,6 +10,7 @@ use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::foreign::{self, Perspective};
 use crate::diagnosis::{facts, rules::symptom};
 use crate::model::cause::Cause;
+use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ChallengeType, Problem, State};
 
 pub(super) const RULES: &[FaultRule] = &[authority_says_no];
@@ -24,12 +25,15 @@ pub(super) struct Told {
     /// The challenge that it is about, where it is about one.
     kind: Option<ChallengeType>,
     pub(super) challenge: Option<Challenge>,
+    /// When it is tried again, where the CA said when that may be.
+    next_try: Option<Timestamp>,
 }
 
 impl Told {
     /// A problem of a whole order.
     fn of_order(problem: Problem, subject: String, evidence: Evidence) -> Self {
-        Self { problem, subject, evidence, looks: Vec::new(), kind: None, challenge: None }
+        let (looks, kind, challenge, next_try) = Default::default();
+        Self { problem, subject, evidence, looks, kind, challenge, next_try }
     }
 }
 
@@ -37,11 +41,15 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
     for told in problems(case) {
         let Some((cause, grade)) = cause(&told, case.in_cluster) else { continue };
         let problem = &told.problem;
+        let detail = match told.next_try.filter(|at| *at > case.at) {
+            Some(at) => format!("{}; next try at {at:.0}", problem.detail),
+            None => problem.detail.clone(),
+        };
         let finding = Finding::new(cause, grade, &told.subject, told.evidence)
             .shown_by(told.looks)
             .with("DOMAIN", &told.subject)
             .with("TYPE", problem.short_kind())
-            .with("DETAIL", &problem.detail);
+            .with("DETAIL", detail);
         found.push(finding);
     }
 }
@@ -126,7 +134,8 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
             let evidence = told(asked, held.at, problem.to_string());
             let (subject, problem) = (held.name.clone(), problem.clone());
             let (looks, challenge) = (validated::looks(held), challenge.cloned());
-            add(&mut all, Told { problem, subject, evidence, looks, kind, challenge });
+            let next_try = None;
+            add(&mut all, Told { problem, subject, evidence, looks, kind, challenge, next_try });
         }
         for challenge in of.current_challenges() {
             let Some(Cause::Refused(problem)) = facts::cause(challenge) else { continue };
@@ -140,6 +149,7 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
                     problem: *problem,
                     kind: Some(challenge.spec.kind),
                     challenge: Some(challenge.clone()),
+                    next_try: None,
                 },
             );
         }
@@ -164,7 +174,8 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
         let asked = format!("Order {name}: status.reason");
         let evidence = shown(asked, case.at, &problem);
         let subject = format!("Order {name}");
-        add(&mut all, Told::of_order(problem, subject, evidence));
+        let next_try = Memory::read(Holder::Order, &order.metadata.annotations).next_try;
+        add(&mut all, Told { next_try, ..Told::of_order(problem, subject, evidence) });
     }
     all
 }

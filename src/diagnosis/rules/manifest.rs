@@ -64,13 +64,17 @@ fn issuer_is_missing(case: &Case, found: &mut Vec<Finding>) {
         };
         let asked = format!("Certificate {name}: spec.issuerRef");
         let shown = stored(asked, case.at, format!("{key}, which does not exist; {near}"));
-        found.push(
-            Finding::new(CauseId::Cfg01, Grade::Certain, format!("Certificate {name}"), shown)
-                .with("NAME", &name.name)
-                .with("NAMESPACE", &name.namespace)
-                .with("ISSUER", key.to_string())
-                .with("NEAR", near),
-        );
+        let subject = format!("Certificate {name}");
+        let mut finding = Finding::new(CauseId::Cfg01, Grade::Certain, subject, shown)
+            .with("NAME", &name.name)
+            .with("NAMESPACE", &name.namespace)
+            .with("ISSUER", key.to_string())
+            .with("NEAR", near);
+        if let [only] = &issuer.near[..] {
+            let kind = only.kind.as_str();
+            finding = finding.with("ISSUER-KIND", kind).with("EXISTING-ISSUER", &only.name.name);
+        }
+        found.push(finding);
     }
 }
 

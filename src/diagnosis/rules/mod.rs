@@ -18,6 +18,7 @@ mod gateway_hops;
 mod http01;
 mod limit;
 mod manifest;
+mod named_objects;
 mod network;
 mod open_path;
 mod order;
@@ -91,7 +92,12 @@ pub fn judge(case: &Case) -> Vec<Finding> {
     for rule in RULES.iter().flat_map(|rules| rules.iter()) {
         rule(case, &mut found);
     }
-    fold(found, &|subject| concerned(case, subject))
+    let mut found = fold(found, &|subject| concerned(case, subject));
+    for finding in &mut found {
+        let concerned = concerned(case, &finding.subject);
+        named_objects::name_objects(case, &concerned, finding);
+    }
+    found
 }
 
 /// The Certificates that a subject is about: an object of their chain, their issuer, or one of their names.

@@ -1,5 +1,7 @@
 //! ENV: the way from here to the CA.
 
+use url::Url;
+
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DirectoryAnswer};
 use crate::diagnosis::catalogue::id::CauseId;
@@ -36,12 +38,17 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             | DirectoryAnswer::Directory { .. } => continue,
         };
         let shown = told(format!("GET {}", directory.url), directory.at, &came);
-        found.push(
-            Finding::new(cause, grade, of.key.to_string(), shown)
-                .with("ISSUER", of.key.to_string())
-                .with("URL", &directory.url)
-                .with("SERVER", &directory.url)
-                .with("DETAIL", came),
-        );
+        let mut finding = Finding::new(cause, grade, of.key.to_string(), shown)
+            .with("ISSUER", of.key.to_string())
+            .with("URL", &directory.url)
+            .with("SERVER", &directory.url)
+            .with("DETAIL", came);
+        let url = Url::parse(&directory.url).ok();
+        if let Some((host, port)) =
+            url.as_ref().and_then(|u| u.host_str().zip(u.port_or_known_default()))
+        {
+            finding = finding.with("CA-HOST", host).with("PORT", port.to_string());
+        }
+        found.push(finding);
     }
 }

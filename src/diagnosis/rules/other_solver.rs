@@ -1,15 +1,22 @@
 //! CFG-06: a name goes to another solver than was meant, among several that fit.
 
+use jiff::SignedDuration;
+
+use super::record::texts;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::{Finding, Grade, stored};
 use crate::diagnosis::name_case::NameCase;
+use crate::model::observation::Seen;
 use crate::model::requested_types::asked_type;
 use crate::model::solver::{ChallengeSolver, Selector};
 use crate::model::{Challenge, ChallengeType, Identifier, Key};
 use crate::reconcile::solver_choice::{Asking, Match, fitting};
+
+/// How long servers may take to copy a zone, where nothing else tells that a record will never come.
+const COPIED: SignedDuration = SignedDuration::from_mins(5);
 
 pub(super) const RULES: &[FaultRule] = &[another_solver_takes_it];
 
@@ -20,6 +27,8 @@ struct LostName<'a> {
     challenge: &'a Challenge,
     issuer: Key,
     solvers: &'a [ChallengeSolver],
+    /// The zone that its record is in, without the last dot.
+    zone: &'a str,
     /// Those that fit, the one that is taken first.
     fit: Vec<(usize, Match)>,
 }
@@ -32,8 +41,11 @@ fn of_name<'a>(case: &'a Case, name: &'a NameCase) -> Option<LostName<'a>> {
     let NameCase { pending, answer, kind, .. } = name;
     let challenge = pending.as_ref().filter(|_| kind.is_some_and(ChallengeType::is_by_record))?;
     let answer = answer.as_ref()?;
-    // The servers answer, and say that it is not there.
-    let is_absent = answer.reason.is_some() && answer.sighting.is_none();
+    let Seen::Records { zone, .. } = &answer.observations.first()?.seen else { return None };
+    // The servers answer, and none has it: where one does, the others are only late.
+    let is_absent = answer.reason.is_some()
+        && answer.sighting.is_none()
+        && !texts(answer).contains(answer.expected.as_str());
     let is_of = |of: &&CertificateCase| {
         of.current_challenges().any(|own| own.metadata.uid == challenge.metadata.uid)
     };
@@ -52,7 +64,8 @@ fn of_name<'a>(case: &'a Case, name: &'a NameCase) -> Option<LostName<'a>> {
     };
     let solvers = &issuer.spec.acme.as_ref()?.solvers;
     let fit = fitting(solvers, &Identifier::parse(&name.shown()).ok()?, asking);
-    Some(LostName { of, name, challenge, issuer: key, solvers, fit })
+    let zone = zone.trim_end_matches('.');
+    Some(LostName { of, name, challenge, issuer: key, solvers, zone, fit })
 }
 
 fn another_solver_takes_it(case: &Case, found: &mut Vec<Finding>) {
@@ -65,6 +78,12 @@ fn another_solver_takes_it(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let rule = rule(why, next_why);
+        // A primary that nobody asks may have it: it is likely only where the other solver is the one for the zone.
+        let presented = lost.challenge.status.presented_at;
+        let is_late = presented.is_some_and(|at| case.at.duration_since(at.timestamp()) > COPIED);
+        let is_for_zone = |at: usize| is_for(&lost.solvers[at], lost.zone);
+        let is_likely = is_late && is_for_zone(next) && !is_for_zone(winner);
+        let grade = if is_likely { Grade::Likely } else { Grade::Possible };
         let place = |at: usize| format!("solvers[{at}] ({})", selected(&lost.solvers[at]));
         let asked = format!("{}: spec.acme.solvers for {}", lost.issuer, lost.name.shown());
         let came = format!("{} comes first, since {rule}; then {}", place(winner), place(next));
@@ -78,7 +97,7 @@ fn another_solver_takes_it(case: &Case, found: &mut Vec<Finding>) {
         );
         let name = lost.of.certificate.name();
         found.push(
-            Finding::new(CauseId::Cfg06, Grade::Likely, lost.name.shown(), shown)
+            Finding::new(CauseId::Cfg06, grade, lost.name.shown(), shown)
                 .shown_by([taken])
                 .with("DOMAIN", lost.name.shown())
                 .with("ISSUER", lost.issuer.to_string())
@@ -89,6 +108,12 @@ fn another_solver_takes_it(case: &Case, found: &mut Vec<Finding>) {
                 .with("NAMESPACE", name.namespace),
         );
     }
+}
+
+/// Tells whether a solver names that very zone.
+fn is_for(solver: &ChallengeSolver, zone: &str) -> bool {
+    let zones = solver.selector.iter().flat_map(|selector| &selector.dns_zones);
+    zones.into_iter().any(|named| named.trim_end_matches('.').eq_ignore_ascii_case(zone))
 }
 
 /// Why one solver comes before another.
@@ -120,7 +145,64 @@ fn selected(solver: &ChallengeSolver) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::cases::ordered;
+    use super::super::tests::{check, said};
     use super::*;
+    use crate::model::observation::Said;
+
+    /// A record of `www.example.com` that two solvers might publish in the zone `example.com`, by these selectors, the first being
+    /// taken, so many minutes ago.
+    fn published(selectors: &[serde_json::Value; 2], minutes: i64, servers: &[Said]) -> Case {
+        let solver = |number: usize| {
+            let at = format!("192.0.2.{number}");
+            json!({"selector": selectors[number], "dns01": {"rfc2136": {"nameserver": at}}})
+        };
+        let mut case = ordered(|_, _, challenge| {
+            challenge["spec"]["type"] = "DNS-01".into();
+            challenge["spec"]["solver"] = solver(0);
+        });
+        let presented = case.at - SignedDuration::from_mins(minutes);
+        let challenge = &mut case.certificates[0].challenges[0];
+        challenge.status.presented = true;
+        challenge.status.presented_at = serde_json::from_value(json!(presented)).unwrap();
+        let mut name = said(servers).names.remove(0);
+        name.pending = Some(challenge.clone());
+        case.names = vec![name];
+        let acme = case.issuers[0].issuer.as_mut().unwrap().spec.acme.as_mut().unwrap();
+        acme.solvers = serde_json::from_value(json!([solver(0), solver(1)])).unwrap();
+        case
+    }
+
+    #[test]
+    fn a_record_that_nobody_has_went_to_the_solver_of_another_zone() {
+        let zones = |zone: &str| json!({"dnsZones": [zone]});
+        let (own, longer) = (zones("example.com"), zones("www.example.com"));
+        let case = published(&[longer.clone(), own.clone()], 10, &[Said::NoName, Said::NoName]);
+        check(&case, &[CauseId::Cfg06]);
+        assert_eq!(super::super::judge(&case)[0].grade, Grade::Likely);
+        // A copy may be on its way, and a primary that nobody asks may have it.
+        for (selectors, minutes) in [
+            ([longer.clone(), own.clone()], 3),
+            ([json!({"dnsNames": ["www.example.com"]}), longer.clone()], 60),
+            (
+                [
+                    json!({"dnsNames": ["www.example.com"], "dnsZones": ["example.com"]}),
+                    own.clone(),
+                ],
+                60,
+            ),
+        ] {
+            let case = published(&selectors, minutes, &[Said::NoName]);
+            let found = super::super::judge(&case);
+            let grade = |id| found.iter().find(|finding| finding.cause == id).map(|f| f.grade);
+            assert_ne!(grade(CauseId::Cfg06), Some(Grade::Likely), "{found:#?}");
+            assert_eq!(found[0].cause, CauseId::D0101, "{found:#?}");
+        }
+        let texts = Said::Texts(vec!["digest".into()]);
+        check(&published(&[longer, own], 10, &[texts, Said::NoName]), &[CauseId::D0102]);
+    }
 
     #[test]
     fn the_rule_by_which_one_comes_before_another_is_told() {

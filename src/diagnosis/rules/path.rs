@@ -116,6 +116,7 @@ fn class_is_missing(case: &Case, found: &mut Vec<Finding>) {
         // Some controllers go by the name alone.
         let (grade, there) = match names.as_slice() {
             [] => (Grade::Likely, "there are none".to_owned()),
+            [only] => (Grade::Certain, format!("there is {only} alone")),
             names => (Grade::Certain, format!("there are {}", names.join(", "))),
         };
         let asked = open.ingress().map_or_else(
@@ -250,7 +251,7 @@ fn some_nodes_lead_nowhere(case: &Case, found: &mut Vec<Finding>) {
         let detail = format!("{} does not answer, others do", look.address.ip());
         let shown = seen(&look.observation, why);
         let finding = open.finding(CauseId::Http27, Grade::Likely, shown, detail);
-        found.push(finding.shown_by([policy]).with("ADDRESS", look.address.ip().to_string()));
+        found.push(finding.shown_by([policy]).with("NODE-ADDRESS", look.address.ip().to_string()));
     }
 }
 

@@ -120,7 +120,9 @@ fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         let Some((cause, grade, first)) = inside_fault(case, name) else { continue };
         let outside = name.looks.iter();
         let outside = outside.map(|l| seen(&l.observation, came(&l.observation, l.is_answer)));
-        let said = self_check(case, name).map(|(evidence, _)| evidence);
+        // Where no Pod has looked, that came first.
+        let said = name.inside.as_ref().and_then(|_| self_check(case, name));
+        let said = said.map(|(evidence, _)| evidence);
         let outer: Vec<String> = name.looks.iter().map(|l| l.address.ip().to_string()).collect();
         let inner = name.inside.as_ref().map(|look| asked(&look.observation));
         let inner = inner.filter(|address| !address.is_empty());

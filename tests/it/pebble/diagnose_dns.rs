@@ -131,9 +131,10 @@ impl Lab {
     }
 }
 
+/// The guide's "check if you can see the TXT record from the public internet".
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
-fn the_record_of_a_challenge_is_missing_another_or_in_the_wrong_place() {
+fn guide_the_txt_record_is_missing_another_or_in_the_wrong_place() {
     let mut lab = Lab::new(&[]);
     let value = lab.wanted();
     let missing = lab.check("web", Some("D01-01"));

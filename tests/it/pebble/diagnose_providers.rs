@@ -118,9 +118,10 @@ fn aws_error(status: u16, code: &str, message: &str) -> ApiAnswer {
     (status, error)
 }
 
+/// The guide's "find any errors from your DNS provider here": Cloudflare.
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
-fn cloudflare_does_not_know_the_token_or_has_no_such_zone() {
+fn guide_the_dns_provider_does_not_know_the_token_or_has_no_such_zone() {
     check(&cloudflare(), "PRV-02", &["HTTP 403", "9109", "GET https://api.cloudflare.com"], |_| {
         cloudflare_error(403, 9109, "Invalid access token")
     });

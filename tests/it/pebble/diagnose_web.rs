@@ -118,9 +118,10 @@ fn diagnose(terminal: &Terminal) -> (Said, Value) {
     (said, report)
 }
 
+/// The guide's "Let's Encrypt will be revoking a number of certificates" (HYG-05).
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
-fn hyg_05_the_ca_wants_the_certificate_renewed() {
+fn guide_the_ca_wants_certificates_replaced_that_it_issued_wrongly() {
     let (pebble, terminal) = issued(json!({}), json!({}));
     let (_, before) = diagnose(&terminal);
     assert_eq!(before["findings"][0]["cause"], "ORD-01", "{before:#}");

@@ -17,6 +17,7 @@ mod site;
 mod witness;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -233,10 +234,10 @@ impl Cluster {
         peer::wait_until_at_work("the stand-in", &log);
     }
 
-    /// Starts it so that Pods are led to that port, whatever the name: a cluster that does not reach its own addresses.
-    pub fn start_stand_in_astray(&self, port: u16) {
+    /// Starts it so that Pods are led there, whatever the name: a cluster that does not reach its own addresses, or that knows others.
+    pub fn start_stand_in_astray(&self, at: SocketAddr) {
         let mut stand_in = self.site.stand_in();
-        stand_in.env("KUBECTL_ACME_HTTP01_RESOLVE", format!("*=127.0.0.1:{port}"));
+        stand_in.env("KUBECTL_ACME_HTTP01_RESOLVE", format!("*={at}"));
         self.run_stand_in(&stand_in);
     }
 

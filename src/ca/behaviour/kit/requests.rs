@@ -3,8 +3,10 @@
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use jiff::Timestamp;
 
 use super::answers::{empty, http_date, page, problem, set, with_retry_after, within_seconds};
+use super::state::failed_too_often;
 use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Heads, Replaces, Sends};
 use crate::ca::behaviour::rule::{RequestScene, SIGNED, Trigger};
@@ -125,6 +127,15 @@ pub(super) const KIT: &[Behaviour] = &[
             Answers(|scene| limited(scene, &scene.value.to_string())),
         )
         .only(within_seconds)],
+    },
+    Behaviour {
+        row: 6,
+        name: "failed-validations-limit",
+        value: Value::Number(5),
+        does: "takes no new order for a name that failed so many validations within an hour: 429 with Retry-After",
+        reaction: "find out why they failed; ask again then, and never before",
+        rules: &[Trigger::always(&["newOrder"], Answers(too_many_failures))
+            .only(|scene| failed_too_often(scene).is_some())],
     },
     Behaviour {
         row: 7,
@@ -262,6 +273,17 @@ fn bad_nonce(_: &RequestScene<'_>) -> Response {
 
 fn limited(_: &RequestScene<'_>, retry_after: &str) -> Response {
     with_retry_after(problem(429, "rateLimited", LIMITED), retry_after)
+}
+
+fn too_many_failures(scene: &RequestScene<'_>) -> Response {
+    let (name, until) = failed_too_often(scene).unwrap_or_default();
+    let seconds = until.duration_since(Timestamp::now()).as_secs().max(1);
+    let detail = format!(
+        "too many failed authorizations ({}) for \"{name}\" in the last 1h0m0s, retry after {}",
+        scene.value,
+        until.strftime("%Y-%m-%d %H:%M:%S UTC"),
+    );
+    with_retry_after(problem(429, "rateLimited", &detail), &seconds.to_string())
 }
 
 fn failed(scene: &RequestScene<'_>) -> Response {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rcgen::KeyPair;
 use serde_json::Value as Json;
 
@@ -22,6 +22,30 @@ pub(super) fn id_in(url: &Json) -> Option<Id> {
 /// The account that asks.
 pub(super) fn account(scene: &RequestScene<'_>) -> Option<Id> {
     id_in(&scene.asked.header()?["kid"])
+}
+
+/// A name of a new order of which as many validations have failed within an hour as the value says, and when the first of them is so
+/// long ago (Let's Encrypt's "authorization failures per identifier per account").
+pub(super) fn failed_too_often(scene: &RequestScene<'_>) -> Option<(String, Timestamp)> {
+    let (account, payload) = (account(scene)?, scene.asked.payload()?);
+    let names = payload["identifiers"].as_array()?.iter().filter_map(|it| it["value"].as_str());
+    let hour = SignedDuration::from_hours(1);
+    let since = Timestamp::now() - hour;
+    let state = scene.ca.state();
+    names.into_iter().find_map(|name| {
+        let own = state.authorizations.values().filter(|authorization| {
+            authorization.account == account
+                && authorization.status == Status::Invalid
+                && authorization.identifier.to_string() == name
+        });
+        let mut failed: Vec<Timestamp> = own
+            .filter_map(|it| Some(it.validation.as_ref()?.at))
+            .filter(|at| *at > since)
+            .collect();
+        failed.sort_unstable();
+        let is_over = u64::try_from(failed.len()).is_ok_and(|count| count >= scene.value);
+        is_over.then(|| Some((name.to_owned(), *failed.first()? + hour)))?
+    })
 }
 
 /// Has the CA believe that somebody is looking already, so that it does not look.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::path::{Stuck, http, is_presented};
+use super::path::{Stuck, http, is_presented, said};
 use crate::support::cluster::{Cluster, Namespace};
 
 /// A Gateway of a namespace beside that of the Certificate.
@@ -119,4 +119,44 @@ fn gw_02_a_back_end_of_another_namespace_needs_a_grant() {
     });
     apps.kubectl().apply(&grant.to_string());
     goes_on(&stuck);
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn gw_03_the_secret_of_a_listener_is_in_another_namespace() {
+    let edge = edge("secret-edge");
+    let parent = json!({"name": "public", "namespace": edge.name()});
+    let stuck = Stuck::before("secret-own", &by_parent(&parent));
+    let own = stuck.bench.namespace.name();
+    let listener = json!({
+        "name": "https", "port": 443, "protocol": "HTTPS",
+        "allowedRoutes": {"namespaces": {"from": "All"}},
+        "tls": {"certificateRefs": [{"name": "web-tls", "namespace": own}]},
+    });
+    edge.kubectl().apply(&gateway(&listener).to_string());
+    stuck.order(&[], is_presented);
+    let refused = |reason: &str| {
+        let listeners = json!([{
+            "name": "https", "attachedRoutes": 0, "supportedKinds": [],
+            "conditions": [said("ResolvedRefs", "False", reason)],
+        }]);
+        let patch = json!({"status": {"listeners": listeners}}).to_string();
+        let deed =
+            ["patch", "gateway/public", "--subresource=status", "--type=merge", "-p", &patch];
+        edge.kubectl().run(&deed);
+        stuck.names_first("GW-03")["message"].as_str().unwrap().to_owned()
+    };
+    let message = refused("RefNotPermitted");
+    let lacks = format!("no ReferenceGrant of namespace {own} lets a Gateway of {}", edge.name());
+    assert!(message.contains(&lacks) && message.contains("web-tls"), "{message}");
+    let grant = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant", "metadata": {"name": "edge"},
+        "spec": {
+            "from": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": edge.name()}],
+            "to": [{"group": "", "kind": "Secret"}],
+        },
+    });
+    stuck.kubectl().apply(&grant.to_string());
+    let message = refused("InvalidCertificateRef");
+    assert!(message.contains("Secret web-tls, which is not there yet"), "{message}");
 }

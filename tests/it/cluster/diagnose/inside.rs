@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::path::page_at;
 use super::peer::{Scene, has_reason, look_in};
 use crate::support::bed::free_port;
 use crate::support::cluster::{Arena, Cluster, OUR_IMAGE, eventually};
@@ -60,7 +61,7 @@ fn guide_http01_is_seen_from_the_internet_and_not_from_a_pod() {
 
     arena.stop_stand_in();
     let _restored = Restored(&arena);
-    arena.start_stand_in_astray(free_port());
+    arena.start_stand_in_astray(([127, 0, 0, 1], free_port()).into());
     let report = first(&["web", &image()]);
     let finding = &report["findings"][0];
     assert_eq!(finding["grade"], "certain", "{report:#}");
@@ -73,6 +74,28 @@ fn guide_http01_is_seen_from_the_internet_and_not_from_a_pod() {
     let page = String::from_utf8(page.stdout).unwrap();
     assert!(page.contains("Who sees what of the answer for web."), "{page}");
     assert!(page.contains("inside the cluster (Pod kubectl-acme-probe-"), "{page}");
+    assert!(probe_pods(&scene).is_empty());
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn http_09_the_name_leads_to_another_server_inside_the_cluster() {
+    let arena = Arena::enter();
+    let scene = unreached(&arena, "split");
+    arena.stop_stand_in();
+    let _restored = Restored(&arena);
+    let inner = page_at("127.86.91.1:0", "404 Not Found");
+    arena.start_stand_in_astray(inner);
+    let report = eventually("the answer of the solver, from here", || {
+        let (_, report) = look_in(&scene.bench, 5, &["web", &image()]);
+        (report["findings"][0]["cause"] == "HTTP-09").then_some(report)
+    });
+    let first = lab::names_first(&report, "HTTP-09");
+    assert_eq!(first["grade"], "certain", "{report:#}");
+    let message = first["message"].as_str().unwrap();
+    assert!(message.contains("127.86.91.1") && message.contains("127.0.0.1"), "{first:#}");
+    assert!(message.contains("from inside the cluster"), "{first:#}");
+    assert!(first["evidence"][0]["vantage"]["pod"]["name"].is_string(), "{report:#}");
     assert!(probe_pods(&scene).is_empty());
 }
 

@@ -2,7 +2,7 @@
 //! the status of Ingresses and Gateways in a cluster is missing here, so the test writes it.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::process::Output;
 use std::thread;
 
@@ -25,8 +25,13 @@ const SOLVER: &str = "acme.cert-manager.io/http01-solver=true";
 
 /// The page of an Ingress controller that knows no such host, or that reaches nobody behind it.
 pub(super) fn default_page(status: &'static str) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
+    page_at("127.0.0.1:0", status).port()
+}
+
+/// The same at another address.
+pub(super) fn page_at(address: &str, status: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind(address).unwrap();
+    let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { break };
@@ -37,7 +42,7 @@ pub(super) fn default_page(status: &'static str) -> u16 {
             let _written = stream.write_all(page.as_bytes());
         }
     });
-    port
+    address
 }
 
 impl Stuck {
@@ -57,7 +62,7 @@ impl Stuck {
     }
 
     /// Orders by this program until the Challenge is as wanted; then that is killed, and everything stays where it was.
-    fn ordered(
+    pub(super) fn ordered(
         name: &str,
         http01: &Value,
         flags: &[&str],
@@ -102,15 +107,15 @@ impl Stuck {
         self.bench.namespace.kubectl()
     }
 
-    fn host(&self) -> String {
+    pub(super) fn host(&self) -> String {
         format!("web.{}.example.com", self.bench.namespace.name())
     }
 
-    fn resolve(&self) -> String {
+    pub(super) fn resolve(&self) -> String {
         format!("--http01-resolve=*=127.0.0.1:{}", self.port)
     }
 
-    fn lease_flag(&self) -> String {
+    pub(super) fn lease_flag(&self) -> String {
         format!("--leader-election-namespace={}", self.bench.namespace.name())
     }
 
@@ -121,7 +126,7 @@ impl Stuck {
     }
 
     /// Writes a part of a status.
-    fn patch_status(&self, object: &str, status: &Value) {
+    pub(super) fn patch_status(&self, object: &str, status: &Value) {
         let patch = json!({"status": status}).to_string();
         let deed = ["patch", object, "--subresource=status", "--type=merge", "-p", &patch];
         self.kubectl().run(&deed);
@@ -145,10 +150,20 @@ impl Stuck {
 
     /// What `diagnose` says some minutes from now.
     pub(super) fn diagnose_in(&self, minutes: i64, words: &[&str]) -> (Output, Value) {
+        self.diagnose_by(&self.resolve(), minutes, words)
+    }
+
+    /// The same, where another flag says where names lead.
+    pub(super) fn diagnose_by(
+        &self,
+        resolve: &str,
+        minutes: i64,
+        words: &[&str],
+    ) -> (Output, Value) {
         let mut command = program::command();
         let later = Timestamp::now() + SignedDuration::from_mins(minutes);
         command
-            .args(["diagnose", "-o", "json", &self.resolve(), &self.lease_flag()])
+            .args(["diagnose", "-o", "json", resolve, &self.lease_flag()])
             .args(["--namespace", self.bench.namespace.name()])
             .args(words)
             .env("KUBECTL_ACME_NOW", format!("{later:.0}"))
@@ -177,12 +192,12 @@ fn says(words: &'static str) -> impl Fn(&Kubectl, &Value) -> bool {
     }
 }
 
-fn through(class: &str) -> Value {
+pub(super) fn through(class: &str) -> Value {
     json!({"ingress": {"ingressClassName": class}})
 }
 
 /// A class of this test alone, which the cluster has.
-fn make_class(stuck: &Stuck, name: &str) {
+pub(super) fn make_class(stuck: &Stuck, name: &str) {
     let class = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "IngressClass", "metadata": {"name": name},
         "spec": {"controller": "example.com/ingress"},
@@ -205,7 +220,7 @@ pub(super) fn http() -> Value {
     json!({"name": "http", "port": 80, "protocol": "HTTP"})
 }
 
-fn said(kind: &str, status: &str, reason: &str) -> Value {
+pub(super) fn said(kind: &str, status: &str, reason: &str) -> Value {
     json!({
         "type": kind, "status": status, "reason": reason, "message": "the Gateway says so",
         "lastTransitionTime": "2026-11-24T10:00:00Z",
@@ -498,7 +513,7 @@ fn an_ingress_at_work_is_well_and_what_is_left_of_old_challenges_is_told_beside(
     assert_eq!((output.status.code(), findings.len()), (Some(0), 2), "{report:#}");
 }
 
-fn is_running(kubectl: &Kubectl, challenge: &Value) -> bool {
+pub(super) fn is_running(kubectl: &Kubectl, challenge: &Value) -> bool {
     let is_ready = |pod: &Value| pod["status"]["phase"] == "Running";
     is_presented(kubectl, challenge) && kubectl.items("pods").iter().any(is_ready)
 }
@@ -517,7 +532,7 @@ fn is_served(kubectl: &Kubectl, challenge: &Value) -> bool {
 }
 
 /// The answer is there for whoever looks.
-fn wait_for_answer(stuck: &Stuck) {
+pub(super) fn wait_for_answer(stuck: &Stuck) {
     let challenge = stuck.kubectl().items("challenges").remove(0);
     let text = |field: &str| challenge["spec"][field].as_str().unwrap().to_owned();
     let path = format!("/.well-known/acme-challenge/{}", text("token"));

@@ -3,12 +3,14 @@
 use std::process::Output;
 
 use jiff::{SignedDuration, Timestamp};
+use kubectl_acme::model::Blob;
 use serde_json::{Value, json};
 
 use crate::support::bed::free_port;
 use crate::support::cluster::{Arena, Bench, Peer, eventually};
 use crate::support::fault::Fault;
 use crate::support::lab;
+use crate::support::terminal::openssl;
 use crate::support::traffic::Endpoint;
 
 /// A namespace in which cert-manager works on what a test applies.
@@ -127,9 +129,10 @@ fn guide_the_secret_of_the_account_already_exists() {
     assert!(first["explains"].as_array().unwrap().contains(&json!("CFG-02")), "{first:#}");
 }
 
+/// The guide's "error messages regarding accounts or network issues with your issuer" (ENV-03).
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
-fn env_03_cert_manager_does_not_reach_the_ca() {
+fn guide_the_issuer_does_not_reach_the_ca() {
     let arena = Arena::enter();
     let scene = Scene::new(&arena, "nowhere", &[]);
     let nowhere = format!("https://127.0.0.1:{}/dir", free_port());
@@ -176,6 +179,27 @@ fn http_05_nobody_answers_the_self_check() {
     });
     let (_, report) = scene.diagnose(&["web", &format!("--http01-resolve=*=127.0.0.1:{nobody}")]);
     lab::names_first(&report, "HTTP-05");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn acc_05_the_account_key_is_replaced_while_cert_manager_checks_the_answer() {
+    let arena = Arena::enter();
+    let scene = Scene::through(&arena, "rekeyed", free_port(), &[]);
+    scene.apply(&[scene.issuer(|_| ()), scene.certificate()]);
+    let is_checked =
+        |challenge: &Value| challenge["status"]["presented"] == true && has_reason(challenge);
+    scene.until("challenges", is_checked);
+    let kubectl = scene.bench.namespace.kubectl();
+    let secret = kubectl.object("secret/pebble-account");
+    let key = Blob(openssl(&["genrsa", "-traditional", "2048"]).into_bytes());
+    let patch = json!({"data": {"tls.key": key}}).to_string();
+    kubectl.run(&["patch", "secret", "pebble-account", "--type=merge", "-p", &patch]);
+    assert_ne!(kubectl.object("secret/pebble-account")["data"], secret["data"]);
+    let (_, report) = look_in(&scene.bench, 5, &["web"]);
+    let first = lab::names_first(&report, "ACC-05");
+    assert_eq!(first["grade"], "certain", "{first:#}");
+    assert!(first["evidence"].to_string().contains("/pebble-account"), "{first:#}");
 }
 
 #[test]

@@ -44,6 +44,7 @@ fn limits() -> Vec<Row> {
     vec![
         issues(6, "new-order-429").asks("newOrder", 2),
         ends(6, "new-order-429=3600", 5).says("next try at "),
+        issues(6, "failed-validations-limit"),
         issues(7, "new-order-429-date").asks("newOrder", 2),
         ends(7, "new-order-429-date=864000", 5).says("next try at "),
         issues(7, "new-order-429-past").asks("newOrder", 2),

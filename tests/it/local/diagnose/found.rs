@@ -19,9 +19,8 @@ async fn what_is_issued_has_no_fault() {
     assert_eq!(lab.order(&documents).code, Some(0));
     let (said, report) = lab.diagnose(&["certificate/web"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    let causes: Vec<&Value> =
-        report["findings"].as_array().unwrap().iter().map(|finding| &finding["cause"]).collect();
-    assert_eq!(causes, [&json!("ORD-01")], "{report:#}");
+    lab::names_first(&report, "ORD-01");
+    assert_eq!(report["findings"].as_array().map(Vec::len), Some(1), "{report:#}");
     let all = lab.terminal.run(&["diagnose"]);
     assert_eq!((all.code, all.stdout.as_str()), (Some(0), ""), "{all:?}");
     assert!(all.stderr.contains("every Certificate is ready"), "{all:?}");

@@ -12,12 +12,13 @@ mod verbs;
 mod web;
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
 use kubectl_acme::ca::behaviour::RequestedBehaviour;
 use kubectl_acme::ca::{self, Config};
+use kubectl_acme::fetch::{Fetcher, Overrides};
 use serde_json::{Value, json};
 
 use crate::support::ca::TestCa;
@@ -51,6 +52,18 @@ impl Lab {
         terminal.http_port = ca.http01.port();
         let target = terminal.http_port;
         Self { ca, terminal, target }
+    }
+
+    /// A CA that is led elsewhere than a self-check: to that port.
+    pub(super) async fn seeing(port: u16, behaviours: &[&str]) -> Self {
+        let mut lab = Self::new().await;
+        let hosts = [("*".to_owned(), (Ipv4Addr::LOCALHOST.into(), Some(port)))].into();
+        let overrides = Overrides { hosts, ..Overrides::default() };
+        let eyes = Arc::new(Fetcher { overrides, ..lab.ca.fetcher() });
+        let behaviours: Vec<_> =
+            behaviours.iter().map(|text| RequestedBehaviour::parse(text).unwrap()).collect();
+        lab.ca.server = ca::serve_as(Config::default(), &behaviours, eyes).await.unwrap();
+        lab
     }
 
     /// An Issuer of the CA, with more in it.

@@ -8,7 +8,7 @@ use kubectl_acme::ca::Config;
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 
-use super::{Lab, NAME};
+use super::{Lab, NAME, reply, server};
 use crate::support::bed::free_port;
 use crate::support::lab;
 use crate::support::terminal::{certificate, secret};
@@ -85,6 +85,28 @@ async fn ord_15_the_predecessor_is_replaced_by_every_order() {
     assert_ne!(said.code, Some(0), "{said:?}");
     let first = lab.names_first(&["web"], "ORD-15", 10);
     assert!(first["explains"].as_array().unwrap().contains(&json!("ORD-04")), "{first:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lim_03_five_validations_have_failed_and_the_next_order_is_refused() {
+    let elsewhere = server(Some(reply("404 Not Found", "", "not here")));
+    let lab = Lab::seeing(elsewhere, &["failed-validations-limit"]).await;
+    let mut said = lab.order(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
+    let (listen, resolve) = (lab.listen(), lab.resolve());
+    for failures in 1..=5 {
+        assert_ne!(said.code, Some(0), "{said:?}");
+        assert_eq!(lab.ca.server.statistics().of("newOrder"), failures, "{said:?}");
+        assert_eq!(lab.ca.server.statistics().of("challenge"), failures, "{said:?}");
+        let (_, report) = lab.diagnose(&["web"]);
+        assert_ne!(report["findings"][0]["cause"], "LIM-03", "{report:#}");
+        said = lab.terminal.run(&["order", "retry", "web", "--timeout=30s", &listen, &resolve]);
+    }
+    assert_eq!(said.code, Some(5), "{said:?}");
+    let first = lab.names_first(&["web"], "LIM-03", 10);
+    let message = first["message"].as_str().unwrap();
+    assert!(message.contains("(5) for \"www.example.com\" in the last 1h0m0s"), "{first:#}");
+    let refused = lab.ca.server.statistics();
+    assert_eq!((refused.of("newOrder"), refused.of("challenge")), (6, 5));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,13 +2,16 @@
 //! command lines, trees, waits, and the line with which other commands lead to a cause.
 
 use std::collections::BTreeSet;
-use std::process::Stdio;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 
 use kubectl_acme::ca::Config;
 use serde_json::{Value, json};
 
 use super::{Lab, NAME};
-use crate::support::bed::free_port;
+use crate::support::bed::{PATIENCE, free_port};
 use crate::support::reports;
 use crate::support::terminal::{Said, certificate};
 
@@ -241,6 +244,64 @@ async fn a_wait_for_what_has_failed_ends_at_once_with_the_finding() {
         let word = word.replace("request", "certificaterequest");
         let said = lab.terminal.run(&["wait", &word, "--for=issued", "--timeout=10m"]);
         assert!(!matches!(said.code, Some(0 | 124)), "{said:?}");
+    }
+}
+
+/// Lines of a command as they come, until the test ends it.
+fn lines(child: &mut Child) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    thread::spawn(move || {
+        for line in output.lines().map_while(Result::ok) {
+            // Nobody may be reading any more.
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_watches_reads_the_finding_when_it_happens_and_reads_it_once() {
+    let lab = Lab::with(Config::default(), &["rejected-identifier"]).await;
+    // The store is there, and the Certificate is not.
+    let issuer = lab.order(&[lab.issuer(json!({}))]);
+    assert_eq!(issuer.code, Some(0), "{issuer:?}");
+    let mut watching = lab.terminal.command(&["watch", "certificate/web"]);
+    let watching = watching.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut watching = Ended(watching);
+    let lines = lines(&mut watching.0);
+    let ordered = lab.order(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
+    assert_ne!(ordered.code, Some(0), "{ordered:?}");
+    let (_, report) = lab.diagnose(&["web"]);
+    let first = &report["findings"][0];
+    let (cause, message) = (&first["cause"], &first["message"]);
+    let told = format!("{}: {}; more: ", cause.as_str().unwrap(), message.as_str().unwrap());
+    let mut heard = Vec::new();
+    while !heard.iter().any(|line: &String| line.contains(&told)) {
+        let line = lines.recv_timeout(PATIENCE);
+        heard.push(line.unwrap_or_else(|_| panic!("{told:?} is not told: {heard:#?}")));
+    }
+    let told_line = heard.last().unwrap();
+    assert!(
+        told_line.contains(" certificate/web ") || told_line.contains("Certificate"),
+        "{told_line}"
+    );
+    let again = lab.terminal.run(&["order", "retry", "web", &lab.listen(), &lab.resolve()]);
+    assert_ne!(again.code, Some(0), "{again:?}");
+    drop(watching);
+    heard.extend(lines.iter());
+    assert_eq!(heard.iter().filter(|line| line.contains(&told)).count(), 1, "{heard:#?}");
+}
+
+/// A command that is ended with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
     }
 }
 
