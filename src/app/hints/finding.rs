@@ -59,23 +59,11 @@ pub fn steps(finding: &Finding, in_cluster: bool) -> Vec<FixStep> {
 
 /// Lines of this program as they have to be typed for the same state or cluster.
 fn own_program(lines: &str) -> String {
-    let mut all: Vec<String> = Vec::new();
-    for line in lines.trim_end().lines() {
-        match all.last_mut() {
-            // One that goes on in the next line is one command all the same.
-            Some(last) if last.starts_with("kubectl acme ") && last.ends_with('\\') => {
-                last.truncate(last.trim_end_matches('\\').trim_end().len());
-                last.push(' ');
-                last.push_str(line.trim_start());
-            }
-            _ => all.push(line.to_owned()),
-        }
-    }
-    let own = |line: String| match line.strip_prefix("kubectl acme ") {
-        Some(words) => invocation::current().like_where_taken(words),
-        None => line,
+    let own = |line: &str| match line.strip_prefix("kubectl acme ") {
+        Some(words) if !words.ends_with('\\') => invocation::current().like_where_taken(words),
+        _ => line.to_owned(),
     };
-    all.into_iter().map(own).collect::<Vec<_>>().join("\n")
+    lines.trim_end().lines().map(own).collect::<Vec<_>>().join("\n")
 }
 
 /// The value of a word in a line that is copied to a shell or a manifest: what others have said stays out of it.
@@ -156,14 +144,5 @@ mod tests {
         assert_eq!(line(&known, "dig DOMAIN; get ISSUER"), "dig a.example; get ISSUER");
         known.in_lines.insert("ISSUER", "issuer/acme".into());
         assert_eq!(line(&known, "get ISSUER"), "get issuer/acme");
-    }
-
-    #[test]
-    fn a_command_that_goes_on_in_the_next_line_is_one() {
-        let lines = "kubectl acme get issuer/acme \\\n  -o name\ndig x \\\n  +short";
-        let own = own_program(lines);
-        let mut own = own.lines();
-        assert!(own.next().unwrap().contains(" get issuer/acme -o name"), "{own:?}");
-        assert_eq!(own.collect::<Vec<_>>(), ["dig x \\", "  +short"]);
     }
 }

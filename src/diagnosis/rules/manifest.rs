@@ -60,7 +60,8 @@ fn issuer_is_missing(case: &Case, found: &mut Vec<Finding>) {
         let near = if near.is_empty() {
             "no similar one is there".to_owned()
         } else {
-            format!("there is {}", near.join(", "))
+            let verb = if near.len() == 1 { "is" } else { "are" };
+            format!("there {verb} {}", near.join(", "))
         };
         let asked = format!("Certificate {name}: spec.issuerRef");
         let shown = stored(asked, case.at, format!("{key}, which does not exist; {near}"));
