@@ -13,6 +13,15 @@ const ISSUE_WILD: &str = "issuewild";
 const OTHER_TAGS: [&str; 3] = ["iodef", "issuemail", "issuevmc"];
 const BLANK: [char; 2] = [' ', '\t'];
 
+/// Most labels of a name that are looked at.
+const MOST_LABELS: usize = 16;
+
+/// The names whose records may decide for a name: itself and those above it, up to the first that has any (RFC 8659 §3).
+pub fn upwards(name: &str) -> impl Iterator<Item = &str> {
+    let first = Some(name.trim_end_matches('.')).filter(|name| !name.is_empty());
+    std::iter::successors(first, |at| at.split_once('.').map(|(_, above)| above)).take(MOST_LABELS)
+}
+
 /// One property of a CAA record set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

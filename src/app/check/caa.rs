@@ -11,12 +11,10 @@ use tokio::time::timeout;
 
 use crate::diagnosis::replacement::CaaLook;
 use crate::dns::Resolve;
-use crate::model::caa::{CaaAccount, CaaQuestion, CaaRecordSet};
+use crate::model::caa::{CaaAccount, CaaQuestion, CaaRecordSet, upwards};
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Most labels of a name that are asked.
-const MOST_LABELS: usize = 16;
 /// Most names of one certificate that are looked at: as many as a CA puts into one.
 const MOST_NAMES: usize = 100;
 /// Names of one certificate that are looked at side by side.
@@ -61,14 +59,11 @@ impl CaaRecords {
 
     /// The records that decide for a name, and whose they are.
     async fn relevant(&self, name: &str) -> Result<Option<(String, CaaRecordSet)>, String> {
-        let mut rest = Some(name.trim_end_matches('.'));
-        for _ in 0..MOST_LABELS {
-            let Some(owner) = rest.filter(|owner| !owner.is_empty()) else { break };
+        for owner in upwards(name) {
             let records = self.own(owner).await?;
             if !records.is_empty() {
                 return Ok(Some((owner.to_owned(), records)));
             }
-            rest = owner.split_once('.').map(|(_, above)| above);
         }
         Ok(None)
     }

@@ -7,10 +7,7 @@ use super::asked_once::AskedOnce;
 use super::lookup::looked_up;
 use crate::diagnosis::name_case::{CaaLevel, LookUp};
 use crate::dns::Resolve;
-use crate::model::caa::CaaRecordSet;
-
-/// Most labels that are climbed.
-const MOST_LABELS: usize = 8;
+use crate::model::caa::{CaaRecordSet, upwards};
 
 /// What came of the questions of one look, by the names that were asked for.
 #[derive(Debug, Default)]
@@ -25,8 +22,7 @@ impl CaaLookups {
         (now, until): (Timestamp, Instant),
     ) -> Vec<CaaLevel> {
         let mut levels = Vec::new();
-        let mut rest = Some(name);
-        while let Some(at) = rest.filter(|_| levels.len() < MOST_LABELS) {
+        for at in upwards(name) {
             let asked = async { looked_up(timeout_at(until, resolver.caa(at)).await) };
             let records = self.0.answer(at, asked).await;
             let is_last = match &records {
@@ -35,7 +31,9 @@ impl CaaLookups {
                 _ => false,
             };
             levels.push(CaaLevel { name: at.to_owned(), records, at: now });
-            rest = at.split_once('.').map(|(_, above)| above).filter(|_| !is_last);
+            if is_last {
+                break;
+            }
         }
         levels
     }
