@@ -174,7 +174,9 @@ impl Inner {
         match heard.what.as_str() {
             "GET /dir" => Said::new(
                 200,
-                json!({"newNonce": "/nonce", "newAccount": "/account", "newOrder": "/order"}).to_string(),
+                json!({"newNonce": "/nonce", "newAccount": "/account", "newOrder": "/order",
+                       "renewalInfo": "/renewal"})
+                .to_string(),
             ),
             "HEAD /nonce" => Said::new(200, ""),
             "POST /account" => Said::new(201, r#"{"status":"valid"}"#).with("location", "/acct/1"),

@@ -218,14 +218,19 @@ impl Acme for Session {
                 replaces,
             })
         };
-        let mut wanted = payload(order.replaces.as_deref());
+        let replaces = match &order.replaces {
+            Some(id) if self.authority.directory().await?.renewal_info.is_some() => Some(id),
+            _ => None,
+        };
+        let mut wanted = payload(replaces.map(String::as_str));
         let mut sent = self.ask_for_order(&found.url, &wanted).await;
         if let Some(there) = self.authority.moved(&found, &sent).await? {
             found = there;
             sent = self.ask_for_order(&found.url, &wanted).await;
         }
-        if order.replaces.is_some() && sent.as_ref().is_err_and(is_replaced) {
-            // Nothing was ordered: another order replaces that certificate already, or the CA does not know it (RFC 9773 §5).
+        if replaces.is_some() && sent.as_ref().is_err_and(may_be_for_replacing) {
+            // Nothing was ordered: another order replaces that certificate already, or the CA does not know it, or knows it as
+            // another account's (RFC 9773 §5).
             wanted = payload(None);
             sent = self.ask_for_order(&found.url, &wanted).await;
         }
@@ -319,12 +324,11 @@ pub fn closed(url: &str, status: &str) -> AcmeError {
     AcmeError::Refused { problem: Box::new(problem), retry_after: None, location: None }
 }
 
-/// The CA has another order that replaces the same certificate, or knows none to replace, which Boulder calls malformed.
-fn is_replaced(error: &AcmeError) -> bool {
-    let is_blamed = |problem: &Problem| {
-        problem.short_kind() == "malformed" && problem.detail.contains("replaces")
-    };
-    error.sort() == Sort::Replaced || error.problem().is_some_and(is_blamed)
+/// Tells whether an order may have been refused for what it replaces. CAs say so in words of their own: an order that is refused for
+/// something else is refused again without.
+fn may_be_for_replacing(error: &AcmeError) -> bool {
+    let kind = error.problem().map_or("", Problem::short_kind);
+    error.sort() == Sort::Replaced || matches!(kind, "malformed" | "unauthorized")
 }
 
 /// A moment of an answer by our own clock, which may differ from the CA's.
@@ -468,8 +472,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_ca_knows_nothing_of_is_ordered_without_replacing_it() {
-        for (detail, orders) in [("could not validate ARI 'replaces' field", 2), ("no names", 1)] {
-            let body = json!({"type": "urn:ietf:params:acme:error:malformed", "detail": detail});
+        for (kind, orders) in [("malformed", 2), ("unauthorized", 2), ("rejectedIdentifier", 1)] {
+            let body = json!({"type": format!("urn:ietf:params:acme:error:{kind}")});
             let ca = FakeCa::start(move |heard| {
                 let is_refused = heard.what == "POST /order" && heard.payload["replaces"] == "a.b";
                 is_refused.then(|| Said::new(400, body.to_string()))
@@ -479,7 +483,7 @@ mod tests {
             session.register(&Registration::default()).await.unwrap();
             let again = NewOrder { replaces: Some("a.b".to_owned()), ..NewOrder::default() };
             let sent = session.create_order(&again, permit()).await;
-            assert_eq!((sent.is_ok(), ca.count("POST /order")), (orders == 2, orders), "{detail}");
+            assert_eq!((sent.is_ok(), ca.count("POST /order")), (orders == 2, orders), "{kind}");
         }
     }
 
