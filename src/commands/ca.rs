@@ -4,21 +4,22 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::look::LookArgs;
-use crate::app::flags::output::OutputArgs;
+use crate::app::flags::output::{self, OutputArgs};
 use crate::app::follow::results;
+use crate::app::input::completers;
 use crate::app::invocation;
 use crate::ca::behaviour::{self, RequestedBehaviour};
 use crate::ca::{self, Caa, Config, RecordAccount};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::Identifier;
 use crate::print::colour::Colour;
+use crate::print::format::Format;
 use crate::print::table::{Headers, NONE, Table};
-
-/// Prints the behaviours in place of showing one.
-const LIST: &str = "list";
 
 /// Flags of `ca`.
 #[derive(Clone, Debug, clap::Args)]
@@ -51,9 +52,23 @@ pub struct CaArgs {
     /// Look at CAA records before names are taken as proven, as the CA that they call so; repeatable [default: none are looked at]
     #[arg(long, value_name = "NAME")]
     pub caa_identity: Vec<String>,
-    /// Behave in this way, which a client has to survive; repeatable; `list` prints the ways there are
-    #[arg(long, value_name = "NAME[=VALUE]", hide = true)]
+    /// Behave in this way, which a client has to survive; repeatable [default: as a good CA does]
+    #[arg(long, value_name = "NAME[=VALUE]", add = completers::behaviours())]
     pub behave: Vec<String>,
+    /// List the behaviours with what a client should do, and end
+    #[arg(long)]
+    pub behaviours: bool,
+    /// Format of that list: json, yaml, jsonl or jsonpath=TEMPLATE
+    #[arg(
+        long,
+        short,
+        value_name = "FORMAT",
+        requires = "behaviours",
+        value_parser = output::of_report,
+        add = output::offered(&output::DOCUMENTS),
+        env = "KUBECTL_ACME_CA_OUTPUT"
+    )]
+    pub output: Option<Format>,
     /// How validation looks at names
     #[command(flatten)]
     pub look: LookArgs,
@@ -64,8 +79,9 @@ pub struct CaArgs {
 /// # Errors
 /// Fails when the port is not permitted or taken, or the root cannot be written.
 pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
-    if args.behave.iter().any(|name| name == LIST) {
-        return Ok(context.printer(&OutputArgs::default()).text(&kit())?);
+    if args.behaviours {
+        let output = OutputArgs { output: args.output, no_headers: false };
+        return Ok(context.printer(&output).report(&report(), |_| table())?);
     }
     let mut config = Config {
         listen: args.listen,
@@ -84,7 +100,7 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
     for text in &args.behave {
         let wanted = RequestedBehaviour::parse(text).map_err(|why| {
             Failure::usage(format!("cannot use --behave {text}: {why}"))
-                .hint(format!("{} ca --behave list shows what there is", invocation::program()))
+                .hint(format!("{} ca --behaviours lists them", invocation::program()))
         })?;
         behaviours.push(wanted);
     }
@@ -113,8 +129,31 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
     Err(Failure::silent(kind))
 }
 
-/// The behaviours that can be asked for, as a table.
-fn kit() -> String {
+/// The behaviours that can be asked for, for programs.
+fn report() -> Value {
+    let behaviours = behaviour::kit().map(|behaviour| {
+        let value = behaviour.value;
+        let value = value.default_value().map(|it| json!({"is": value.word(), "default": it}));
+        let mut entry = json!({
+            "row": behaviour.row,
+            "name": behaviour.name,
+            "server": behaviour.does,
+            "client": behaviour.reaction,
+        });
+        if let Some(value) = value {
+            entry["value"] = value;
+        }
+        entry
+    });
+    json!({
+        "apiVersion": "kubectl-acme/v1alpha1",
+        "kind": "BehaviourList",
+        "behaviours": behaviours.collect::<Vec<_>>(),
+    })
+}
+
+/// The behaviours that can be asked for, for people.
+fn table() -> String {
     let mut table = Table::new(["ROW", "NAME", "VALUE", "THE SERVER", "THE CLIENT SHOULD"]);
     for behaviour in behaviour::kit() {
         let value = behaviour.value;

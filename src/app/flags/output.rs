@@ -71,7 +71,11 @@ impl From<&StreamArgs> for OutputArgs {
     }
 }
 
-pub(super) fn of_report(text: &str) -> Result<Format, FormatError> {
+/// Reads the format of a report.
+///
+/// # Errors
+/// Fails when it is another one.
+pub fn of_report(text: &str) -> Result<Format, FormatError> {
     match text.parse()? {
         Format::CustomColumns(_) | Format::Name => {
             Err(none(text, "report", "json, yaml, jsonl, jsonpath= or jsonpath-as-json="))

@@ -128,6 +128,8 @@ const PAGES: &[CommandPage] = &[
         examples: &[
             ("A CA for tests", "ca --listen 127.0.0.1:14000 --root ca.pem"),
             ("It finds every name here", "ca --http01-resolve *=127.0.0.1:8080"),
+            ("What clients have to survive", "ca --behaviours"),
+            ("It loses the answer to a new order", "ca --behave new-order-lost"),
         ],
         ends: SERVES,
     },

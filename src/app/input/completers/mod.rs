@@ -16,6 +16,7 @@ use clap_complete::engine::{
 use self::paths::Paths;
 use self::typed::Typed;
 use crate::app::flags::report::REPORTS;
+use crate::ca::behaviour;
 use crate::diagnosis::catalogue;
 use crate::diagnosis::catalogue::id::CauseFamily;
 use crate::model::acme_server::AcmeServer;
@@ -82,6 +83,16 @@ pub fn contexts() -> ArgValueCompleter {
 /// Completes names of CAs.
 pub fn servers() -> ArgValueCompleter {
     completer(|current, _| starting(AcmeServer::names().map(CompletionCandidate::new), current))
+}
+
+/// Completes behaviours of our own CA.
+pub fn behaviours() -> ArgValueCompleter {
+    completer(|current, _| {
+        let kit = behaviour::kit().map(|behaviour| {
+            CompletionCandidate::new(behaviour.name).help(Some(behaviour.does.into()))
+        });
+        starting(kit, current)
+    })
 }
 
 /// Completes forms of reports, and files behind their sign.
