@@ -56,7 +56,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,diagnose,dns01,scale}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
+    shellcheck --external-sources tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,conformance,diagnose,dns01,scale}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -133,6 +133,11 @@ bench:
     cargo build --release --locked
     benches/compare.sh target/release/kubectl-acme
     benches/scale.sh target/release/kubectl-acme
+
+# Try ours, certbot, lego and acmez against every behaviour of our CA, and write docs/conformance.md
+conformance:
+    cargo build --release --locked
+    benches/conformance.sh target/release/kubectl-acme
 
 # Measure 100 wildcard names over 10 zones beside lego, on one BIND
 bench-dns01:
