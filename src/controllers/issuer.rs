@@ -196,8 +196,8 @@ impl IssuerController {
         };
         let session = self.accounts.open(issuer, secret)?;
         match session.directory().await {
-            // Whatever is said to who asks for the directory, it is no word about the account, and the next one may be another.
-            Err(error @ AcmeError::Refused { .. }) if error.retry() == Retry::Never => {
+            // Whatever else is said to who asks for the directory, it is no word about the account, and the next one may be another.
+            Err(error) if error.retry() == Retry::Never && is_refused_otherwise(&error) => {
                 let outcome = Outcome::Unreachable(AccountRequest::Register, error.to_string());
                 self.keep(issuer, outcome, now).await?;
                 return Err(error.into());
@@ -259,6 +259,11 @@ impl IssuerController {
             }
         }
     }
+}
+
+/// Whether a directory is refused, and not said not to be there: then its URL is wrong, which only a person mends.
+fn is_refused_otherwise(error: &AcmeError) -> bool {
+    error.problem().is_some_and(|problem| problem.status != 404)
 }
 
 #[async_trait]
