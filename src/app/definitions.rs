@@ -92,7 +92,9 @@ fn columns(kind: Kind) -> Vec<Value> {
         Kind::Challenge => vec![state(), column("Domain", ".spec.dnsName", false), reason()],
         Kind::ClusterIssuer | Kind::Issuer => vec![ready(), status()],
         Kind::Order => vec![state(), issuer(true), reason()],
-        Kind::Event | Kind::Secret => Vec::new(),
+        Kind::Event | Kind::Gateway | Kind::Ingress | Kind::ListenerSet | Kind::Secret => {
+            Vec::new()
+        }
     };
     columns.push(column("Age", ".metadata.creationTimestamp", false));
     columns
@@ -149,7 +151,9 @@ fn spec(kind: Kind) -> Value {
         ),
         Kind::Order => (&["issuerRef", "request"], json!({"request": bytes()})),
         Kind::ClusterIssuer | Kind::Issuer => return open(&json!({"acme": acme()})),
-        Kind::Event | Kind::Secret => return open(&json!({})),
+        Kind::Event | Kind::Gateway | Kind::Ingress | Kind::ListenerSet | Kind::Secret => {
+            return open(&json!({}));
+        }
     };
     let mut spec = open(&properties);
     spec["properties"]["issuerRef"] = issuer_reference();

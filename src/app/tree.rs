@@ -161,7 +161,7 @@ impl<'a> TreeReader<'a> {
             Kind::Issuer | Kind::ClusterIssuer => {
                 node.state = NodeState::of_issuer(&typed::<Issuer>(record)?);
             }
-            Kind::Event | Kind::Secret => {}
+            Kind::Event | Kind::Gateway | Kind::Ingress | Kind::ListenerSet | Kind::Secret => {}
         }
         for record in below {
             node.below.push(Box::pin(self.node(record)).await?);
@@ -175,6 +175,7 @@ impl<'a> TreeReader<'a> {
             Kind::Certificate => Kind::CertificateRequest,
             Kind::CertificateRequest => Kind::Order,
             Kind::Order => Kind::Challenge,
+            Kind::Gateway | Kind::Ingress | Kind::ListenerSet => Kind::Certificate,
             Kind::Challenge | Kind::Issuer | Kind::ClusterIssuer | Kind::Event | Kind::Secret => {
                 return Ok(Vec::new());
             }

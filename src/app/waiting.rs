@@ -285,7 +285,9 @@ async fn of_issuance(
             Some(Verdict::Waiting(Some(blocker))) => WaitState::Waiting(Some(blocker.what)),
             Some(Verdict::Waiting(None) | Verdict::Issued) | None => WaitState::Waiting(None),
         },
-        Kind::Event | Kind::Secret => WaitState::Waiting(None),
+        Kind::Event | Kind::Gateway | Kind::Ingress | Kind::ListenerSet | Kind::Secret => {
+            WaitState::Waiting(None)
+        }
     })
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::app::asking::asking_kinds;
 use crate::app::context::Context;
 use crate::app::engine::{Engine, Equipment};
 use crate::app::failure::Failure;
@@ -26,6 +27,7 @@ use crate::app::running::provider_talk::talk;
 use crate::app::running::{obstacles, reasons};
 use crate::controllers::order_budget::OrderBudget;
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::model::Kind;
 use crate::model::order_budget::Allowance;
 use crate::print::progress::Progress;
 use crate::store::Store;
@@ -74,7 +76,8 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let out = context.out(args.out.as_deref())?;
     let on_issued = args.on_issued.chosen(out.as_deref())?;
     let store = context.store(Access::ReadWrite).await?;
-    let permit = permit(&args, &store, context).await?;
+    let asking = asking_kinds(&store, context).await?;
+    let permit = permit(&args, &store, &asking, context).await?;
     let claim = claim_everything(context, &permit).await?;
     announce::everything(context, &store, &claim, &args.drive).await?;
     context.talk().line("Ctrl-C ends it");
@@ -86,7 +89,8 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let http01 = args.drive.http01(context).await?;
     let by_flags =
         Equipment::by_flags(Arc::clone(&store), http01, fetcher, &args.drive, context).await?;
-    let equipment = Equipment { budget: OrderBudget::new(Allowance::Standing), ..by_flags };
+    let asking = (asking, args.drive.ingress_shim.defaults());
+    let equipment = Equipment { budget: OrderBudget::new(Allowance::Standing), asking, ..by_flags };
     let namespace = &equipment.cluster_resource_namespace;
     let (zones, resolver) = (equipment.zones.clone(), &equipment.fetcher.resolver);
     let dns01 = equipment.dns01.clone().providers(&store, zones, resolver, namespace);
@@ -135,11 +139,12 @@ fn is_stop(kind: FailureKind) -> bool {
 async fn permit(
     args: &RunArgs,
     store: &Arc<dyn Store>,
+    asking: &[Kind],
     context: &Context,
 ) -> Result<Permissions, Failure> {
     if !store.in_cluster() {
         return Ok(Permissions::default());
     }
-    let task = Task::on_everything(store, args.drive.places(context)).await?;
+    let task = Task::on_everything(store, args.drive.places(context), asking).await?;
     Ok(Permissions::new(context, task).of_run())
 }

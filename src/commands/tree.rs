@@ -56,7 +56,10 @@ pub async fn run(args: TreeArgs, context: &mut Context) -> Result<(), Failure> {
     let store = if args.watch { context.at_hand(store) } else { store };
     let root = match args.object.as_slice() {
         [] => None,
-        words => Some(lookup::object(&store, words, context.namespace()).await?),
+        words => match target::asking(words, context.namespace()) {
+            None => Some(lookup::object(&store, words, context.namespace()).await?),
+            asking => asking,
+        },
     };
     let mut printer = context.printer(&(&args.output).into());
     if !args.watch {

@@ -40,6 +40,7 @@ pub(super) fn next_try(
         Retry::Never => match error {
             ReconcileError::Solve(_)
             | ReconcileError::Store(_)
+            | ReconcileError::Annotation(_)
             | ReconcileError::Keystore(_)
             | ReconcileError::NameConflict(_) => now + PERSON_NEARBY_PAUSE,
             ReconcileError::Acme(_)

@@ -344,7 +344,13 @@ impl Controller for CertificateController {
                 let owner = super::owner_of(changed, Kind::Certificate);
                 Ok(sharing.iter().map(|name| certificate(name)).chain(owner).collect())
             }
-            Kind::Challenge | Kind::ClusterIssuer | Kind::Event | Kind::Issuer => Ok(Vec::new()),
+            Kind::Challenge
+            | Kind::ClusterIssuer
+            | Kind::Event
+            | Kind::Gateway
+            | Kind::Ingress
+            | Kind::Issuer
+            | Kind::ListenerSet => Ok(Vec::new()),
         }
     }
 

@@ -20,6 +20,7 @@ pub mod clock;
 pub mod dns01;
 pub mod driver;
 pub mod facts;
+pub mod ingress_shim;
 pub mod issuer;
 pub mod keystores;
 pub mod name_conflict;
@@ -53,6 +54,7 @@ use crate::model::keystore::NoKeystore;
 use crate::model::order_budget::OverBudget;
 use crate::model::{ChallengeType, IssuerRef, Key, Kind, Metadata, ObjectName, Record};
 use crate::reconcile::Wake;
+use crate::reconcile::ingress_shim::InvalidAnnotation;
 use crate::solvers::SolveError;
 use crate::store::error::StoreError;
 use crate::store::{Scope, Store};
@@ -132,6 +134,9 @@ pub enum ReconcileError {
     /// Something else bears the name of what is to be made.
     #[error(transparent)]
     NameConflict(#[from] Box<NameConflict>),
+    /// An annotation cannot be read until somebody changes it, which wakes the object.
+    #[error(transparent)]
+    Annotation(#[from] InvalidAnnotation),
     /// A keystore cannot be written until somebody changes something, which wakes the object.
     #[error(transparent)]
     Keystore(#[from] Box<NoKeystore>),
@@ -158,7 +163,9 @@ impl ReconcileError {
             Self::Acme(error) => error.retry(),
             Self::Solve(error) if error.needs_person => Retry::Never,
             Self::Solve(SolveError { until: Some(until), .. }) => Retry::At(*until),
-            Self::Store(StoreError::Unreadable { .. }) | Self::Keystore(_) => Retry::Never,
+            Self::Store(StoreError::Unreadable { .. })
+            | Self::Keystore(_)
+            | Self::Annotation(_) => Retry::Never,
             Self::Store(error) if error.lacks_permission() => Retry::Never,
             Self::OverBudget(over) => over.until.map_or(Retry::Never, Retry::At),
             Self::NameConflict(taken) if !taken.passes => Retry::Never,

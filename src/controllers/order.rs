@@ -374,9 +374,8 @@ impl Controller for OrderController {
                 });
                 Ok(unfinished.map(|order| Key::new(Kind::Order, order.name())).collect())
             }
-            Kind::Certificate | Kind::CertificateRequest | Kind::Event | Kind::Secret => {
-                Ok(Vec::new())
-            }
+            // None of the others is watched.
+            _ => Ok(Vec::new()),
         }
     }
 

@@ -96,7 +96,13 @@ impl Controller for RequestController {
                     .map(|request| Key::new(Kind::CertificateRequest, request.name()))
                     .collect())
             }
-            Kind::Certificate | Kind::Challenge | Kind::Event | Kind::Secret => Ok(Vec::new()),
+            Kind::Certificate
+            | Kind::Challenge
+            | Kind::Event
+            | Kind::Gateway
+            | Kind::Ingress
+            | Kind::ListenerSet
+            | Kind::Secret => Ok(Vec::new()),
         }
     }
 

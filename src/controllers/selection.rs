@@ -42,7 +42,7 @@ impl Selection {
             let Some(record) = store.get(&link).await? else { return Ok(false) };
             let metadata = record.metadata();
             let Some(owner) = metadata.controller() else { return Ok(false) };
-            let Some(kind) = Kind::of_manifest(&owner.api_version, &owner.kind) else {
+            let Some(kind) = Kind::of_owner(&owner.api_version, &owner.kind) else {
                 return Ok(false);
             };
             link = Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name));

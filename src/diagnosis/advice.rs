@@ -14,7 +14,8 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<NextStep> {
         ReconcileError::Acme(error) => for_ca(error, issuer),
         ReconcileError::Store(error) => Some(NextStep::Store(Box::new(error.clone()))),
         ReconcileError::Solve(error) => error.remedy.as_deref().cloned().map(NextStep::Solver),
-        ReconcileError::Missing(_) => None,
+        // The message names the annotation.
+        ReconcileError::Missing(_) | ReconcileError::Annotation(_) => None,
         // What waits goes on by itself.
         ReconcileError::OverBudget(over) if over.until.is_some() => None,
         ReconcileError::OverBudget(_) => Some(NextStep::AskOnceMore),

@@ -143,7 +143,9 @@ impl FailureKind {
             ReconcileError::Acme(error) => Self::of_sort(error::sort(error)),
             ReconcileError::Solve(_) => Self::Solver,
             ReconcileError::Store(error) => Self::of_store(error),
-            ReconcileError::Missing(_) | ReconcileError::Keystore(_) => Self::Usage,
+            ReconcileError::Missing(_)
+            | ReconcileError::Annotation(_)
+            | ReconcileError::Keystore(_) => Self::Usage,
             ReconcileError::OverBudget(_) => Self::RateLimited,
             ReconcileError::NameConflict(_) => Self::Person,
             ReconcileError::Panicked => Self::Unexpected,

@@ -113,6 +113,12 @@ pub mod source {
     pub const ISSUERS: &str = "cert-manager-issuers";
     /// ClusterIssuers.
     pub const CLUSTER_ISSUERS: &str = "cert-manager-clusterissuers";
+    /// Ingresses.
+    pub const INGRESSES: &str = "cert-manager-ingress-shim";
+    /// Gateways.
+    pub const GATEWAYS: &str = "cert-manager-gateway-shim";
+    /// ListenerSets.
+    pub const LISTENER_SETS: &str = "cert-manager-listenerset";
 }
 
 /// Every reason an event may carry: cert-manager's words, past tense where they are ours.
@@ -193,6 +199,16 @@ pub mod reason {
     pub const INVALID_CONFIG: &str = "InvalidConfig";
     /// Issuer: a solver's Secret is missing.
     pub const INVALID_SOLVER: &str = "InvalidSolver";
+    /// Ingress, Gateway or ListenerSet: its annotations or TLS entries cannot be used.
+    pub const BAD_CONFIG: &str = "BadConfig";
+    /// Ingress, Gateway or ListenerSet: a Certificate was made.
+    pub const CREATE_CERTIFICATE: &str = "CreateCertificate";
+    /// Ingress, Gateway or ListenerSet: a Certificate was brought up to date.
+    pub const UPDATE_CERTIFICATE: &str = "UpdateCertificate";
+    /// Ingress, Gateway or ListenerSet: a Certificate that is not asked for any more was deleted.
+    pub const DELETE_CERTIFICATE: &str = "DeleteCertificate";
+    /// Ingress, Gateway or ListenerSet: annotations of cert-manager before 0.11 are read.
+    pub const OLD_ANNOTATIONS: &str = "OldAnnotations";
     /// Issuer: the account is there (a condition's reason).
     pub const ACME_ACCOUNT_REGISTERED: &str = "ACMEAccountRegistered";
 }

@@ -19,8 +19,14 @@ pub enum Kind {
     ClusterIssuer,
     /// `v1` Event.
     Event,
+    /// `gateway.networking.k8s.io/v1` Gateway.
+    Gateway,
+    /// `networking.k8s.io/v1` Ingress.
+    Ingress,
     /// `cert-manager.io/v1` Issuer.
     Issuer,
+    /// `gateway.networking.k8s.io/v1` ListenerSet.
+    ListenerSet,
     /// `acme.cert-manager.io/v1` Order.
     Order,
     /// `v1` Secret.
@@ -29,13 +35,16 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Certificate,
         Self::CertificateRequest,
         Self::Challenge,
         Self::ClusterIssuer,
         Self::Event,
+        Self::Gateway,
+        Self::Ingress,
         Self::Issuer,
+        Self::ListenerSet,
         Self::Order,
         Self::Secret,
     ];
@@ -50,6 +59,9 @@ impl Kind {
         Self::ClusterIssuer,
     ];
 
+    /// The kinds whose annotations ask for Certificates.
+    pub const ASKING: [Self; 3] = [Self::Ingress, Self::Gateway, Self::ListenerSet];
+
     /// The kind as manifests write it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,7 +70,10 @@ impl Kind {
             Self::Challenge => "Challenge",
             Self::ClusterIssuer => "ClusterIssuer",
             Self::Event => "Event",
+            Self::Gateway => "Gateway",
+            Self::Ingress => "Ingress",
             Self::Issuer => "Issuer",
+            Self::ListenerSet => "ListenerSet",
             Self::Order => "Order",
             Self::Secret => "Secret",
         }
@@ -71,7 +86,8 @@ impl Kind {
 
     /// Plural in lower case, as in URLs.
     pub fn plural(self) -> String {
-        format!("{}s", self.singular())
+        let ending = if self == Self::Ingress { "es" } else { "s" };
+        format!("{}{ending}", self.singular())
     }
 
     /// Short names that kubectl takes.
@@ -81,7 +97,10 @@ impl Kind {
             Self::CertificateRequest => &["cr", "crs"],
             Self::ClusterIssuer => &["ciss"],
             Self::Event => &["ev"],
+            Self::Gateway => &["gtw"],
+            Self::Ingress => &["ing"],
             Self::Issuer => &["iss"],
+            Self::ListenerSet => &["lset"],
             Self::Challenge | Self::Order | Self::Secret => &[],
         }
     }
@@ -94,6 +113,8 @@ impl Kind {
             }
             Self::Challenge | Self::Order => "acme.cert-manager.io",
             Self::Event | Self::Secret => "",
+            Self::Gateway | Self::ListenerSet => "gateway.networking.k8s.io",
+            Self::Ingress => "networking.k8s.io",
         }
     }
 
@@ -105,6 +126,8 @@ impl Kind {
             }
             Self::Challenge | Self::Order => "acme.cert-manager.io/v1",
             Self::Event | Self::Secret => "v1",
+            Self::Gateway | Self::ListenerSet => "gateway.networking.k8s.io/v1",
+            Self::Ingress => "networking.k8s.io/v1",
         }
     }
 
@@ -125,6 +148,11 @@ impl Kind {
                     || lower == format!("{name}.v1.{}", kind.group())
             })
         })
+    }
+
+    /// Finds the kind of an owner that we follow: what asks for Certificates is not looked at on the way up from them.
+    pub fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
+        Self::of_manifest(api_version, kind).filter(|kind| !Self::ASKING.contains(kind))
     }
 
     /// Finds a kind by `apiVersion` and `kind` of a manifest.

@@ -91,7 +91,7 @@ impl Metadata {
     /// Key and UID of the managing owner, if it is of one of the kinds we know.
     pub fn controller_key(&self) -> Option<(Key, &str)> {
         let owner = self.controller()?;
-        let kind = Kind::of_manifest(&owner.api_version, &owner.kind)?;
+        let kind = Kind::of_owner(&owner.api_version, &owner.kind)?;
         Some((Key::new(kind, ObjectName::new(&self.namespace, &owner.name)), &owner.uid))
     }
 

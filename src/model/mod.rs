@@ -22,6 +22,7 @@ pub mod extended_error;
 pub mod field;
 pub mod guard;
 pub mod hashed_names;
+pub mod ingress;
 pub mod issuer;
 pub mod key;
 pub mod keystore;

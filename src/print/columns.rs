@@ -263,7 +263,7 @@ fn columns(kind: Kind) -> &'static [Column] {
         Kind::ClusterIssuer | Kind::Issuer => ISSUERS,
         Kind::Event => EVENT,
         Kind::Order => ORDER,
-        Kind::Secret => SECRET,
+        Kind::Gateway | Kind::Ingress | Kind::ListenerSet | Kind::Secret => SECRET,
     }
 }
 

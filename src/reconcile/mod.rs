@@ -11,6 +11,7 @@ mod challenge_facts;
 pub mod challenge_outcome;
 pub mod differences;
 pub mod facts;
+pub mod ingress_shim;
 pub mod issuer;
 pub mod lingering;
 pub mod order;

@@ -8,17 +8,18 @@ use crate::model::solver::{ChallengeSolver, GatewaySolver, ParentReference, Sele
 use crate::model::{ChallengeType, Identifier};
 
 /// Overrides `ingress.name`.
-const OVERRIDE_NAME: &str = "acme.cert-manager.io/http01-override-ingress-name";
+pub(super) const OVERRIDE_NAME: &str = "acme.cert-manager.io/http01-override-ingress-name";
 /// Overrides `ingress.class`.
-const OVERRIDE_CLASS: &str = "acme.cert-manager.io/http01-override-ingress-class";
+pub(super) const OVERRIDE_CLASS: &str = "acme.cert-manager.io/http01-override-ingress-class";
 /// Overrides `ingress.ingressClassName`.
-const OVERRIDE_CLASS_NAME: &str = "acme.cert-manager.io/http01-override-ingress-ingressclassname";
+pub(super) const OVERRIDE_CLASS_NAME: &str =
+    "acme.cert-manager.io/http01-override-ingress-ingressclassname";
 /// Adds a parent to the HTTPRoute: its name.
-const PARENT_NAME: &str = "acme.cert-manager.io/http01-parentrefname";
+pub(super) const PARENT_NAME: &str = "acme.cert-manager.io/http01-parentrefname";
 /// Adds a parent to the HTTPRoute: its kind.
-const PARENT_KIND: &str = "acme.cert-manager.io/http01-parentrefkind";
+pub(super) const PARENT_KIND: &str = "acme.cert-manager.io/http01-parentrefkind";
 /// Adds a parent to the HTTPRoute: its namespace.
-const PARENT_NAMESPACE: &str = "acme.cert-manager.io/http01-parentrefnamespace";
+pub(super) const PARENT_NAMESPACE: &str = "acme.cert-manager.io/http01-parentrefnamespace";
 
 /// What the choice looks at beside solvers and authorization: the Order's metadata.
 #[derive(Clone, Copy, Debug)]

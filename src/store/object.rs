@@ -175,6 +175,9 @@ pub(super) fn has_status(kind: Kind) -> bool {
         | Kind::CertificateRequest
         | Kind::Challenge
         | Kind::ClusterIssuer
+        | Kind::Gateway
+        | Kind::Ingress
+        | Kind::ListenerSet
         | Kind::Issuer
         | Kind::Order => true,
     }

@@ -134,6 +134,7 @@ fn start(life: &Arc<Life>, budget: &Arc<OrderBudget>, unwritten: &Arc<UnwrittenO
         budget: Arc::clone(budget),
         approval: Approval::Ours,
         options: Options::default(),
+        asking: Default::default(),
         account_keys: KeyAlgorithm::Ecdsa(256),
         cluster_resource_namespace: "cert-manager".to_owned(),
         limits: Limits { max_in_flight: setting.cap },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::investigator::DiagnosisTarget;
-use super::path::{GATEWAYS, INGRESSES, PODS, ROUTES, SERVICES};
+use super::path::{GATEWAYS, INGRESSES, LISTENER_SETS, PODS, ROUTES, SERVICES};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::applying::behind;
@@ -29,7 +29,7 @@ const ASKS: [&str; 3] =
 const CERTIFICATE: &str = "cert-manager.io/certificate-name";
 /// What the kinds are, for whoever named another one.
 pub(super) const KINDS: &str =
-    "what leads to Certificates: ingress, gateway, httproute, service, pod, secret";
+    "what leads to Certificates: ingress, gateway, listenerset, httproute, service, pod, secret";
 
 /// A kind that is not ours, and leads to Certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,7 @@ pub(super) enum RelatedKind {
     Gateway,
     HttpRoute,
     Ingress,
+    ListenerSet,
     Pod,
     Secret,
     Service,
@@ -52,6 +53,7 @@ impl RelatedKind {
             "gateway" | "gateways" | "gtw" => Self::Gateway,
             "httproute" | "httproutes" => Self::HttpRoute,
             "ingress" | "ingresses" | "ing" => Self::Ingress,
+            "listenerset" | "listenersets" | "lset" => Self::ListenerSet,
             "pod" | "pods" | "po" => Self::Pod,
             "secret" | "secrets" => Self::Secret,
             "service" | "services" | "svc" => Self::Service,
@@ -66,9 +68,20 @@ impl RelatedKind {
             Self::Gateway => Some(GATEWAYS),
             Self::HttpRoute => Some(ROUTES),
             Self::Ingress => Some(INGRESSES),
+            Self::ListenerSet => Some(LISTENER_SETS),
             Self::Pod => Some(PODS),
             Self::Service => Some(SERVICES),
             Self::Secret => None,
+        }
+    }
+
+    /// The kind as which every store has it; nothing of what only a cluster has.
+    fn stored(self) -> Option<Kind> {
+        match self {
+            Self::Gateway => Some(Kind::Gateway),
+            Self::Ingress => Some(Kind::Ingress),
+            Self::ListenerSet => Some(Kind::ListenerSet),
+            Self::HttpRoute | Self::Pod | Self::Secret | Self::Service => None,
         }
     }
 }
@@ -88,6 +101,13 @@ pub(super) async fn targets_of(
     let search = Search { store, namespace, certificates };
     let Some(resource) = kind.resource() else { return search.of_secret(name, context).await };
     let Some(cluster) = behind(store, context) else {
+        if let Some(of) = kind.stored() {
+            let key = Key::new(of, ObjectName::new(namespace, name));
+            let object = lookup::read(store, &key).await?.object;
+            let mut links = KnownLinks::default();
+            take(kind, &object, &mut links);
+            return search.conclude(resource.kind, name, &object, &links);
+        }
         let message = format!("cannot diagnose {} {name}: a state folder has none", resource.kind);
         return Err(Failure::usage(message).hint("it has Certificates, and Secrets by name"));
     };
@@ -135,7 +155,9 @@ impl Search<'_> {
         links.looked_at.push("a Challenge that owns it".to_owned());
         links.found.extend(self.by_challenge(&of).await?);
         match kind {
-            RelatedKind::Ingress | RelatedKind::Gateway => take(kind, object, links),
+            RelatedKind::Ingress | RelatedKind::Gateway | RelatedKind::ListenerSet => {
+                take(kind, object, links);
+            }
             RelatedKind::HttpRoute => {
                 links.looked_at.push("the Gateways that are its parents".to_owned());
                 for parent in object["spec"]["parentRefs"].as_array().into_iter().flatten() {
@@ -286,13 +308,13 @@ impl Search<'_> {
 /// Takes in what an Ingress or a Gateway owns and names.
 fn take(kind: RelatedKind, object: &Value, links: &mut KnownLinks) {
     links.owners.insert(metadata(object).uid);
-    let names: Vec<&Value> = if kind == RelatedKind::Gateway {
+    let names: Vec<&Value> = if kind == RelatedKind::Ingress {
+        let tls = object["spec"]["tls"].as_array().into_iter().flatten();
+        tls.map(|one| &one["secretName"]).collect()
+    } else {
         let listeners = object["spec"]["listeners"].as_array().into_iter().flatten();
         let refs = listeners.filter_map(|one| one["tls"]["certificateRefs"].as_array());
         refs.flatten().map(|secret| &secret["name"]).collect()
-    } else {
-        let tls = object["spec"]["tls"].as_array().into_iter().flatten();
-        tls.map(|one| &one["secretName"]).collect()
     };
     links.secrets.extend(names.into_iter().filter_map(Value::as_str).map(str::to_owned));
 }
@@ -337,6 +359,7 @@ mod tests {
             ("httproutes.gateway.networking.k8s.io/shop", Some(RelatedKind::HttpRoute)),
             ("gateway.gateway.networking.k8s.io/edge", Some(RelatedKind::Gateway)),
             ("secret/tls", Some(RelatedKind::Secret)),
+            ("lset/more", Some(RelatedKind::ListenerSet)),
             ("certificate/shop", None),
             ("ingress/", None),
             ("ingress/a/b", None),

@@ -52,6 +52,11 @@ pub(super) const ROUTES: Resource =
     resource("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes.gateway.networking.k8s.io");
 pub(super) const GATEWAYS: Resource =
     resource("gateway.networking.k8s.io/v1", "Gateway", "gateways.gateway.networking.k8s.io");
+pub(super) const LISTENER_SETS: Resource = resource(
+    "gateway.networking.k8s.io/v1",
+    "ListenerSet",
+    "listenersets.gateway.networking.k8s.io",
+);
 
 /// Why a list could not be had.
 pub(super) enum Unlisted {

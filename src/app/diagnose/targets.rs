@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::belonging::{self, RelatedKind};
 use super::investigator::DiagnosisTarget;
+use crate::app::asking::names_asked_by;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::selector::LabelSelector;
@@ -65,13 +66,17 @@ fn domains(words: &[String]) -> Vec<DiagnosisTarget> {
 /// What manifests are about: their Certificates and their issuers.
 pub fn of_manifests(records: &[Record]) -> Vec<DiagnosisTarget> {
     let of = |record: &Record| match record.key.kind {
-        Kind::Certificate => Some(DiagnosisTarget::Certificate(record.key.name.clone())),
-        Kind::Issuer | Kind::ClusterIssuer => Some(DiagnosisTarget::Issuer(record.key.clone())),
+        Kind::Certificate => vec![DiagnosisTarget::Certificate(record.key.name.clone())],
+        Kind::Issuer | Kind::ClusterIssuer => vec![DiagnosisTarget::Issuer(record.key.clone())],
+        Kind::Gateway | Kind::Ingress | Kind::ListenerSet => {
+            let asked = names_asked_by(record).into_iter();
+            asked.map(|key| DiagnosisTarget::Certificate(key.name)).collect()
+        }
         Kind::CertificateRequest | Kind::Order | Kind::Challenge | Kind::Event | Kind::Secret => {
-            None
+            Vec::new()
         }
     };
-    records.iter().filter_map(of).collect()
+    records.iter().flat_map(of).collect()
 }
 
 async fn of_word(
@@ -118,7 +123,7 @@ async fn of_word(
                 (true, false) => Err(lookup::not_found(store, &named).await?),
             }
         }
-        Kind::Event | Kind::Secret => {
+        Kind::Event | Kind::Gateway | Kind::Ingress | Kind::ListenerSet | Kind::Secret => {
             Err(Failure::usage(format!("cannot diagnose {word}: a {kind} is never issued")))
         }
     }

@@ -23,6 +23,7 @@ use crate::controllers::certificate::CertificateController;
 use crate::controllers::challenge::ChallengeController;
 use crate::controllers::clock::SystemClock;
 use crate::controllers::driver::Driver;
+use crate::controllers::ingress_shim::IngressShimController;
 use crate::controllers::issuer::IssuerController;
 use crate::controllers::obstacles::Obstacles;
 use crate::controllers::order::OrderController;
@@ -38,13 +39,14 @@ use crate::dns::Resolve;
 use crate::dns::reqwest::in_place_of_system;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
-use crate::model::KeyAlgorithm;
 use crate::model::order_budget::Allowance;
+use crate::model::{KeyAlgorithm, Kind};
 use crate::probes::Probe;
 use crate::probes::dns::DnsProbe;
 use crate::probes::http::HttpProbe;
 use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::certificate::options::Options;
+use crate::reconcile::ingress_shim::Defaults;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
@@ -107,6 +109,8 @@ pub struct Equipment {
     pub approval: Approval,
     /// What holds for every Certificate.
     pub options: Options,
+    /// The kinds whose annotations ask for Certificates that are kept, and what holds for them; none where nobody keeps any.
+    pub asking: (Vec<Kind>, Defaults),
     /// What account keys are made.
     pub account_keys: KeyAlgorithm,
     /// Namespace of the Secrets of ClusterIssuers.
@@ -136,6 +140,7 @@ impl Equipment {
             budget: OrderBudget::new(Allowance::OneShot),
             approval: Approval::Ours,
             options: Options::default(),
+            asking: Default::default(),
             account_keys: account_keys(in_cluster),
             cluster_resource_namespace: CLUSTER_RESOURCE_NAMESPACE.to_owned(),
             limits: Limits::default(),
@@ -218,6 +223,7 @@ impl Engine {
             budget: equipment.budget,
             approval: equipment.approval,
             options: equipment.options,
+            asking: equipment.asking,
             account_keys: equipment.account_keys,
             cluster_resource_namespace: namespace,
             limits: equipment.limits,
@@ -254,7 +260,8 @@ impl Engine {
             contention: contention.clone(),
             check_period: rules.check_period,
         };
-        let controllers: Vec<Arc<dyn Controller>> = vec![
+        let (asking, defaults) = rules.asking;
+        let mut controllers: Vec<Arc<dyn Controller>> = vec![
             Arc::new(
                 IssuerController::new(recorder.clone(), Arc::clone(&accounts), rules.account_keys)
                     .by_hand(by_hand)
@@ -277,8 +284,11 @@ impl Engine {
                 solvers,
                 Arc::clone(&clock),
             )),
-            Arc::new(Scheduler::new(recorder, limits, selection.clone(), contention)),
+            Arc::new(Scheduler::new(recorder.clone(), limits, selection.clone(), contention)),
         ];
+        controllers.extend(asking.into_iter().map(|kind| -> Arc<dyn Controller> {
+            Arc::new(IngressShimController::new(kind, recorder.clone(), defaults.clone()))
+        }));
         let (sender, obstacles) = watch::channel(Obstacles::new());
         let driver = Driver::new(store, clock, controllers, selection, sender);
         let task = tokio::spawn(driver.run(stop.clone()));

@@ -9,9 +9,10 @@ use crate::controllers::clock::Clock;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::controllers::unwritten_orders::UnwrittenOrders;
-use crate::model::KeyAlgorithm;
+use crate::model::{KeyAlgorithm, Kind};
 use crate::probes::Probe;
 use crate::reconcile::certificate::options::Options;
+use crate::reconcile::ingress_shim::Defaults;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
@@ -55,6 +56,8 @@ pub struct Rules {
     pub approval: Approval,
     /// What holds for every Certificate.
     pub options: Options,
+    /// The kinds whose annotations ask for Certificates that are kept, and what holds for them; none where nobody keeps any.
+    pub asking: (Vec<Kind>, Defaults),
     /// What account keys are made.
     pub account_keys: KeyAlgorithm,
     /// Namespace of the Secrets of ClusterIssuers.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::certificates::CertificateArgs;
 use super::dns01::Dns01Args;
 use super::duration;
+use super::ingress_shim::IngressShimArgs;
 use super::lease::LeaseArgs;
 use super::look::{LookArgs, NameserverArgs};
 use super::probe_pod::ProbePodArgs;
@@ -48,6 +49,9 @@ pub struct DriveArgs {
     /// Whether to approve CertificateRequests that nobody has denied; false leaves that to a policy or a person
     #[arg(long, hide_short_help = true, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub approve: bool,
+    /// Which Certificates Ingresses ask for
+    #[command(flatten)]
+    pub ingress_shim: IngressShimArgs,
     /// What holds for every Certificate
     #[command(flatten)]
     pub certificates: CertificateArgs,

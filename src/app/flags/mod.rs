@@ -6,6 +6,7 @@ pub mod dns01;
 pub mod drive;
 pub mod findings;
 pub mod global;
+pub mod ingress_shim;
 pub mod lease;
 pub mod log;
 pub mod look;

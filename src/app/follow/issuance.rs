@@ -17,6 +17,7 @@ use super::subject::Results;
 use super::tracked::{End, Tracked};
 use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
+use crate::app::asking::{self, AskedPlace};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::{Input, applying, overwritten};
@@ -163,7 +164,7 @@ async fn begin<'a>(
 ) -> Result<(Workshop<'a>, Begun), Failure> {
     let Issuance { work, input, purpose, times: (started, deadline), .. } = *issuance;
     let manual = &work.manual;
-    let workshop = match purpose.rehearsed() {
+    let mut workshop = match purpose.rehearsed() {
         Some(how) => rehearsed(issuance, how, context).await?,
         None => open(work, input, context, deadline).await?,
     };
@@ -190,7 +191,20 @@ async fn begin<'a>(
         announce::work(context, store, &given, records, claim, drive).await?;
     }
     let printer = context.printer(&work.output);
-    applying::apply(input, records, &workshop.store, context, &printer).await?;
+    // In a rehearsal nobody makes what others ask for.
+    let is_made = workshop.rehearsal.is_none();
+    let is_applied = |record: &&Record| !is_made || !input.is_asked(&record.key);
+    let mut applied: Vec<Record> = records.iter().filter(is_applied).cloned().collect();
+    applying::apply(input, &applied, &workshop.store, context, &printer).await?;
+    if is_made {
+        let place = AskedPlace { store: &workshop.store, claim: &workshop.claim, deadline };
+        let asked = asking::bring_up_to_date(input, place, work, context).await?;
+        given.extend(asked.iter().map(|record| record.key.clone()));
+        given.extend(preflight::certificates::issuers(&asked));
+        applied.extend(asked);
+    }
+    workshop.records = applied.into();
+    let records = &*workshop.records;
     let options = work.drive.certificates.options();
     let Opening { open, ends } =
         opening(records, &workshop.store, &workshop.claim, options, started).await?;

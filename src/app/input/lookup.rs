@@ -136,8 +136,7 @@ pub async fn above(
     while record.key.kind != wanted {
         let metadata = record.metadata();
         let owner = metadata.controller();
-        let owner =
-            owner.and_then(|o| Some((Kind::of_manifest(&o.api_version, &o.kind)?, &o.name)));
+        let owner = owner.and_then(|o| Some((Kind::of_owner(&o.api_version, &o.kind)?, &o.name)));
         let Some((kind, name)) = owner else { return Ok(None) };
         let key = Key::new(kind, ObjectName::new(&metadata.namespace, name));
         let Some(owner) = store.get(&key).await? else { return Ok(None) };

@@ -75,6 +75,8 @@ pub struct Input {
     records: Vec<Record>,
     /// Of each object, where it was read.
     locations: Vec<Location>,
+    /// Certificates among them that no manifest holds: others ask for them.
+    asked: BTreeSet<Key>,
     manager: Manager,
     /// Whether they are manifests that somebody has written.
     is_written: bool,
@@ -141,7 +143,7 @@ pub async fn manifests(
 }
 
 /// What is told where manifests have nothing of ours.
-const NOTHING_GIVEN: &str =
+pub const NOTHING_GIVEN: &str =
     "there is no Certificate, Issuer, ClusterIssuer or Secret in what was given";
 
 /// Reads the documents of sources; warnings and what was left alone are said on stderr.
@@ -234,7 +236,7 @@ impl Input {
     fn new(documents: Vec<Document>, manager: Manager, is_written: bool) -> Self {
         let parts = documents.into_iter().map(|Document { record, location }| (record, location));
         let (records, locations) = parts.unzip();
-        Self { records, locations, manager, is_written }
+        Self { records, locations, asked: BTreeSet::new(), manager, is_written }
     }
 
     /// The objects as they will be applied.
@@ -248,7 +250,22 @@ impl Input {
         let all = self.records.iter().cloned().zip(self.locations.iter().cloned());
         let stays = |key: &Key| key.kind != Kind::Certificate || certificates.contains(key);
         let (records, locations) = all.filter(|(record, _)| stays(&record.key)).unzip();
-        Self { records, locations, ..*self }
+        Self { records, locations, asked: self.asked.clone(), ..*self }
+    }
+
+    /// The same with Certificates for which others among them ask, each with the place of its asker, and without those.
+    #[must_use]
+    pub fn asking(&self, for_them: Vec<(Record, Location)>, without: &BTreeSet<Key>) -> Self {
+        let asked = for_them.iter().map(|(record, _)| record.key.clone()).collect();
+        let all = self.records.iter().cloned().zip(self.locations.iter().cloned());
+        let stay = all.filter(|(record, _)| !without.contains(&record.key));
+        let (records, locations) = stay.chain(for_them).unzip();
+        Self { records, locations, asked, ..*self }
+    }
+
+    /// Tells whether it is a Certificate that no manifest holds.
+    pub fn is_asked(&self, key: &Key) -> bool {
+        self.asked.contains(key)
     }
 
     /// Where a manifest begins.

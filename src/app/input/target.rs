@@ -148,6 +148,18 @@ fn pair(word: &str) -> Result<(Kind, String), Failure> {
     Ok((kind(kind_word)?, name.to_owned()))
 }
 
+/// The Ingress, Gateway or ListenerSet that words name: `KIND/NAME` or `KIND NAME`.
+pub fn asking(words: &[String], namespace: &str) -> Option<Key> {
+    let (kind, name) = match words {
+        [word] => word.split_once('/')?,
+        [kind, name] => (kind.as_str(), name.as_str()),
+        _ => return None,
+    };
+    let kind = Kind::parse(kind).filter(|kind| Kind::ASKING.contains(kind))?;
+    let is_name = !name.is_empty() && !name.contains('/');
+    is_name.then(|| key(kind, name, namespace))
+}
+
 /// The categories that the kinds have in a cluster, and `all`.
 fn category(word: &str) -> Option<Vec<Kind>> {
     match word.to_ascii_lowercase().as_str() {

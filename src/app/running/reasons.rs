@@ -137,7 +137,13 @@ fn reason(record: Record) -> Option<(String, Option<Timestamp>)> {
             let is_queued = !status.processing && !status.state.is_some_and(State::is_final);
             ((!is_queued).then_some(status.reason)?, Holder::Challenge)
         }
-        Kind::Certificate | Kind::CertificateRequest | Kind::Event | Kind::Secret => return None,
+        Kind::Certificate
+        | Kind::CertificateRequest
+        | Kind::Event
+        | Kind::Gateway
+        | Kind::Ingress
+        | Kind::ListenerSet
+        | Kind::Secret => return None,
     };
     let next_try = Memory::read(holder, &annotations).next_try;
     (!reason.is_empty()).then_some((reason, next_try))

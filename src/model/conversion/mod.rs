@@ -4,6 +4,7 @@
 //! there with a warning; what has none is refused with the field that must change.
 
 mod acme_config;
+mod ingress;
 mod renames;
 pub mod version;
 
@@ -29,6 +30,11 @@ pub(crate) fn convert(drafts: &mut [Draft]) {
             *field = Node::text(field.at, now);
         }
     }
+}
+
+/// The name of today of an annotation that cert-manager read up to 0.10.
+pub fn new_annotation(name: &str) -> Option<&'static str> {
+    renames::new_annotation(name)
 }
 
 #[cfg(test)]
@@ -83,12 +89,14 @@ mod tests {
         );
         assert_eq!(set.documents[1].record.key.to_string(), "Issuer default/letsencrypt-prod");
         let skipped: Vec<&str> = set.skipped.iter().map(|s| s.kind.as_str()).collect();
-        assert_eq!(skipped, ["Deployment", "Service", "Ingress"]);
+        assert_eq!(skipped, ["Deployment", "Service"]);
+        assert_eq!(set.documents[2].record.key.to_string(), "Ingress default/kuard");
         assert_eq!(
             warnings(&set),
             [
                 "0.yaml:1:16: Issuer letsencrypt-staging: apiVersion: certmanager.k8s.io/v1alpha1 is an old version, read as cert-manager.io/v1",
                 "1.yaml:1:16: Issuer letsencrypt-prod: apiVersion: certmanager.k8s.io/v1alpha1 is an old version, read as cert-manager.io/v1",
+                "4.yaml:1:13: Ingress kuard: apiVersion: extensions/v1beta1 is an old version, read as networking.k8s.io/v1: serviceName and servicePort of backends are now service",
             ]
         );
     }

@@ -1,5 +1,6 @@
 //! Fields that have another name, place or spelling in `v1`.
 
+use super::ingress;
 use super::version::Version;
 use crate::model::field::FieldPath;
 use crate::model::key::Kind;
@@ -34,6 +35,11 @@ const ANNOTATIONS: [(&str, &str); 9] = [
     ("certmanager.k8s.io/acme-http01-ingress-class", "acme.cert-manager.io/http01-ingress-class"),
 ];
 
+/// The name of today of an annotation that cert-manager read up to 0.10.
+pub(super) fn new_annotation(name: &str) -> Option<&'static str> {
+    ANNOTATIONS.iter().find_map(|(old, new)| (*old == name).then_some(*new))
+}
+
 /// Annotations of `v1alpha1` that have no successor.
 const GONE: [&str; 2] =
     ["certmanager.k8s.io/acme-challenge-type", "certmanager.k8s.io/acme-dns01-provider"];
@@ -49,11 +55,14 @@ pub(super) fn rename(draft: &mut Draft, version: Version) -> Vec<String> {
         Kind::ClusterIssuer | Kind::Issuer if version <= Version::V1Alpha3 => {
             issuer(&mut draft.node, &mut changes);
         }
+        Kind::Ingress => changes.extend(ingress::convert(&mut draft.node)),
         Kind::CertificateRequest
         | Kind::Challenge
         | Kind::ClusterIssuer
         | Kind::Event
+        | Kind::Gateway
         | Kind::Issuer
+        | Kind::ListenerSet
         | Kind::Order
         | Kind::Secret => {}
     }

@@ -19,7 +19,11 @@ impl Version {
     /// Reads the `apiVersion` of a manifest of that kind; nothing when it is no old one.
     pub fn parse(api_version: &str, kind: Kind) -> Option<Self> {
         let (group, version) = api_version.split_once('/')?;
-        if kind.group().is_empty() {
+        if kind == Kind::Ingress {
+            let is_old = ["extensions", kind.group()].contains(&group) && version == "v1beta1";
+            return is_old.then_some(Self::V1Beta1);
+        }
+        if kind.group().is_empty() || Kind::ASKING.contains(&kind) {
             return None;
         }
         match version {

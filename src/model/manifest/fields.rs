@@ -17,6 +17,7 @@ pub(crate) fn of(kind: Kind) -> Option<Shape> {
     match kind {
         Kind::Certificate => Some(CERTIFICATE),
         Kind::ClusterIssuer | Kind::Issuer => Some(ISSUER),
+        Kind::Gateway | Kind::Ingress | Kind::ListenerSet => Some(ASKING),
         Kind::Secret => Some(SECRET),
         Kind::CertificateRequest | Kind::Challenge | Kind::Event | Kind::Order => None,
     }
@@ -34,6 +35,14 @@ const ISSUER: Shape = Object(&[
     must("kind", Text),
     must("metadata", METADATA),
     must("spec", ISSUER_SPEC),
+]);
+
+/// An Ingress, a Gateway or a ListenerSet: what is not about certificates is for others to judge.
+const ASKING: Shape = Object(&[
+    must("apiVersion", Text),
+    must("kind", Text),
+    must("metadata", METADATA),
+    must("spec", Any),
 ]);
 
 const SECRET: Shape = Object(&[
@@ -162,7 +171,8 @@ const SIGNATURES: &[&str] = &[
     "PureEd25519",
 ];
 
-const USAGES: &[&str] = &[
+/// The words for usages of a key.
+pub(crate) const USAGES: &[&str] = &[
     "signing",
     "digital signature",
     "content commitment",

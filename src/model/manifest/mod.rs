@@ -12,6 +12,7 @@ mod yaml;
 
 pub use self::complaint::{Complaint, Location, Source};
 pub(crate) use self::draft::Draft;
+pub(crate) use self::fields::USAGES;
 pub use self::tree::Position;
 pub(crate) use self::tree::{Content, FieldEntry, Node};
 
@@ -21,6 +22,7 @@ use self::complaint::{Show, excerpt};
 use self::draft::DocumentKind;
 use self::set::Namespaces;
 use super::field::{FieldPath, Remark};
+use super::ingress::IngressLike;
 use super::validation::{self, Validation};
 use super::{Certificate, Issuer, Kind, Record, Secret, conversion};
 
@@ -203,6 +205,9 @@ fn verdict(kind: Kind, object: &serde_json::Value) -> Result<Validation, serde_j
         Kind::Certificate => validation::certificate(&Certificate::deserialize(object)?),
         Kind::ClusterIssuer | Kind::Issuer => validation::issuer(&Issuer::deserialize(object)?),
         Kind::Secret => Secret::deserialize(object).map(|_| Validation::default())?,
+        Kind::Gateway | Kind::Ingress | Kind::ListenerSet => {
+            IngressLike::deserialize_as(kind, object).map(|_| Validation::default())?
+        }
         Kind::CertificateRequest | Kind::Challenge | Kind::Event | Kind::Order => {
             Validation::default()
         }

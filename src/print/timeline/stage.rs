@@ -71,7 +71,10 @@ impl Stage {
                     Kind::Challenge
                     | Kind::ClusterIssuer
                     | Kind::Event
+                    | Kind::Gateway
+                    | Kind::Ingress
                     | Kind::Issuer
+                    | Kind::ListenerSet
                     | Kind::Secret,
                 )
                 | None,

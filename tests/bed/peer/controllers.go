@@ -22,7 +22,9 @@ import (
 
 	_ "github.com/cert-manager/cert-manager/pkg/controller/acmechallenges"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/acmeorders"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificate-shim/gateways"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificate-shim/ingresses"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificate-shim/listenerset"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/acme"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/issuing"

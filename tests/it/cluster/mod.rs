@@ -8,6 +8,7 @@ mod diagnose;
 mod dns01;
 pub(crate) mod faults;
 mod handover;
+mod ingress;
 mod kubectl;
 mod order;
 mod outage;

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use crate::support::cluster::{Arena, Bench, Kubectl, check, eventually};
 
 /// What no command asks for before it works: some clusters do, or some manifests; and who may not see a Lease only watches.
-const UNASKED: [&str; 5] =
-    ["signers", "finalizers", "httproutes", "leases", "ingresses get update"];
+const UNASKED: [&str; 5] = ["signers", "finalizers", "httproutes", "leases", "ingresses update"];
 /// Everything that a command may leave behind.
 const TRACES: &str = "certificates,certificaterequests,orders,challenges,issuers,secrets,events,pods,services,ingresses";
 

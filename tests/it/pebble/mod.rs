@@ -25,6 +25,7 @@ pub(crate) mod dns01_webhook;
 mod dns_damaged;
 mod dns_look;
 mod dns_update;
+mod ingress;
 mod order;
 mod peers;
 mod rehearse_caa;

@@ -90,7 +90,7 @@ impl Supervision {
                 let early = self.early.entry(owner.uid.clone()).or_default();
                 early.insert(record.key.clone(), (record.clone(), exists));
             }
-            Kind::Event | Kind::Secret => {}
+            Kind::Event | Kind::Gateway | Kind::Ingress | Kind::ListenerSet | Kind::Secret => {}
         }
     }
 

@@ -246,7 +246,9 @@ fn help(record: &Record) -> Option<String> {
         Kind::Order => ["/spec/dnsNames/0", "/status/state"],
         Kind::CertificateRequest => ["/spec/issuerRef/name", ""],
         Kind::ClusterIssuer | Kind::Issuer => ["/spec/acme/server", ""],
-        Kind::Event | Kind::Secret => return None,
+        Kind::Event | Kind::Gateway | Kind::Ingress | Kind::ListenerSet | Kind::Secret => {
+            return None;
+        }
     };
     let words = words.map(|pointer| if pointer.is_empty() { "" } else { record.text(pointer) });
     let text = without_steering(words.join(" ").trim());

@@ -113,6 +113,11 @@ impl Task {
         let written = |kind| of_kind(kind).filter(|account| account.is_written);
         let if_written = |place| any_in(written(Kind::ClusterIssuer).map(|_| place));
         let (plural, _) = given.parts();
+        let asking = |plural: &str| {
+            let is_asking = self.asking.iter().any(|kind| kind.plural() == plural);
+            any_in(self.namespaces.iter().filter(|_| is_asking))
+        };
+        let watched = |plural| if self.watches_asking { asking(plural) } else { BTreeSet::new() };
         let cluster_resources = &self.places.cluster_resources;
         match (given.namespace.as_str(), plural, given.verb) {
             (HOME, "secrets", _) => self.secrets.clone(),
@@ -123,7 +128,15 @@ impl Task {
                 of_kind(Kind::ClusterIssuer).map(|account| account.key.name.clone()).collect()
             }
             (_, "orders", "delete") if self.deleted => any_in(&self.namespaces),
+            (_, "gateways" | "ingresses" | "listenersets", "get") if part == Part::Watch => {
+                asking(plural)
+            }
             _ if part == Part::Watch => BTreeSet::new(),
+            (_, "certificates", "create" | "update" | "delete") if self.asking.is_empty() => {
+                BTreeSet::new()
+            }
+            (_, "gateways" | "listenersets", "get") => asking(plural),
+            (_, "gateways" | "listenersets", _) => watched(plural),
             (LEASES, ..) => [ObjectName::new(&self.places.lease, &given.name)].into(),
             // These are tried out, or asked for by some clusters only.
             (_, "leases" | "signers", _) => BTreeSet::new(),
@@ -139,7 +152,12 @@ impl Task {
                 any_in(written(Kind::Issuer).map(|account| &account.key.name.namespace))
             }
             (_, "pods" | "services", _) => ways(&|_| true),
-            (_, "ingresses", "get" | "update") => ways(&|way| way == Way::NamedIngress),
+            (_, "ingresses", "get") => {
+                joined(asking(plural), ways(&|way| way == Way::NamedIngress))
+            }
+            (_, "ingresses", "update") => ways(&|way| way == Way::NamedIngress),
+            (_, "ingresses", "watch") => watched(plural),
+            (_, "ingresses", "list") => joined(watched(plural), ways(&|way| way == Way::Ingress)),
             (_, "ingresses", _) => ways(&|way| way == Way::Ingress),
             (_, "httproutes", _) => ways(&|way| way == Way::Route),
             ("", ..) => any_in(&self.namespaces),
@@ -150,6 +168,11 @@ impl Task {
 
 fn any_in<'a>(namespaces: impl IntoIterator<Item = &'a String>) -> BTreeSet<ObjectName> {
     namespaces.into_iter().map(|namespace| ObjectName::new(namespace, "")).collect()
+}
+
+fn joined(mut one: BTreeSet<ObjectName>, other: BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
+    one.extend(other);
+    one
 }
 
 /// Leaves out those on one object where the same is wanted on any.
@@ -316,7 +339,7 @@ mod tests {
         let answer: Challenge = typed(challenge(&ingress)).unwrap();
         check(&drive, &Task::answer(&answer, places()), Part::Drive, "one-shot.yaml", &[]);
 
-        let everything = Task::on_everything(&store, places()).await.unwrap();
+        let everything = Task::on_everything(&store, places(), &Kind::ASKING).await.unwrap();
         check(&[&RUN], &everything, Part::Drive, "run.yaml", &[]);
     }
 

@@ -59,6 +59,10 @@ pub struct Task {
     pub(super) namespaces: BTreeSet<String>,
     pub(super) applied: BTreeSet<Key>,
     pub(super) deleted: bool,
+    /// The kinds whose annotations ask for Certificates that are kept.
+    pub(super) asking: BTreeSet<Kind>,
+    /// Whether all objects of these kinds are watched.
+    pub(super) watches_asking: bool,
     /// Secrets of Certificates.
     pub(super) secrets: BTreeSet<ObjectName>,
     pub(super) issuers: Vec<IssuerNeeds>,
@@ -102,6 +106,9 @@ impl Task {
         task.namespaces = Confinement::of(records.iter().map(|record| &record.key)).namespaces;
         if applied {
             task.applied.extend(records.iter().map(|record| record.key.clone()));
+            task.asking.extend(
+                task.applied.iter().map(|key| key.kind).filter(|kind| Kind::ASKING.contains(kind)),
+            );
         }
         let certificates = certificates(records)?;
         let mut keys: BTreeSet<Key> = certificates.iter().filter_map(issuer_key).collect();
@@ -186,7 +193,11 @@ impl Task {
     ///
     /// # Errors
     /// Fails when issuers cannot be read, for other reasons than a missing permission.
-    pub async fn on_everything(store: &Arc<dyn Store>, places: Places) -> Result<Self, StoreError> {
+    pub async fn on_everything(
+        store: &Arc<dyn Store>,
+        places: Places,
+        asking: &[Kind],
+    ) -> Result<Self, StoreError> {
         let mut ways = BTreeSet::from([(String::new(), Way::Ingress)]);
         // Webhooks are not asked for: whoever writes an Issuer would keep the others' from being worked on.
         for kind in [Kind::Issuer, Kind::ClusterIssuer] {
@@ -205,7 +216,9 @@ impl Task {
         let any = |kind| Key::new(kind, ObjectName::default());
         let any = |kind| IssuerNeeds { key: any(kind), is_written: true, secrets: BTreeSet::new() };
         let issuers = vec![any(Kind::Issuer), any(Kind::ClusterIssuer)];
-        Ok(Self { namespaces, issuers, ways, places, ..Self::default() })
+        let asking = asking.iter().copied().collect();
+        let watches_asking = true;
+        Ok(Self { namespaces, asking, watches_asking, issuers, ways, places, ..Self::default() })
     }
 
     /// With the whole cluster in place of many namespaces.

@@ -82,5 +82,8 @@ fn guide_an_ingress_has_no_certificate() {
     assert!(fails(&namespace, "ingress/shpo", 1).contains("did you mean shop?"));
     assert!(fails(&namespace, "secret/web-tsl", 1).contains("did you mean web-tls?"));
     assert!(fails(&namespace, "gateway/edge", 1).contains("Gateway \"edge\" not found"));
-    assert!(fails(&namespace, "deployment/shop", 2).contains("ingress, gateway, httproute"));
+    assert!(
+        fails(&namespace, "deployment/shop", 2)
+            .contains("ingress, gateway, listenerset, httproute")
+    );
 }

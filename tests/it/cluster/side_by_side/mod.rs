@@ -1,5 +1,6 @@
 //! Beside cert-manager on a real cluster: its controllers and ours do the same to the same manifests, live and as recorded.
 
+mod asked;
 mod authorities;
 mod ca_errors;
 mod differences;
@@ -24,7 +25,7 @@ use crate::support::program;
 pub(crate) fn listed() -> impl Iterator<Item = &'static Difference> {
     let plays = scenarios::PLAYS.iter().chain([&scenarios::DENIED, &scenarios::KILLED]);
     let played = plays.flat_map(|play| play.differences.iter().copied().flatten());
-    played.chain(live::DIFFERENCES).chain(secrets::DIFFERENCES)
+    played.chain(live::DIFFERENCES).chain(secrets::DIFFERENCES).chain(asked::DIFFERENCES)
 }
 
 /// A cluster with the namespace of cert-manager.

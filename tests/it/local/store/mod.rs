@@ -113,8 +113,21 @@ fn needed(kind: Kind) -> Value {
         } }),
         Kind::Issuer | Kind::ClusterIssuer => json!({ "spec": { "selfSigned": {} } }),
         Kind::Event => json!({ "involvedObject": { "namespace": "web" } }),
+        Kind::Ingress => json!({ "spec": { "defaultBackend": {
+            "service": { "name": "web", "port": { "number": 80 } },
+        } } }),
+        Kind::Gateway => {
+            json!({ "spec": { "gatewayClassName": "bed", "listeners": [listener()] } })
+        }
+        Kind::ListenerSet => {
+            json!({ "spec": { "parentRef": { "name": "edge" }, "listeners": [listener()] } })
+        }
         Kind::Secret => json!({}),
     }
+}
+
+fn listener() -> Value {
+    json!({ "name": "http", "port": 80, "protocol": "HTTP" })
 }
 
 fn order(name: &str) -> Record {

@@ -1,0 +1,161 @@
+//! Ingresses, Gateways and ListenerSets: keeps the Certificates for which their annotations ask.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::recorder::Recorder;
+use super::{Controller, ReconcileError, Stopped};
+use crate::model::ingress::{Gateway, IngressLike};
+use crate::model::{Certificate, Key, Kind, ObjectReference, Record};
+use crate::reconcile::Wake;
+use crate::reconcile::ingress_shim::{
+    self, CertificateChange, Defaults, Observed, Plan, owner_key, source_of,
+};
+use crate::store::error::StoreError;
+use crate::store::resources::{Resources, typed};
+use crate::store::{Scope, Store};
+
+/// Makes, updates and deletes the Certificates of the objects of one kind.
+#[derive(Debug)]
+pub struct IngressShimController {
+    kind: Kind,
+    certificates: Resources<Certificate>,
+    defaults: Defaults,
+    recorder: Recorder,
+}
+
+impl IngressShimController {
+    /// Puts the controller of a kind together, one of [`Kind::ASKING`].
+    pub fn new(kind: Kind, recorder: Recorder, defaults: Defaults) -> Self {
+        let certificates = Resources::new(Arc::clone(recorder.store()), Kind::Certificate)
+            .written_by(source_of(kind));
+        Self { kind, certificates, defaults, recorder }
+    }
+
+    fn store(&self) -> &Arc<dyn Store> {
+        self.recorder.store()
+    }
+
+    /// What there is to do for an object, as it is stored; nothing where there is none.
+    ///
+    /// # Errors
+    /// Fails when the store does, or an annotation cannot be read.
+    pub async fn plan(&self, key: &Key) -> Result<Option<(IngressLike, Plan)>, ReconcileError> {
+        let Some(record) = self.store().get_known(key).await? else { return Ok(None) };
+        let object = read(&record)?;
+        let parent = self.parent(&object).await?;
+        let certificates = self.certificates.list(&Scope::namespace(&key.name.namespace)).await?;
+        let observed = Observed { certificates: &certificates, parent: parent.as_ref() };
+        let plan = ingress_shim::plan(&object, observed, &self.defaults)?;
+        Ok(Some((object, plan)))
+    }
+
+    async fn parent(&self, object: &IngressLike) -> Result<Option<Gateway>, StoreError> {
+        let Some(name) = object.parent().filter(|name| !name.name.is_empty()) else {
+            return Ok(None);
+        };
+        let record = self.store().get_known(&Key::new(Kind::Gateway, name)).await?;
+        record.map(typed).transpose()
+    }
+
+    /// Does all that there is to do for an object now.
+    ///
+    /// # Errors
+    /// Fails when the store does, or an annotation cannot be read.
+    pub async fn bring_up_to_date(&self, key: &Key, now: Timestamp) -> Result<(), ReconcileError> {
+        let Some((object, plan)) = self.plan(key).await? else { return Ok(()) };
+        let about = reference(&object);
+        for warning in &plan.warnings {
+            self.recorder.note(&about, warning, now).await?;
+        }
+        // What is deleted with its owner may be told of first, and would be made again.
+        let makes =
+            plan.changes.iter().any(|change| matches!(change, CertificateChange::Create(_)));
+        if makes && !self.is_still_there(key, &object).await? {
+            return Ok(());
+        }
+        for change in &plan.changes {
+            match change {
+                CertificateChange::Create(certificate) => {
+                    drop(self.certificates.create(certificate).await?);
+                }
+                CertificateChange::Update(certificate) => {
+                    drop(self.certificates.replace(certificate).await?);
+                }
+                CertificateChange::Delete(certificate) => {
+                    self.certificates.delete_exactly(certificate).await?;
+                }
+            }
+            self.recorder.note(&about, &change.note(self.kind), now).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_still_there(&self, key: &Key, object: &IngressLike) -> Result<bool, StoreError> {
+        let found = self.store().get_anew(key).await?;
+        let is_it =
+            |found: Record| found.uid() == object.metadata().uid && !found.metadata().is_deleted();
+        Ok(found.is_some_and(is_it))
+    }
+
+    /// The ListenerSets whose listeners a Gateway serves.
+    async fn sets_of(&self, gateway: &Record) -> Result<Vec<Key>, StoreError> {
+        let all = self.store().list(Kind::ListenerSet, &Scope::all()).await?;
+        let is_its = |record: &Record| {
+            let set = IngressLike::deserialize_as(Kind::ListenerSet, &record.object).ok();
+            set.and_then(|set| set.parent()).is_some_and(|parent| parent == gateway.key.name)
+        };
+        Ok(all.into_iter().filter(is_its).map(|record| record.key).collect())
+    }
+}
+
+/// Reads one of the three kinds.
+///
+/// # Errors
+/// Fails when the object does not have the shape of its kind.
+pub fn read(record: &Record) -> Result<IngressLike, StoreError> {
+    IngressLike::deserialize_as(record.key.kind, &record.object)
+        .map_err(|error| StoreError::Unreadable { key: record.key.clone(), why: error.to_string() })
+}
+
+fn reference(object: &IngressLike) -> ObjectReference {
+    let metadata = object.metadata();
+    ObjectReference {
+        api_version: object.kind().api_version().to_owned(),
+        kind: object.kind().as_str().to_owned(),
+        name: metadata.name.clone(),
+        namespace: metadata.namespace.clone(),
+        resource_version: metadata.resource_version.clone(),
+        uid: metadata.uid.clone(),
+    }
+}
+
+#[async_trait]
+impl Controller for IngressShimController {
+    fn watches(&self) -> &'static [Kind] {
+        match self.kind {
+            Kind::Gateway => &[Kind::Gateway, Kind::Certificate],
+            Kind::ListenerSet => &[Kind::ListenerSet, Kind::Gateway, Kind::Certificate],
+            _ => &[Kind::Ingress, Kind::Certificate],
+        }
+    }
+
+    async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+        match changed.key.kind {
+            kind if kind == self.kind => Ok(vec![changed.key.clone()]),
+            Kind::Certificate => {
+                let owner = owner_key(&changed.metadata());
+                Ok(owner.filter(|key| key.kind == self.kind).into_iter().collect())
+            }
+            Kind::Gateway => self.sets_of(changed).await,
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+        self.bring_up_to_date(key, now).await?;
+        Ok(Wake::OnChange)
+    }
+}

@@ -1,0 +1,382 @@
+//! Which Certificates an Ingress, a Gateway or a ListenerSet asks for by its annotations, and what has to change for that.
+//!
+//! As cert-manager 1.21 does it (`pkg/controller/certificate-shim`), its way of finding out what is outdated included. Other
+//! than there: a Certificate goes when its object no longer asks for any, and annotations of cert-manager before 0.11 are
+//! read. Unlike the other machines this one returns all that is to be done at once, as a list.
+
+mod annotations;
+mod entries;
+mod outdated;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+pub use self::annotations::{InvalidAnnotation, OldAnnotations};
+use self::annotations::{modern, translate};
+use self::entries::SecretHosts;
+pub use self::entries::Skipped;
+use super::Note;
+use crate::model::event::{reason, source};
+use crate::model::ingress::{Gateway, IngressLike};
+use crate::model::{
+    Certificate, CertificateSpec, CertificateStatus, IssuerRef, Key, Kind, Metadata, ObjectName,
+};
+
+/// The label by which `kubectl apply --prune` would take a Certificate for one of its manifests.
+const APPLYSET: &str = "applyset.kubernetes.io/part-of";
+/// The finalizer of an object whose dependents are deleted first.
+const FOREGROUND: &str = "foregroundDeletion";
+/// The annotation that asks for a Certificate without naming an issuer, where no flag says otherwise.
+pub const TLS_ACME: &str = "kubernetes.io/tls-acme";
+
+/// What flags say of every such object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// The issuer of those that name none; its name is empty when there is none.
+    pub issuer: IssuerRef,
+    /// Annotations by which an Ingress asks for a Certificate of that issuer.
+    pub asking: Vec<String>,
+    /// Annotations that Certificates take over.
+    pub copied: Vec<String>,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            issuer: IssuerRef {
+                name: String::new(),
+                kind: "Issuer".to_owned(),
+                group: "cert-manager.io".to_owned(),
+            },
+            asking: vec![TLS_ACME.to_owned()],
+            copied: Vec::new(),
+        }
+    }
+}
+
+/// What the machine looks at beside the object itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Observed<'a> {
+    /// The Certificates of its namespace.
+    pub certificates: &'a [Certificate],
+    /// The Gateway of a ListenerSet.
+    pub parent: Option<&'a Gateway>,
+}
+
+/// One change of a Certificate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CertificateChange {
+    /// It is made.
+    Create(Box<Certificate>),
+    /// It is written as asked for.
+    Update(Box<Certificate>),
+    /// It is not asked for any more.
+    Delete(Box<Certificate>),
+}
+
+impl CertificateChange {
+    /// What is told of it when it is done.
+    pub fn note(&self, of: Kind) -> Note {
+        let (reason, done, name) = match self {
+            Self::Create(one) => (reason::CREATE_CERTIFICATE, "created", &one.metadata.name),
+            Self::Update(one) => (reason::UPDATE_CERTIFICATE, "updated", &one.metadata.name),
+            Self::Delete(one) => {
+                (reason::DELETE_CERTIFICATE, "deleted unrequired", &one.metadata.name)
+            }
+        };
+        let message = format!("Successfully {done} Certificate \"{name}\"");
+        Note::normal(source_of(of), reason, message)
+    }
+}
+
+/// All that is to be done for one object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// What is told before anything is changed.
+    pub warnings: Vec<Note>,
+    /// What is changed, in this order.
+    pub changes: Vec<CertificateChange>,
+}
+
+/// Why an object that asks gets nothing, or not all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadConfig {
+    /// Its annotations contradict each other, or name no issuer.
+    #[error("Could not determine issuer for ingress due to bad annotations: {0}")]
+    Issuer(String),
+    /// Two of its TLS entries name one Secret.
+    #[error("{0}")]
+    SharedSecret(String),
+    /// One of its entries cannot be used.
+    #[error("{0}")]
+    Entry(Skipped),
+}
+
+/// Who tells of such an object, in cert-manager's words.
+pub fn source_of(kind: Kind) -> &'static str {
+    if kind == Kind::Gateway {
+        source::GATEWAYS
+    } else if kind == Kind::ListenerSet {
+        source::LISTENER_SETS
+    } else {
+        source::INGRESSES
+    }
+}
+
+/// Tells whether annotations ask for Certificates, new or old ones, whether or not an issuer can be found.
+pub fn asks(of: Kind, annotations: &BTreeMap<String, String>, defaults: &Defaults) -> bool {
+    let (annotations, _) = modern(annotations);
+    names_issuer(&annotations) || (of == Kind::Ingress && asks_by_default(&annotations, defaults))
+}
+
+/// Tells whether it asks for Certificates of an issuer that only a flag could name, and none does.
+pub fn lacks_default_issuer(object: &IngressLike, defaults: &Defaults) -> bool {
+    let (annotations, _) = modern(&object.metadata().annotations);
+    defaults.issuer.name.is_empty() && !names_issuer(&annotations)
+}
+
+/// What has to be done for an object.
+///
+/// # Errors
+/// Fails when the value of an annotation cannot be read; nothing is done then.
+pub fn plan(
+    object: &IngressLike,
+    observed: Observed<'_>,
+    defaults: &Defaults,
+) -> Result<Plan, InvalidAnnotation> {
+    let (kind, metadata) = (object.kind(), object.metadata());
+    if metadata.is_deleted() || metadata.finalizers.iter().any(|name| name == FOREGROUND) {
+        return Ok(Plan::default());
+    }
+    let Some((annotations, old)) = effective_annotations(object, observed.parent) else {
+        // A ListenerSet without its Gateway.
+        return Ok(Plan::default());
+    };
+    let mut plan = Plan::default();
+    if !asks(kind, &annotations, defaults) {
+        // Whoever asks in a way that flags of another time had told of still has its Certificates.
+        if !annotations.contains_key(TLS_ACME) {
+            let owned = owned(observed.certificates, metadata);
+            plan.changes.extend(owned.map(|one| CertificateChange::Delete(Box::new(one.clone()))));
+        }
+        return Ok(plan);
+    }
+    let warning =
+        |why: &BadConfig| Note::warning(source_of(kind), reason::BAD_CONFIG, why.to_string());
+    if !old.is_empty() {
+        let told = Note::warning(source_of(kind), reason::OLD_ANNOTATIONS, old.to_string());
+        plan.warnings.push(told);
+    }
+    let Wanted { certificates, skipped } = match wanted_of(object, &annotations, defaults)? {
+        Ok(wanted) => wanted,
+        Err(why) => {
+            plan.warnings.push(warning(&why));
+            return Ok(plan);
+        }
+    };
+    plan.warnings.extend(skipped.iter().map(warning));
+    for certificate in certificates {
+        let name = &certificate.metadata.name;
+        let existing = observed.certificates.iter().find(|one| one.metadata.name == *name);
+        match existing {
+            None => plan.changes.push(CertificateChange::Create(Box::new(certificate))),
+            // Somebody else's.
+            Some(one) if !one.metadata.is_controlled_by(&metadata.uid) => {}
+            Some(one) if outdated::is_outdated(one, &certificate) => {
+                let updated =
+                    outdated::updated(one, certificate, has_copied(&annotations, defaults));
+                plan.changes.push(CertificateChange::Update(Box::new(updated)));
+            }
+            Some(_) => {}
+        }
+    }
+    let unrequired = owned(observed.certificates, metadata)
+        .filter(|one| !object.names_secret(&one.spec.secret_name));
+    plan.changes.extend(unrequired.map(|one| CertificateChange::Delete(Box::new(one.clone()))));
+    Ok(plan)
+}
+
+/// The Certificates that an object asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// They, in the order of the entries.
+    pub certificates: Vec<Certificate>,
+    /// Entries that ask for none because something is missing in them.
+    pub skipped: Vec<BadConfig>,
+}
+
+/// The Certificates that an object asks for, whatever there is already.
+///
+/// # Errors
+/// Fails when the value of an annotation cannot be read.
+pub fn wanted(
+    object: &IngressLike,
+    parent: Option<&Gateway>,
+    defaults: &Defaults,
+) -> Result<Result<Wanted, BadConfig>, InvalidAnnotation> {
+    let of_object = || modern(&object.metadata().annotations);
+    let (annotations, _) = effective_annotations(object, parent).unwrap_or_else(of_object);
+    if !asks(object.kind(), &annotations, defaults) {
+        return Ok(Ok(Wanted::default()));
+    }
+    wanted_of(object, &annotations, defaults)
+}
+
+/// What is told of the old annotations of an object; nothing when it has none.
+pub fn old_annotations(object: &IngressLike) -> OldAnnotations {
+    modern(&object.metadata().annotations).1
+}
+
+fn wanted_of(
+    object: &IngressLike,
+    annotations: &BTreeMap<String, String>,
+    defaults: &Defaults,
+) -> Result<Result<Wanted, BadConfig>, InvalidAnnotation> {
+    let issuer = match issuer(annotations, defaults) {
+        Ok(issuer) => issuer,
+        Err(why) => return Ok(Err(BadConfig::Issuer(why))),
+    };
+    if let Some(why) = entries::shared_secret(object) {
+        return Ok(Err(BadConfig::SharedSecret(why)));
+    }
+    let (entries, skipped) = entries::of(object, annotations);
+    let mut wanted = Wanted {
+        skipped: skipped.into_iter().map(BadConfig::Entry).collect(),
+        ..Wanted::default()
+    };
+    for entry in entries {
+        wanted.certificates.push(certificate(object, annotations, defaults, &issuer, entry)?);
+    }
+    Ok(Ok(wanted))
+}
+
+fn certificate(
+    object: &IngressLike,
+    annotations: &BTreeMap<String, String>,
+    defaults: &Defaults,
+    issuer: &IssuerRef,
+    entry: SecretHosts,
+) -> Result<Certificate, InvalidAnnotation> {
+    let SecretHosts { namespace, secret, hosts } = entry;
+    let mut seen = BTreeSet::new();
+    let hosts = hosts.into_iter().filter(|host| seen.insert(host.clone()));
+    let (ip_addresses, dns_names) = hosts.partition(|host| host.parse::<IpAddr>().is_ok());
+    let usages = ["digital signature", "key encipherment"].map(str::to_owned).to_vec();
+    let mut labels = object.metadata().labels.clone();
+    labels.remove(APPLYSET);
+    let mut certificate = Certificate {
+        api_version: Kind::Certificate.api_version().to_owned(),
+        kind: Kind::Certificate.as_str().to_owned(),
+        metadata: Metadata {
+            name: secret.clone(),
+            namespace,
+            labels,
+            annotations: copied(annotations, defaults),
+            owner_references: vec![object.owner_reference()],
+            ..Metadata::default()
+        },
+        spec: CertificateSpec {
+            secret_name: secret,
+            issuer_ref: issuer.clone(),
+            dns_names,
+            ip_addresses,
+            usages: Some(usages),
+            ..CertificateSpec::default()
+        },
+        status: CertificateStatus::default(),
+    };
+    let told = &mut certificate.metadata.annotations;
+    annotations::for_solvers(told, object, annotations);
+    translate(&mut certificate.spec, annotations)?;
+    Ok(certificate)
+}
+
+/// The annotations that count, and which of them are old; a ListenerSet inherits its issuer from its Gateway, without which
+/// nothing counts.
+fn effective_annotations(
+    object: &IngressLike,
+    parent: Option<&Gateway>,
+) -> Option<(BTreeMap<String, String>, OldAnnotations)> {
+    let (mut own, old) = modern(&object.metadata().annotations);
+    if object.kind() == Kind::ListenerSet {
+        let parent = parent.filter(|gateway| !gateway.metadata.is_deleted())?;
+        let (of_parent, _) = modern(&parent.metadata.annotations);
+        annotations::inherit(&mut own, &of_parent);
+    }
+    Some((own, old))
+}
+
+fn owned<'a>(
+    certificates: &'a [Certificate],
+    owner: &'a Metadata,
+) -> impl Iterator<Item = &'a Certificate> {
+    certificates.iter().filter(|one| one.metadata.is_controlled_by(&owner.uid))
+}
+
+fn names_issuer(annotations: &BTreeMap<String, String>) -> bool {
+    [annotations::ISSUER, annotations::CLUSTER_ISSUER]
+        .iter()
+        .any(|name| annotations.contains_key(*name))
+}
+
+fn asks_by_default(annotations: &BTreeMap<String, String>, defaults: &Defaults) -> bool {
+    let mut given = defaults.asking.iter().filter_map(|name| annotations.get(name));
+    given.any(|value| annotations::is_true(value))
+}
+
+fn copied(annotations: &BTreeMap<String, String>, defaults: &Defaults) -> BTreeMap<String, String> {
+    let given = |name: &String| Some((name.clone(), annotations.get(name)?.clone()));
+    defaults.copied.iter().filter_map(given).collect()
+}
+
+fn has_copied(annotations: &BTreeMap<String, String>, defaults: &Defaults) -> bool {
+    !copied(annotations, defaults).is_empty()
+}
+
+/// The issuer that annotations name, or the flags.
+fn issuer(
+    annotations: &BTreeMap<String, String>,
+    defaults: &Defaults,
+) -> Result<IssuerRef, String> {
+    use self::annotations::{CLUSTER_ISSUER, ISSUER, ISSUER_GROUP, ISSUER_KIND};
+    let given = |name: &str| annotations.get(name).cloned();
+    let mut issuer = defaults.issuer.clone();
+    let (own, cluster) = (given(ISSUER), given(CLUSTER_ISSUER));
+    let (kind, group) = (given(ISSUER_KIND), given(ISSUER_GROUP));
+    for (name, kind) in [(&own, "Issuer"), (&cluster, "ClusterIssuer")] {
+        if let Some(name) = name {
+            (issuer.name, issuer.kind) = (name.clone(), kind.to_owned());
+        }
+    }
+    if let Some(kind) = &kind {
+        issuer.kind.clone_from(kind);
+    }
+    if let Some(group) = &group {
+        issuer.group.clone_from(group);
+    }
+    let mut faults = Vec::new();
+    if issuer.name.is_empty() {
+        faults.push("failed to determine issuer name to be used for ingress resource".to_owned());
+    }
+    for (one, other, are_both) in [
+        (ISSUER, CLUSTER_ISSUER, own.is_some() && cluster.is_some()),
+        (CLUSTER_ISSUER, ISSUER_GROUP, cluster.is_some() && group.is_some()),
+        (CLUSTER_ISSUER, ISSUER_KIND, cluster.is_some() && kind.is_some()),
+    ] {
+        if are_both {
+            faults.push(format!("both \"{one}\" and \"{other}\" may not be set"));
+        }
+    }
+    if faults.is_empty() { Ok(issuer) } else { Err(faults.join(", ")) }
+}
+
+/// The object that manages a Certificate, if it is one that asks for Certificates.
+pub fn owner_key(certificate: &Metadata) -> Option<Key> {
+    let owner = certificate.controller()?;
+    let kind = Kind::of_manifest(&owner.api_version, &owner.kind)?;
+    let name = ObjectName::new(&certificate.namespace, &owner.name);
+    Kind::ASKING.contains(&kind).then(|| Key::new(kind, name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Certificates for which Ingresses, Gateways and ListenerSets ask by their annotations, as cert-manager's shims make them and as
+//! ours do.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::fixture::{Site, is_of_kubernetes, is_ready, moved};
+use super::scenarios::MEMORY;
+use super::{Ours, arena, report};
+use crate::support::cluster::{Cluster, Witness};
+use crate::support::difference::{self, Difference};
+use crate::support::gate::{Gate, Passage};
+use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::purpose::OUR_NAME;
+use crate::support::story::{self, Turn};
+
+/// What differs on purpose, beside what we remember in annotations.
+pub(super) const DIFFERENCES: &[Difference] = &[OUR_NAME];
+
+const ASKING: &str = r#"
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: shop
+  labels: {team: web, applyset.kubernetes.io/part-of: set}
+  annotations:
+    cert-manager.io/issuer: acme
+    acme.cert-manager.io/http01-ingress-ingressclassname: bed
+    cert-manager.io/common-name: alt.example.test
+    cert-manager.io/alt-names: alt.example.test
+    cert-manager.io/subject-organizations: '"Doe, Inc.",Web'
+    cert-manager.io/duration: 1440h
+    cert-manager.io/renew-before: 480h
+    cert-manager.io/usages: server auth,digital signature
+    cert-manager.io/revision-history-limit: "3"
+    cert-manager.io/private-key-algorithm: ECDSA
+    cert-manager.io/private-key-size: "384"
+    cert-manager.io/private-key-encoding: PKCS8
+    cert-manager.io/private-key-rotation-policy: Never
+    cert-manager.io/secret-template: '{"labels": {"tier": "front"}}'
+    example.com/note: not copied
+spec:
+  ingressClassName: none
+  defaultBackend: {service: {name: shop, port: {number: 80}}}
+  tls:
+    - {hosts: [shop.example.test], secretName: shop-tls}
+    - {hosts: [nameless.example.test]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: bad
+  annotations: {cert-manager.io/issuer: acme, cert-manager.io/cluster-issuer: acme}
+spec:
+  defaultBackend: {service: {name: shop, port: {number: 80}}}
+  tls: [{hosts: [bad.example.test], secretName: bad-tls}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, annotations: {cert-manager.io/issuer: route}}
+spec:
+  gatewayClassName: bed
+  listeners:
+    - {name: http, port: 80, protocol: HTTP}
+    - name: https
+      port: 443
+      protocol: HTTPS
+      hostname: edge.example.test
+      tls: {certificateRefs: [{name: edge-tls}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata:
+  name: more
+  annotations: {acme.cert-manager.io/http01-parentreffallback: "true"}
+spec:
+  parentRef: {name: edge}
+  listeners:
+    - name: https
+      port: 443
+      protocol: HTTPS
+      hostname: more.example.test
+      tls: {certificateRefs: [{name: more-tls}]}
+"#;
+
+fn issuer(name: &str, pebble: &Pebble, http01: &Value) -> Value {
+    json!({
+        "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": name},
+        "spec": {"acme": {
+            "server": pebble.directory(), "caBundle": STANDARD.encode(pebble.tls_ca_pem()),
+            "privateKeySecretRef": {"name": format!("{name}-account")},
+            "solvers": [{"http01": http01}],
+        }},
+    })
+}
+
+/// Applies all, and changes what one Ingress asks for.
+fn act(site: &Site<'_>, pebble: &Pebble) {
+    let by_route = json!({"gatewayHTTPRoute": {"labels": {"by": "route"}}});
+    for issuer in
+        [issuer("acme", pebble, &json!({"ingress": {}})), issuer("route", pebble, &by_route)]
+    {
+        let name = issuer["metadata"]["name"].as_str().unwrap();
+        site.kubectl.apply(&issuer.to_string());
+        site.until("Issuer", name, is_ready);
+    }
+    site.kubectl.apply(ASKING);
+    for name in ["shop-tls", "edge-tls", "more-tls"] {
+        site.until_issued(name, 1);
+    }
+    // Later: which of two Certificates with a name in common has its turn first is chance.
+    let second = json!({"hosts": ["second.example.test"], "secretName": "second-tls"});
+    let more = json!([{"op": "add", "path": "/spec/tls/-", "value": second}]);
+    site.kubectl.run(&["patch", "ingress/shop", "--type=json", "-p", &more.to_string()]);
+    site.until_issued("second-tls", 1);
+    site.until_event("BadConfig", "bad");
+    let labels = json!({"metadata": {"labels": {"team": "sales"}}});
+    site.kubectl.run(&["patch", "ingress/shop", "--type=merge", "-p", &labels.to_string()]);
+    site.until("Certificate", "shop-tls", |one| one["metadata"]["labels"]["team"] == "sales");
+    site.until("Certificate", "second-tls", |one| one["metadata"]["labels"]["team"] == "sales");
+    let fewer = json!([{"op": "remove", "path": "/spec/tls/2"}]);
+    site.kubectl.run(&["patch", "ingress/shop", "--type=json", "-p", &fewer.to_string()]);
+    site.until_gone("Certificate", "second-tls");
+    site.until_event("DeleteCertificate", "shop");
+}
+
+/// What happened there; whatever its name, the place is called the same.
+fn turns(witness: &Witness, namespace: &str) -> Vec<Turn> {
+    let mut turns = witness.turns(|place, _| place == namespace);
+    // How often it is looked whether what is wrong still is, is chance.
+    turns.retain(|turn| !is_of_kubernetes(turn) && !is_told_again(turn));
+    moved(turns, namespace, "here")
+}
+
+fn is_told_again(turn: &Turn) -> bool {
+    is_complaint(turn) && turn.object["count"].as_u64().unwrap_or(1) > 1
+}
+
+/// Whoever begins to work tells it anew.
+fn is_complaint(turn: &Turn) -> bool {
+    turn.object["reason"] == "BadConfig"
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn what_ingresses_and_gateways_ask_for_comes_to_the_same_objects_and_events() {
+    let cluster: &Cluster = &arena();
+    let witness = Witness::of(cluster);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let way_in = SocketAddr::from((Ipv4Addr::LOCALHOST, cluster.http_port()));
+    let self_check = runtime.block_on(Gate::to(way_in));
+    self_check.set(Passage::Patient);
+    let http_port = Some(cluster.http_port());
+    let pebble = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::calm() });
+
+    let theirs = Site::new(cluster, &witness, "theirs");
+    let peer = cluster.peer_through(self_check.port, &[]);
+    peer.wait_until_at_work();
+    act(&theirs, &pebble);
+    peer.stop();
+    let theirs_did = turns(&witness, theirs.namespace.name());
+
+    let ours = Site::new(cluster, &witness, "ours");
+    let program = Ours::start(cluster, &[("*".to_owned(), self_check.port)]);
+    act(&ours, &pebble);
+    let after = turns(&witness, theirs.namespace.name());
+    let done = |turns: &[Turn]| turns.iter().filter(|turn| !is_complaint(turn)).count();
+    assert_eq!(done(&after), done(&theirs_did), "finished work of cert-manager's is left alone");
+    let ours_did = turns(&witness, ours.namespace.name());
+    // cert-manager would leave it.
+    ours.kubectl.run(&["annotate", "ingress/shop", "cert-manager.io/issuer-"]);
+    ours.until_gone("Certificate", "shop-tls");
+    program.stop();
+
+    let told = (story::tell_apart(&theirs_did), story::tell_apart(&ours_did));
+    let listed = [&MEMORY[..], DIFFERENCES].concat();
+    report("asked for", &[("asked for", difference::compare(&told.0, &told.1, &listed))]);
+}
