@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::fixture::{Site, is_of_kubernetes, is_ready, moved};
+use super::live::is_outrun_by_itself;
 use super::scenarios::MEMORY;
 use super::{Ours, arena, report};
 use crate::support::cluster::{Cluster, Witness};
@@ -131,14 +132,10 @@ fn act(site: &Site<'_>, pebble: &Pebble) {
 fn turns(witness: &Witness, namespace: &str) -> Vec<Turn> {
     let mut turns = witness.turns(|place, _| place == namespace);
     // How often it is looked whether what is wrong still is, is chance.
-    turns.retain(|turn| !is_of_kubernetes(turn) && !is_told_again(turn) && !is_own_race(turn));
+    turns.retain(|turn| {
+        !is_of_kubernetes(turn) && !is_told_again(turn) && !is_outrun_by_itself(turn)
+    });
     moved(turns, namespace, "here")
-}
-
-/// cert-manager has asked for a request before it heard of the one that it had made.
-fn is_own_race(turn: &Turn) -> bool {
-    let message = turn.object["message"].as_str().unwrap_or_default();
-    turn.object["reason"] == "RequestFailed" && message.ends_with("already exists")
 }
 
 fn is_told_again(turn: &Turn) -> bool {

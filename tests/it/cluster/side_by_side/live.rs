@@ -204,7 +204,7 @@ fn turns(witness: &Witness, namespace: &str) -> Vec<Turn> {
 }
 
 /// Whether cert-manager tells that it has made a CertificateRequest already: its memory may be behind its own writes.
-fn is_outrun_by_itself(turn: &Turn) -> bool {
+pub(super) fn is_outrun_by_itself(turn: &Turn) -> bool {
     let message = turn.object["message"].as_str().unwrap_or_default();
     turn.object["reason"] == "RequestFailed" && message.ends_with(" already exists")
 }
