@@ -16,6 +16,7 @@ use super::Acme;
 use super::csr::SigningRequest;
 use super::error::{AcmeError, Retry};
 use super::keys::to_pem;
+use super::renewal_info;
 use super::replies::CertificateChain;
 use super::x509::{self, AlternativeNames};
 use crate::model::certificate::Subject;
@@ -60,6 +61,8 @@ pub struct Leaf {
     pub issuer: String,
     /// Serial number in lower-case hexadecimal, leading zeroes included.
     pub serial: String,
+    /// What it is called in renewal information (RFC 9773 §4.1), where it names the key of its issuer.
+    pub renewal_id: Option<String>,
     /// Whether it may sign certificates.
     pub is_ca: bool,
 }
@@ -311,6 +314,7 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
         other_names: names.others,
         public_key: certificate.public_key().raw.to_vec(),
         issuer: x509::common_name(certificate.issuer()),
+        renewal_id: renewal_info::identifier_of(certificate),
         serial: certificate.raw_serial_as_string().replace(':', ""),
         is_ca: certificate.is_ca(),
     })

@@ -16,7 +16,7 @@ use super::transport::TlsOptions;
 use super::under_way::{OwnClock, Silence, UnderWay};
 use super::{AccountKey, Directory, Session};
 use crate::http::client::Resolver;
-use crate::http::exchange::{Carrier, Network};
+use crate::http::exchange::{Carrier, Network, Reply};
 
 /// The CAs this process speaks with. Issuers of one server share its connections, directory and nonces, as long as
 /// they trust it alike.
@@ -91,7 +91,17 @@ impl Clients {
         tls: &TlsOptions,
         url: &str,
     ) -> Result<PlainReply, AcmeError> {
-        self.authority(server, tls)?.plain(url).await.map(PlainReply::from)
+        self.reply(server, tls, url).await.map(PlainReply::from)
+    }
+
+    /// The same, with the whole answer.
+    pub(super) async fn reply(
+        &self,
+        server: &str,
+        tls: &TlsOptions,
+        url: &str,
+    ) -> Result<Reply, AcmeError> {
+        self.authority(server, tls)?.plain(url).await
     }
 
     /// What all of them were asked.

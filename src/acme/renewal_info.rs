@@ -1,5 +1,7 @@
 //! Renewal information (RFC 9773): how a certificate is called there, and the window that a CA suggests.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
@@ -8,15 +10,57 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
 
-/// When a CA wants a certificate to be renewed.
+use super::error::AcmeError;
+use super::{Clients, TlsOptions};
+use crate::http::headers::retry_after;
+use crate::model::renewal_info::RenewalInfo;
+
+/// What came of asking a CA when a certificate is to be renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RenewalInfo {
-    /// Start of the window.
-    pub start: Timestamp,
-    /// Its end.
-    pub end: Timestamp,
-    /// A page that says why; empty where there is none.
-    pub explanation: String,
+pub enum RenewalAnswer {
+    /// It says nothing of the kind to anybody.
+    NotOffered,
+    /// This.
+    Window(RenewalInfo),
+    /// Nothing that can be used, and why.
+    Nothing(String),
+}
+
+/// What a CA said, and for how long it does not want to be asked again, if it says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenewalReply {
+    /// What it said.
+    pub answer: RenewalAnswer,
+    /// The pause.
+    pub pause: Option<Duration>,
+}
+
+impl Clients {
+    /// Asks a CA when the certificate that is called so there (§4.1) is to be renewed. No account is needed, and nothing is spent.
+    ///
+    /// # Errors
+    /// Fails when the CA does not answer.
+    pub async fn renewal_info(
+        &self,
+        server: &str,
+        tls: &TlsOptions,
+        certificate: &str,
+    ) -> Result<RenewalReply, AcmeError> {
+        let Some(base) = &self.directory(server, tls).await?.renewal_info else {
+            return Ok(RenewalReply { answer: RenewalAnswer::NotOffered, pause: None });
+        };
+        let url = format!("{}/{certificate}", base.trim_end_matches('/'));
+        let reply = self.reply(server, tls, &url).await?;
+        let pause = retry_after(&reply.headers, Timestamp::now());
+        let answer = if !reply.status.is_success() {
+            RenewalAnswer::Nothing(format!("GET {url}: the CA answered {}", reply.status.as_u16()))
+        } else if let Some(info) = read(&reply.body) {
+            RenewalAnswer::Window(info)
+        } else {
+            RenewalAnswer::Nothing(format!("GET {url}: no renewal information came"))
+        };
+        Ok(RenewalReply { answer, pause })
+    }
 }
 
 #[derive(Deserialize)]
@@ -36,6 +80,11 @@ struct WireWindow {
 /// What stands for a certificate in such a URL (§4.1); nothing where it does not name the key of its issuer.
 pub fn identifier(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    identifier_of(&certificate)
+}
+
+/// The same of a certificate that was read.
+pub(super) fn identifier_of(certificate: &X509Certificate<'_>) -> Option<String> {
     let issuer = certificate.extensions().iter().find_map(|extension| {
         match extension.parsed_extension() {
             ParsedExtension::AuthorityKeyIdentifier(key) => key.key_identifier.as_ref(),

@@ -125,6 +125,12 @@ impl Server {
         self.ca.state().moved_window = Some(MovedWindow { at, window, explanation });
     }
 
+    /// Serial numbers, in hexadecimal, of the certificates that orders were to replace, one for each such order.
+    pub fn replaced(&self) -> Vec<String> {
+        let state = self.ca.state();
+        state.orders.values().filter_map(renewal::replaced).collect()
+    }
+
     /// What it was asked so far.
     pub fn statistics(&self) -> Statistics {
         self.ca.counters.read()

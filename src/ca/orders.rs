@@ -17,6 +17,7 @@ use super::identifiers::{self, RequestedIdentifier};
 use super::issuance::latest_end;
 use super::nonces::random_text;
 use super::refusal::{Kind, Refusal, identifier_json};
+use super::renewal;
 use super::reply::answer;
 use super::request::Signed;
 use super::state::{self, Authorization, Id, Issuance, Order, Status, after, rfc3339};
@@ -30,6 +31,8 @@ struct NewOrder {
     profile: Option<String>,
     not_before: Option<String>,
     not_after: Option<String>,
+    /// The certificate that the new one is to replace (RFC 9773 §5).
+    replaces: Option<String>,
 }
 
 /// Makes an order, or gives back the one the account already has for the same wish.
@@ -43,9 +46,11 @@ pub(super) async fn new_order(
     let mut state = ca.state();
     state.forget_expired(now);
     let same = state.same_order(&order, now).filter(|_| ca.config.reuse_orders);
-    let id = match same {
-        Some(id) => id,
-        None => add(&ca, &mut state, order, now)?,
+    let id = if let Some(id) = same {
+        id
+    } else {
+        renewal::check_replacement(&state, &order)?;
+        add(&ca, &mut state, order, now)?
     };
     let view = view(&ca, &state, id, state.order(id, account, now)?);
     Ok(answer((StatusCode::CREATED, Json(view)), [(LOCATION, order_url(&ca, id))]))
@@ -87,6 +92,9 @@ pub(super) fn view(ca: &Ca, state: &state::State, id: Id, order: &Order) -> Valu
     if let Some(not_after) = order.not_after {
         view["notAfter"] = rfc3339(not_after).into();
     }
+    if let Some(id) = &order.replaces {
+        view["replaces"] = id.as_str().into();
+    }
     if let Issuance::Done(serial) = &order.issuance {
         view["certificate"] = ca.url(&format!("/acme/certificate/{serial}")).into();
     }
@@ -114,6 +122,7 @@ fn wished_order(ca: &Ca, account: Id, wish: &NewOrder, now: Timestamp) -> Result
         expires: after(now, ca.config.order_lifetime),
         authorizations: Vec::new(),
         issuance: Issuance::NotAsked,
+        replaces: wish.replaces.clone(),
     })
 }
 

@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use crate::dns::{LookupError, Why};
 use crate::model::Identifier;
 
-/// Error types (RFC 8555 §6.7); `conflict` is Boulder's, `invalidProfile` the profiles draft's.
+/// Error types (RFC 8555 §6.7); `alreadyReplaced` is that of RFC 9773, `conflict` Boulder's, `invalidProfile` the profiles draft's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     AccountDoesNotExist,
+    AlreadyReplaced,
     AlreadyRevoked,
     BadCsr,
     BadNonce,
@@ -43,6 +44,7 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::AccountDoesNotExist => "accountDoesNotExist",
+            Self::AlreadyReplaced => "alreadyReplaced",
             Self::AlreadyRevoked => "alreadyRevoked",
             Self::BadCsr => "badCSR",
             Self::BadNonce => "badNonce",
@@ -74,7 +76,7 @@ impl Kind {
             | Self::ExternalAccountRequired
             | Self::OrderNotReady
             | Self::Unauthorized => StatusCode::FORBIDDEN,
-            Self::Conflict => StatusCode::CONFLICT,
+            Self::AlreadyReplaced | Self::Conflict => StatusCode::CONFLICT,
             Self::ServerInternal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::AccountDoesNotExist
             | Self::AlreadyRevoked

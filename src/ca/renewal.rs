@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, State as Shared};
 use axum::http::header::RETRY_AFTER;
 use axum::response::Response;
 use base64::Engine;
@@ -16,9 +16,9 @@ use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer;
 
 use super::context::Ca;
-use super::refusal::Refusal;
+use super::refusal::{Kind, Refusal};
 use super::reply::answer;
-use super::state::{Issued, rfc3339};
+use super::state::{Issued, Order, State, Status, rfc3339};
 use crate::model::text::hex;
 
 /// When to ask again, in seconds, as Boulder says.
@@ -31,7 +31,7 @@ const IMMEDIATE: (SignedDuration, SignedDuration) =
 
 /// Gives the window of a certificate, unsigned (§4.1).
 pub(super) async fn renewal_info(
-    State(ca): State<Arc<Ca>>,
+    Shared(ca): Shared<Arc<Ca>>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
     let (key, serial) = read(&id).ok_or_else(|| {
@@ -59,6 +59,50 @@ pub(super) async fn renewal_info(
         document["explanationURL"] = json!(page);
     }
     Ok(answer(Json(document), [(RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())]))
+}
+
+/// Refuses an order that cannot replace the certificate that it names, as Boulder does (§5).
+pub(super) fn check_replacement(state: &State, order: &Order) -> Result<(), Refusal> {
+    let Some(id) = &order.replaces else { return Ok(()) };
+    let refused = |kind: Kind, why: &str| {
+        let detail = format!("Could not validate ARI 'replaces' field :: {why}");
+        Err(Refusal::new(kind, detail))
+    };
+    let Some((key, serial)) = read(id) else {
+        return refused(Kind::Malformed, "Invalid path");
+    };
+    let serial = hex(&serial);
+    let Some(old) = state.certificates.get(&serial) else {
+        return refused(Kind::Malformed, "certificate being replaced by this order was not found");
+    };
+    if authority_key(&old.der).is_none_or(|of_issuer| of_issuer != key) {
+        let why = "path contained an Authority Key Identifier that did not match a known issuer";
+        return refused(Kind::Malformed, why);
+    }
+    if old.account != order.account {
+        let why = "requester account did not request the certificate being replaced by this order";
+        return refused(Kind::Unauthorized, why);
+    }
+    if !old.identifiers.iter().any(|identifier| order.identifiers.contains(identifier)) {
+        let why = "identifiers in this order do not match any identifiers in the certificate being replaced";
+        return refused(Kind::Malformed, why);
+    }
+    let is_of_it = |other: &&Order| {
+        replaced(other).is_some_and(|replaced| replaced == serial)
+            && state.order_status(other) != Status::Invalid
+    };
+    if state.orders.values().any(|other| is_of_it(&other)) {
+        let why = format!(
+            "cannot indicate an order replaces certificate with serial \"{serial}\", which already has a replacement order"
+        );
+        return refused(Kind::AlreadyReplaced, &why);
+    }
+    Ok(())
+}
+
+/// The serial number of the certificate that an order is to replace, in hexadecimal.
+pub(super) fn replaced(order: &Order) -> Option<String> {
+    read(order.replaces.as_deref()?).map(|(_, serial)| hex(&serial))
 }
 
 /// The key of the issuer and the number of a certificate.

@@ -96,6 +96,8 @@ pub(super) struct Order {
     /// In the order of the identifiers.
     pub(super) authorizations: Vec<Id>,
     pub(super) issuance: Issuance,
+    /// The certificate that its own is to replace, as it was named.
+    pub(super) replaces: Option<String>,
 }
 
 /// How far an order is after it was finalized.
@@ -262,6 +264,7 @@ impl State {
         let (id, _) = self.orders.iter().rev().find(|(_, order)| {
             order.account == wish.account
                 && order.identifiers == wish.identifiers
+                && order.replaces == wish.replaces
                 && order.profile == wish.profile
                 && order.not_after == wish.not_after
                 && order.expires > now
@@ -335,6 +338,7 @@ mod tests {
             expires,
             authorizations: vec![2],
             issuance,
+            replaces: None,
         };
         let mut state = State::default();
         state.authorizations.insert(2, authorization);

@@ -8,18 +8,20 @@ use jiff::Timestamp;
 use super::blocking::KeysAside;
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
+use super::renewal_inquiry::RenewalInquiry;
 use super::secret_builder::Builder;
 use super::secret_writer::SecretWriter;
 use super::{Controller, ReconcileError, Stopped, facts, name_conflict, secret_builder};
 use crate::acme::{KeyError, KeyMaker, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
 use crate::model::event::source;
+use crate::model::memory::Holder;
 use crate::model::secret::TLS_KEY;
 use crate::model::{
     self, Blob, Certificate, CertificateRequest, Key, Kind, Metadata, ObjectName, Record, Secret,
 };
 use crate::reconcile::certificate::options::Options;
-use crate::reconcile::certificate::types::{Action, Delivery, KeyOrigin, Outcome};
+use crate::reconcile::certificate::types::{Action, Delivery, KeyOrigin, Observed, Outcome};
 use crate::reconcile::facts::annotation;
 use crate::reconcile::{Wake, certificate, differences};
 use crate::store::error::StoreError;
@@ -53,13 +55,15 @@ pub enum Due {
 /// Carries Certificates from the manifest to the Secret.
 #[derive(Debug)]
 pub struct CertificateController {
-    certificates: Resources<Certificate>,
+    pub(super) certificates: Resources<Certificate>,
     requests: Resources<CertificateRequest>,
     next_keys: Resources<Secret>,
-    secrets: Resources<Secret>,
+    pub(super) secrets: Resources<Secret>,
     writer: SecretWriter,
-    neighbours: Neighbours,
-    recorder: Recorder,
+    pub(super) neighbours: Neighbours,
+    /// What asks CAs when to renew; nobody does without.
+    pub(super) inquiry: Option<RenewalInquiry>,
+    pub(super) recorder: Recorder,
     keys: Arc<dyn KeyMaker>,
 }
 
@@ -76,6 +80,7 @@ impl CertificateController {
             secrets: Resources::new(store.clone(), Kind::Secret).written_by(source::ISSUING),
             writer: SecretWriter::new(&recorder),
             neighbours: Neighbours::new(store),
+            inquiry: None,
             recorder,
             keys: Arc::new(KeysAside),
         }
@@ -85,6 +90,12 @@ impl CertificateController {
     #[must_use]
     pub fn making(self, keys: Arc<dyn KeyMaker>) -> Self {
         Self { keys, ..self }
+    }
+
+    /// The same that asks CAs when to renew.
+    #[must_use]
+    pub fn asking(self, inquiry: RenewalInquiry) -> Self {
+        Self { inquiry: Some(inquiry), ..self }
     }
 
     /// The same for somebody who has been told something else of Certificates.
@@ -133,8 +144,8 @@ impl CertificateController {
             if is_true(&certificate.status.conditions, model::certificate::ISSUING) {
                 return Ok(());
             }
-            let (secret, action) = self.next(&certificate, now).await?;
-            if let Action::Wait(_) | Action::Conclude(Outcome::Due(..)) = action {
+            let (secret, _, action) = self.next(&certificate, now).await?;
+            if let Action::Wait(_) | Action::Conclude(Outcome::Due { .. }) = action {
                 return Ok(());
             }
             match self.carry_out(&certificate, secret.as_ref(), action, now).await {
@@ -145,18 +156,18 @@ impl CertificateController {
         Ok(())
     }
 
-    /// What to do next, and the Secret as it is now.
+    /// What to do next, the Secret as it is now, and all that was looked at.
     async fn next(
         &self,
         certificate: &Certificate,
         now: Timestamp,
-    ) -> Result<(Option<Secret>, Action), StoreError> {
+    ) -> Result<(Option<Secret>, Observed, Action), StoreError> {
         let namespace = &certificate.metadata.namespace;
         let secret = ObjectName::new(namespace, &certificate.spec.secret_name);
         let secret = self.secrets.get_known(&secret).await?;
         let observed = self.neighbours.observe(certificate, secret.as_ref()).await?;
         let action = certificate::next_action(certificate, &observed, now);
-        Ok((secret, action))
+        Ok((secret, observed, action))
     }
 
     /// Tells whether the Secret is what it was taken for: whoever restores both may have us told of the Certificate first, and a new
@@ -176,7 +187,7 @@ impl CertificateController {
     }
 
     /// Performs one deed, and keeps what came of it.
-    async fn carry_out(
+    pub(super) async fn carry_out(
         &self,
         certificate: &Certificate,
         secret: Option<&Secret>,
@@ -186,7 +197,8 @@ impl CertificateController {
         let outcome = self.perform(certificate, secret, action, now).await?;
         let certificates = self.certificates.clone().written_by(outcome.writer());
         let recorded = certificate::record(certificate, outcome, now);
-        Ok(self.recorder.keep(&certificates, certificate, None, recorded, now).await?)
+        let holder = Some(Holder::Certificate);
+        Ok(self.recorder.keep(&certificates, certificate, holder, recorded, now).await?)
     }
 
     async fn perform(
@@ -363,16 +375,26 @@ impl Controller for CertificateController {
             }
             return Ok(Wake::OnChange);
         };
-        let (secret, action) = self.next(&certificate, now).await?;
+        let (secret, observed, action) = self.next(&certificate, now).await?;
         if let Action::Wait(wake) = action {
-            return Ok(wake);
+            return Ok(self.ask(&certificate, (secret.as_ref(), &observed), wake, now).await?);
         }
-        if let Action::Conclude(Outcome::Due(..)) = action
-            && !self.is_still(&certificate, secret.as_ref()).await?
-        {
-            return Ok(Wake::Now);
+        let mut hastened = None;
+        if let Action::Conclude(Outcome::Due { is_hastened, .. }) = action {
+            if !self.is_still(&certificate, secret.as_ref()).await? {
+                return Ok(Wake::Now);
+            }
+            if is_hastened {
+                if let Some(wake) = self.hold(&certificate, secret.as_ref(), now).await? {
+                    return Ok(wake);
+                }
+                hastened = self.inquiry.as_ref();
+            }
         }
         self.carry_out(&certificate, secret.as_ref(), action, now).await?;
+        if let Some(inquiry) = hastened {
+            inquiry.has_begun(&certificate, now);
+        }
         Ok(Wake::Now)
     }
 }

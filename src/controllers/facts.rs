@@ -45,6 +45,7 @@ pub fn of_chain(pem: &[u8]) -> Result<LeafFacts, String> {
         not_before: leaf.not_before,
         not_after: leaf.not_after,
         public_key: PublicKey(leaf.public_key),
+        renewal_id: leaf.renewal_id,
         names: Names {
             common_name: leaf.common_name,
             subject: leaf.subject,

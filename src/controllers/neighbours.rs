@@ -8,12 +8,13 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::facts;
 use super::keystores::{self, Passwords};
+use crate::model::memory::{Holder, Memory};
 use crate::model::secret::TLS_KEY;
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Order, Record, Secret};
 use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::{NextKey, Observed, Rival};
 use crate::reconcile::facts::{RequestFacts, SecretFacts, annotation};
-use crate::reconcile::{renewal, request};
+use crate::reconcile::{renewal, renewal_info, request};
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
@@ -161,8 +162,13 @@ impl Neighbours {
             keystores: keystores::look(secret, asked, &passwords),
             ..facts::of_secret(secret)
         };
+        let secret = secret.map(facts);
+        let memory = Memory::read(Holder::Certificate, &metadata.annotations).renewal;
+        let leaf = secret.as_ref().and_then(SecretFacts::usable_leaf);
+        let suggestion = leaf.and_then(|leaf| renewal_info::suggestion(leaf, memory.as_ref()));
         Ok(Observed {
-            secret: secret.map(facts),
+            secret,
+            suggestion,
             next_keys: Vec::new(),
             requests,
             rivals: self.rivals(certificate).await?,

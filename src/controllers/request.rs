@@ -12,9 +12,9 @@ use super::recorder::Recorder;
 use super::{Controller, Stopped, facts};
 use crate::model::common::condition;
 use crate::model::event::source;
-use crate::model::{CertificateRequest, Issuer, Key, Kind, Order, Record};
+use crate::model::{Certificate, CertificateRequest, Issuer, Key, Kind, ObjectName, Order, Record};
 use crate::reconcile::Wake;
-use crate::reconcile::facts::CsrFacts;
+use crate::reconcile::facts::{CsrFacts, SecretFacts};
 use crate::reconcile::request::{self, Action, Approval, Observed, Outcome};
 use crate::store::Scope;
 use crate::store::error::StoreError;
@@ -26,6 +26,7 @@ use crate::store::resources::Resources;
 pub struct RequestController {
     requests: Resources<CertificateRequest>,
     orders: Resources<Order>,
+    certificates: Resources<Certificate>,
     accounts: Arc<Accounts>,
     approval: Approval,
     recorder: Recorder,
@@ -40,6 +41,7 @@ impl RequestController {
                 .written_by(source::REQUESTS_ACME),
             orders: Resources::new(Arc::clone(store), Kind::Order)
                 .written_by(source::REQUESTS_ACME),
+            certificates: Resources::new(Arc::clone(store), Kind::Certificate),
             accounts,
             approval,
             recorder,
@@ -52,7 +54,26 @@ impl RequestController {
         let csr = facts::of_request(&request.spec.request.0);
         let order = self.order_of(request, issuer.as_ref(), csr.as_ref().ok()).await?;
         let leaf = order.as_ref().and_then(|order| facts::of_issued(&order.status.certificate));
-        Ok(Observed { approval: self.approval, csr, issuer, order, leaf })
+        let secret = if order.is_none() { self.secret_of(request).await? } else { None };
+        Ok(Observed { approval: self.approval, csr, issuer, order, leaf, secret })
+    }
+
+    /// The Secret of the Certificate that a request belongs to.
+    async fn secret_of(
+        &self,
+        request: &CertificateRequest,
+    ) -> Result<Option<Box<SecretFacts>>, StoreError> {
+        let Some((key, uid)) = request.metadata.controller_key() else { return Ok(None) };
+        if key.kind != Kind::Certificate {
+            return Ok(None);
+        }
+        let certificate = self.certificates.get_known(&key.name).await?;
+        let Some(certificate) = certificate.filter(|found| found.metadata.uid == uid) else {
+            return Ok(None);
+        };
+        let name = ObjectName::new(&key.name.namespace, &certificate.spec.secret_name);
+        let secret = self.accounts.secrets().get_known(&name).await?;
+        Ok(secret.as_ref().map(facts::of_secret).map(Box::new))
     }
 
     /// Its own Order, whatever its name, so that a changed issuer does not start a second one; else one of its name.

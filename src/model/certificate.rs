@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::common::{Condition, Duration, IssuerRef, Other, Time, is_false, is_true};
 use super::keystore::Keystores;
 use super::metadata::Resource;
+use super::renewal_info::CertificateAcmeStatus;
 
 /// `cert-manager.io/v1` Certificate.
 pub type Certificate = Resource<CertificateSpec, CertificateStatus>;
@@ -307,7 +308,10 @@ pub struct CertificateStatus {
     /// Failures in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_issuance_attempts: Option<i64>,
-    /// Fields we do not know, such as `acme.ari`.
+    /// What the CA said of its renewal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acme: Option<CertificateAcmeStatus>,
+    /// Fields we do not know.
     #[serde(flatten)]
     pub other: Other,
 }

@@ -181,6 +181,10 @@ pub mod reason {
     pub const DECODE_FAILED: &str = "DecodeFailed";
     /// Certificate: the policy forbids a new key.
     pub const CANNOT_REGENERATE_KEY: &str = "CannotRegenerateKey";
+    /// Certificate: its CA does not say when to renew it.
+    pub const ARI_ERROR: &str = "ARIError";
+    /// Certificate: its CA wants it renewed again, right after it was.
+    pub const RENEWAL_WANTED_AGAIN: &str = "RenewalWantedAgain";
     /// Certificate: renewed outside its windows.
     pub const WINDOW_ERROR: &str = "WindowError";
     /// The Secret with the password of a keystore is not there.

@@ -19,9 +19,10 @@ const CERTIFICATE_NAME_LIMIT: usize = 233;
 /// How much of a longer Certificate name stands before its digest, in bytes.
 const CERTIFICATE_PREFIX_LIMIT: usize = 168;
 
-/// Names the Order of a CertificateRequest: the same for the same wish, whatever the key.
+/// Names the Order of a CertificateRequest: the same for the same wish, whatever the key and whatever it replaces.
 pub fn order_name(request_name: &str, spec: &OrderSpec) -> String {
-    let keyless = OrderSpec { request: Blob::default(), ..spec.clone() };
+    let (request, replaces) = (Blob::default(), String::new());
+    let keyless = OrderSpec { request, replaces, ..spec.clone() };
     // Go writes a missing byte slice as null; the field comes first.
     let spec = go_json(&keyless).replacen(r#""request":"""#, r#""request":null"#, 1);
     if request_name.len() < PREFIX_LIMIT {
@@ -78,7 +79,7 @@ fn hashed_name(prefix: &str, json: &str) -> String {
 }
 
 /// 32-bit FNV-1: multiplies first, unlike FNV-1a.
-pub(super) fn fnv1(bytes: &[u8]) -> u32 {
+pub(crate) fn fnv1(bytes: &[u8]) -> u32 {
     bytes
         .iter()
         .fold(0x811c_9dc5, |hash: u32, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte))

@@ -75,9 +75,19 @@ pub struct AcmeIssuer {
     /// Profile asked for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub profile: String,
-    /// Fields we do not act on, such as `renewalInformationSource`.
+    /// Whether the CA says when to renew: `ARI`, which an empty one means, too, or `None`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub renewal_information_source: String,
+    /// Fields we do not act on.
     #[serde(flatten)]
     pub other: Other,
+}
+
+impl AcmeIssuer {
+    /// Whether the CA is asked when to renew: unless the manifest says `None`.
+    pub fn asks_when_to_renew(&self) -> bool {
+        self.renewal_information_source != "None"
+    }
 }
 
 /// External account binding.

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::Problem;
 use super::cause::{About, Cause, OrderWait};
+use super::renewal_info::RenewalMemory;
 
 /// When a Challenge's answer was handed to the CA.
 const CHALLENGE_ACCEPTED_AT: &str = "kubectl-acme/challenge-accepted-at";
@@ -37,6 +38,8 @@ const ORDER_WAITS_FOR: &str = "kubectl-acme/order-waits-for";
 const ISSUER_PROBLEM: &str = "kubectl-acme/issuer-problem";
 /// When the order or its authorizations expire at the CA.
 const ORDER_EXPIRES: &str = "kubectl-acme/order-expires";
+/// What the CA said of the renewal of the certificate in a Certificate's Secret.
+const CERTIFICATE_RENEWAL_INFO: &str = "kubectl-acme/certificate-renewal-info";
 
 /// The memory of one object. Each kind uses the fields that concern it; moments are kept to the microsecond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,11 +66,15 @@ pub struct Memory {
     pub problem: Option<About<Problem>>,
     /// Order: what it waits for.
     pub waits_for: Option<About<OrderWait>>,
+    /// Certificate: what its CA said of its renewal.
+    pub renewal: Option<RenewalMemory>,
 }
 
 /// Whose memory it is; each kind has its own keys, because cert-manager copies annotations down the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
+    /// A Certificate.
+    Certificate,
     /// A Challenge.
     Challenge,
     /// An Issuer or ClusterIssuer.
@@ -79,17 +86,18 @@ pub enum Holder {
 impl Holder {
     fn problem(self) -> Option<&'static str> {
         match self {
-            Self::Challenge => None,
+            Self::Certificate | Self::Challenge => None,
             Self::Issuer => Some(ISSUER_PROBLEM),
             Self::Order => Some(ORDER_PROBLEM),
         }
     }
 
-    fn next_try(self) -> &'static str {
+    fn next_try(self) -> Option<&'static str> {
         match self {
-            Self::Challenge => CHALLENGE_NEXT_TRY,
-            Self::Issuer => ISSUER_NEXT_TRY,
-            Self::Order => ORDER_NEXT_TRY,
+            Self::Certificate => None,
+            Self::Challenge => Some(CHALLENGE_NEXT_TRY),
+            Self::Issuer => Some(ISSUER_NEXT_TRY),
+            Self::Order => Some(ORDER_NEXT_TRY),
         }
     }
 }
@@ -106,7 +114,7 @@ impl Memory {
                 .filter(|_| holder == Holder::Challenge)
                 .cloned(),
             finalized_at: at(ORDER_FINALIZED_AT),
-            next_try: at(holder.next_try()),
+            next_try: holder.next_try().and_then(at),
             expires: at(ORDER_EXPIRES),
             unreachable_since: at(ISSUER_UNREACHABLE_SINCE),
             account_of: annotations
@@ -116,6 +124,8 @@ impl Memory {
             cause: fact(annotations, CHALLENGE_CAUSE).filter(|_| holder == Holder::Challenge),
             problem: holder.problem().and_then(|key| fact(annotations, key)),
             waits_for: fact(annotations, ORDER_WAITS_FOR).filter(|_| holder == Holder::Order),
+            renewal: fact(annotations, CERTIFICATE_RENEWAL_INFO)
+                .filter(|_| holder == Holder::Certificate),
         }
     }
 
@@ -129,13 +139,15 @@ impl Memory {
     pub fn write(&self, holder: Holder, annotations: &mut BTreeMap<String, String>) -> bool {
         let before = annotations.clone();
         let fields: &[(&str, Option<Timestamp>)] = match holder {
+            Holder::Certificate => &[],
             Holder::Challenge => &[(CHALLENGE_ACCEPTED_AT, self.accepted_at)],
             Holder::Issuer => &[(ISSUER_UNREACHABLE_SINCE, self.unreachable_since)],
             Holder::Order => {
                 &[(ORDER_FINALIZED_AT, self.finalized_at), (ORDER_EXPIRES, self.expires)]
             }
         };
-        for (key, value) in fields.iter().copied().chain([(holder.next_try(), self.next_try)]) {
+        let next_try = holder.next_try().map(|key| (key, self.next_try));
+        for (key, value) in fields.iter().copied().chain(next_try) {
             match value {
                 Some(at) => {
                     annotations.insert(key.to_owned(), format!("{at:.6}"));
@@ -147,6 +159,9 @@ impl Memory {
         }
         if let Some(key) = holder.problem() {
             keep(annotations, key, self.problem.as_ref());
+        }
+        if holder == Holder::Certificate {
+            keep(annotations, CERTIFICATE_RENEWAL_INFO, self.renewal.as_ref());
         }
         if holder == Holder::Order {
             keep(annotations, ORDER_WAITS_FOR, self.waits_for.as_ref());
@@ -217,5 +232,10 @@ mod tests {
             Memory { account_of: Some("https://ca.example/dir".to_owned()), ..Memory::default() };
         memory.write(Holder::Issuer, &mut annotations);
         assert_eq!(Memory::read(Holder::Issuer, &annotations).account_of, memory.account_of);
+        let (mut annotations, next) = (BTreeMap::new(), at("2026-11-21T04:30:26.5Z"));
+        let renewal = RenewalMemory { next, hastened: 1, ..RenewalMemory::default() };
+        let memory = Memory { renewal: Some(renewal), ..Memory::default() };
+        memory.write(Holder::Certificate, &mut annotations);
+        assert_eq!(Memory::read(Holder::Certificate, &annotations), memory);
     }
 }

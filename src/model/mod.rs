@@ -46,6 +46,7 @@ pub mod provider_zone;
 pub mod quick_dns;
 pub mod quick_order;
 pub mod release;
+pub mod renewal_info;
 pub mod request;
 pub mod requested_types;
 pub mod secret;

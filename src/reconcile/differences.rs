@@ -233,6 +233,7 @@ mod tests {
             not_before: jiff::Timestamp::UNIX_EPOCH,
             not_after: jiff::Timestamp::UNIX_EPOCH,
             public_key: crate::reconcile::facts::PublicKey::default(),
+            renewal_id: None,
             names: Names {
                 common_name: common_name.into(),
                 dns_names: dns_names.iter().map(|name| (*name).into()).collect(),

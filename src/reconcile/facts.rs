@@ -55,6 +55,8 @@ pub struct LeafFacts {
     pub not_after: Timestamp,
     /// Its key.
     pub public_key: PublicKey,
+    /// What it is called in renewal information (RFC 9773 §4.1), where it names the key of its issuer.
+    pub renewal_id: Option<String>,
     /// What it names.
     pub names: Names,
 }

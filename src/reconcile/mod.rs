@@ -19,6 +19,7 @@ pub mod pauses;
 pub mod policy;
 pub mod published;
 pub mod renewal;
+pub mod renewal_info;
 pub mod request;
 pub mod schedule;
 pub mod secret_content;
@@ -44,6 +45,18 @@ pub enum Wake {
     At(Timestamp),
     /// When something changes.
     OnChange,
+}
+
+impl Wake {
+    /// The same, or that moment if it comes first.
+    #[must_use]
+    pub fn or_at(self, at: Timestamp) -> Self {
+        match self {
+            Self::Now => Self::Now,
+            Self::At(known) => Self::At(known.min(at)),
+            Self::OnChange => Self::At(at),
+        }
+    }
 }
 
 /// What a machine folds an outcome into.

@@ -236,6 +236,7 @@ mod tests {
                 not_before: at(0),
                 not_after: at(100),
                 public_key,
+                renewal_id: None,
                 names: names(),
             })),
             ..SecretFacts::default()

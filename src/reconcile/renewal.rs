@@ -3,9 +3,15 @@
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use super::renewal_info::Suggestion;
 use crate::model::CertificateSpec;
 use crate::model::certificate::RenewalWindow;
 use crate::model::cron::Cron;
+
+/// Lives below this are short: a third of one leaves too little time for a second try.
+const SHORT_LIFE: SignedDuration = SignedDuration::from_hours(10 * 24);
+/// A window of the CA's is not heeded when less than this part of the life would be left.
+const LEAST_LEFT: i32 = 6;
 
 /// A renewal window, ready to be asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,50 +55,79 @@ fn parse(
     Ok(Window { cron, length, zone })
 }
 
+/// The life of a certificate, and what its CA wants of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Life<'a> {
+    /// Its first second.
+    pub start: Timestamp,
+    /// Its last.
+    pub end: Timestamp,
+    /// What the CA wants, where it was asked.
+    pub suggestion: Option<&'a Suggestion>,
+}
+
 /// Returns the moment from which this certificate should be renewed; none with the policy `Disabled`.
 ///
 /// # Errors
 /// Fails when no window opens during the certificate's life, or the windows cannot be read.
 pub fn renewal_time(
     spec: &CertificateSpec,
-    not_before: Timestamp,
-    not_after: Timestamp,
+    life: Life<'_>,
     windows: &Result<Vec<Window>, WindowError>,
 ) -> Result<Option<Timestamp>, WindowError> {
     if spec.renewal.as_ref().is_some_and(|renewal| renewal.policy == "Disabled") {
         return Ok(None);
     }
-    let wanted = without_windows(spec, not_before, not_after);
+    let wanted = without_windows(spec, life);
     let windows = windows.as_ref().map_err(Clone::clone)?;
     if windows.is_empty() || windows.iter().any(|window| window.is_open(wanted)) {
         return Ok(Some(wanted));
     }
+    let Life { start, end, .. } = life;
     let before = windows.iter().filter_map(|w| w.cron.at_or_before(wanted, &w.zone)).max();
     let after = windows.iter().filter_map(|w| w.cron.after(wanted, &w.zone)).min();
-    let during = |at: &Timestamp| (not_before..not_after).contains(at);
+    let during = |at: &Timestamp| (start..end).contains(at);
     let opening = before.filter(during).or_else(|| after.filter(during));
     opening.map(Some).ok_or_else(|| {
-        WindowError(format!("no renewal window opens between {not_before:.0} and {not_after:.0}"))
+        WindowError(format!("no renewal window opens between {start:.0} and {end:.0}"))
     })
 }
 
-/// The moment that `renewBefore` asks for: `notAfter` less a third of the life time unless told otherwise.
-pub fn without_windows(
-    spec: &CertificateSpec,
-    not_before: Timestamp,
-    not_after: Timestamp,
-) -> Timestamp {
-    let life = not_after.duration_since(not_before);
-    let given = spec.renew_before.map(|before| before.0);
-    let before = given
-        .filter(|before| before.is_positive() && *before < life)
-        .or_else(|| {
-            let percent = spec.renew_before_percentage.filter(|p| (1..100).contains(p))?;
-            Some(life * percent / 100)
-        })
-        .unwrap_or(life / 3);
-    let at = not_after - before;
+/// The moment of renewal, were there no windows of the Certificate: the one drawn from the CA's, unless the spec asks for an earlier
+/// one; without the CA's word as [`without_suggestion`] has it, and never when too little of the life is left.
+pub fn without_windows(spec: &CertificateSpec, life: Life<'_>) -> Timestamp {
+    let alone = without_suggestion(spec, life);
+    let Some(suggestion) = life.suggestion else { return alone };
+    let latest = life.end - life.end.duration_since(life.start) / LEAST_LEFT;
+    if suggestion.at > latest {
+        return alone;
+    }
+    if asked_before(spec, life).is_some() && alone < suggestion.at {
+        return alone;
+    }
+    match suggestion.held_until {
+        Some(until) => alone.min(until.max(suggestion.at)),
+        None => suggestion.at,
+    }
+}
+
+/// The moment of renewal without the CA's word: as the spec asks, else when a third of the life is left, or half of one below ten
+/// days.
+pub fn without_suggestion(spec: &CertificateSpec, life: Life<'_>) -> Timestamp {
+    let length = life.end.duration_since(life.start);
+    let usual = if length < SHORT_LIFE { length / 2 } else { length / 3 };
+    let at = life.end - asked_before(spec, life).unwrap_or(usual);
     Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
+
+/// How long before the end the spec asks for a renewal, where it asks for what this life has room for.
+fn asked_before(spec: &CertificateSpec, life: Life<'_>) -> Option<SignedDuration> {
+    let length = life.end.duration_since(life.start);
+    let given = spec.renew_before.map(|before| before.0);
+    given.filter(|before| before.is_positive() && *before < length).or_else(|| {
+        let percent = spec.renew_before_percentage.filter(|p| (1..100).contains(p))?;
+        Some(length * percent / 100)
+    })
 }
 
 impl Window {
@@ -119,7 +154,8 @@ mod tests {
         let end = start + SignedDuration::from_hours(24 * days);
         let east =
             |name: &str| (name == "East").then(|| TimeZone::fixed(jiff::tz::Offset::constant(5)));
-        let time = renewal_time(&spec, start, end, &windows(&spec, east));
+        let life = Life { start, end, suggestion: None };
+        let time = renewal_time(&spec, life, &windows(&spec, east));
         let shown = time.map(|at| at.map(|at| at.to_string())).map_err(|error| error.to_string());
         assert_eq!(shown, expected.map(|at| at.map(str::to_owned)).map_err(str::to_owned));
     }
@@ -137,6 +173,50 @@ mod tests {
         ] {
             check(spec, 90, Ok(Some(expected)));
         }
+    }
+
+    /// When a certificate of so many hours is renewed, in hours of its life; the CA wants one hour, and until another it is not
+    /// heeded.
+    fn check_suggested(spec: &Value, hours: i64, wanted: i64, held: Option<i64>, expected: i64) {
+        let mut whole = json!({"secretName": "web-tls", "issuerRef": {"name": "acme"}});
+        whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let spec: CertificateSpec = serde_json::from_value(whole).unwrap();
+        let start: Timestamp = START.parse().unwrap();
+        let at = |hour: i64| start + SignedDuration::from_hours(hour);
+        let suggestion = Suggestion { at: at(wanted), held_until: held.map(at) };
+        let life = Life { start, end: at(hours), suggestion: Some(&suggestion) };
+        let time = renewal_time(&spec, life, &Ok(Vec::new())).unwrap().unwrap();
+        assert_eq!(time.duration_since(start).as_hours(), expected, "{spec:?} {wanted} {held:?}");
+    }
+
+    #[test]
+    fn the_ca_says_when_unless_the_spec_asks_for_an_earlier_moment() {
+        let none = json!({});
+        check_suggested(&none, 900, 590, None, 590);
+        check_suggested(&none, 900, 610, None, 610);
+        check_suggested(&none, 900, -50, None, -50);
+        // Far off, or after the end, is a mistake.
+        check_suggested(&none, 900, 800, None, 600);
+        check_suggested(&none, 900, 9000, None, 600);
+        check_suggested(&json!({"renewBefore": "500h"}), 900, 590, None, 400);
+        check_suggested(&json!({"renewBefore": "200h"}), 900, 590, None, 590);
+        check_suggested(&json!({"renewBeforePercentage": 50}), 900, 590, None, 450);
+        check_suggested(&json!({"renewBefore": "200h"}), 900, 800, None, 700);
+    }
+
+    #[test]
+    fn a_word_that_is_not_heeded_is_waited_out_but_not_beyond_the_usual_moment() {
+        let none = json!({});
+        check_suggested(&none, 900, -50, Some(24), 24);
+        check_suggested(&none, 900, -50, Some(5000), 600);
+        check_suggested(&none, 30, -50, Some(24), 15);
+    }
+
+    #[test]
+    fn of_a_short_life_half_is_left() {
+        check(json!({}), 9, Ok(Some("2026-11-25T16:30:35Z")));
+        check(json!({}), 10, Ok(Some("2026-11-27T20:30:35Z")));
+        check(json!({"renewBefore": "72h"}), 9, Ok(Some("2026-11-27T04:30:35Z")));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::facts::{CsrFacts, LeafFacts};
-use super::{Note, Recorded, Wake};
+use super::facts::{CsrFacts, LeafFacts, SecretFacts};
+use super::{Note, Recorded, Wake, renewal_info};
 use crate::model::common::{condition, is_true, set_condition};
 use crate::model::event::{reason, source};
 use crate::model::memory::{self, Memory};
@@ -39,6 +39,8 @@ pub struct Observed {
     pub order: Option<Order>,
     /// First certificate of that Order, or why it cannot be read; none before there is one.
     pub leaf: Option<Result<LeafFacts, String>>,
+    /// The Secret of the Certificate that it belongs to, as long as there is no Order.
+    pub secret: Option<Box<SecretFacts>>,
 }
 
 /// The next deed.
@@ -212,7 +214,10 @@ fn sign(
         return Action::Conclude(Outcome::Failed(reason::INVALID_ORDER, message));
     }
     let Some(order) = &observed.order else {
-        return Action::CreateOrder(Box::new(order_for(request, issuer, csr)));
+        let mut order = order_for(request, issuer, csr);
+        let (asked, secret) = (&request.spec.issuer_ref, observed.secret.as_deref());
+        order.spec.replaces = renewal_info::predecessor(asked, issuer, csr, secret);
+        return Action::CreateOrder(Box::new(order));
     };
     if !order.metadata.is_controlled_by(&request.metadata.uid) {
         // What an earlier request of this name owned goes by garbage collection.
@@ -371,7 +376,7 @@ mod tests {
 
     use super::*;
     use crate::model::OrderStatus;
-    use crate::reconcile::facts::{Names, PublicKey};
+    use crate::reconcile::facts::{Names, PublicKey, annotation};
     use crate::reconcile::testing::at;
 
     fn with(mut base: Value, change: &Value) -> Value {
@@ -428,6 +433,7 @@ mod tests {
             issuer: Some(issuer(json!({}), "True")),
             order: None,
             leaf: None,
+            secret: None,
         }
     }
 
@@ -443,6 +449,7 @@ mod tests {
             not_before: at(0),
             not_after: at(100),
             public_key: PublicKey(vec![key]),
+            renewal_id: None,
             names: Names::default(),
         });
         Observed { leaf: Some(leaf), ..ordered(Some(State::Valid), "") }
@@ -499,6 +506,44 @@ mod tests {
         let new = record(&approved, made, at(0));
         assert_eq!(new.notes[0].reason, "OrderCreated");
         assert_eq!(new.status.conditions[1].message, "Created Order resource web/web-1-1");
+    }
+
+    #[test]
+    fn an_order_replaces_what_the_same_issuer_has_signed_for_one_of_its_names() {
+        let secret = |issuer: &str, name: &str| {
+            let named = [(annotation::ISSUER_NAME.to_owned(), issuer.to_owned())];
+            let leaf = LeafFacts {
+                not_before: at(0),
+                not_after: at(100),
+                public_key: PublicKey(vec![7]),
+                renewal_id: Some("ca.1".to_owned()),
+                names: Names { dns_names: vec![name.to_owned()], ..Names::default() },
+            };
+            SecretFacts {
+                annotations: named.into(),
+                leaf: Some(Ok(leaf)),
+                ..SecretFacts::default()
+            }
+        };
+        let asked = |source: &str| issuer(json!({"renewalInformationSource": source}), "True");
+        for (secret, issuer, expected) in [
+            (Some(secret("acme", "www.example.com")), asked("ARI"), "ca.1"),
+            (Some(secret("acme", "www.example.com")), issuer(json!({}), "True"), "ca.1"),
+            (Some(secret("acme", "www.example.com")), asked("None"), ""),
+            (Some(secret("acme", "other.example.com")), asked("ARI"), ""),
+            (Some(secret("other", "www.example.com")), asked("ARI"), ""),
+            (Some(SecretFacts::default()), asked("ARI"), ""),
+            (None, asked("ARI"), ""),
+        ] {
+            let secret = secret.map(Box::new);
+            let observed = Observed { secret, issuer: Some(issuer), ..observed() };
+            let Action::CreateOrder(order) = next_action(&approved(), &observed, at(0)) else {
+                panic!("no order");
+            };
+            assert_eq!(order.spec.replaces, expected);
+            // A repeat finds the first, whatever is in the Secret by then.
+            assert_eq!(order.metadata.name, "web-1-2095683977");
+        }
     }
 
     #[test]

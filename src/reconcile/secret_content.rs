@@ -105,6 +105,7 @@ mod tests {
             not_before: jiff::Timestamp::UNIX_EPOCH,
             not_after: jiff::Timestamp::UNIX_EPOCH,
             public_key: PublicKey::default(),
+            renewal_id: None,
             names,
         };
         let made = metadata("web", &spec, Some(&spec.issuer_ref), &leaf);

@@ -37,8 +37,20 @@ pub const NO_SOLVER: Difference = Difference {
     why: "that no solver fits is in the Order's reason",
 };
 
-/// 09: the CA reuses the authorization.
-pub const RENEWALS: [Difference; 2] = [
+/// 09: the CA reuses the authorization, and is told what is replaced.
+pub const RENEWALS: [Difference; 4] = [
+    Difference {
+        about: "Order web-2-1182851421, at last /spec/replaces",
+        theirs: "-",
+        ours: "*",
+        why: "a renewal says which certificate it replaces, so that it counts towards no limit",
+    },
+    Difference {
+        about: "Order web-3-1182851421, at last /spec/replaces",
+        theirs: "-",
+        ours: "*",
+        why: "a renewal says which certificate it replaces, so that it counts towards no limit",
+    },
     Difference {
         about: "Order web-2-1182851421, at last /status/authorizations/0/*",
         theirs: "*",

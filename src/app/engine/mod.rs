@@ -29,6 +29,7 @@ use crate::controllers::obstacles::Obstacles;
 use crate::controllers::order::OrderController;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::recorder::Recorder;
+use crate::controllers::renewal_inquiry::RenewalInquiry;
 use crate::controllers::request::RequestController;
 use crate::controllers::scheduler::{Scheduler, SharedContention};
 use crate::controllers::selection::Selection;
@@ -78,7 +79,7 @@ pub struct Engine {
 }
 
 /// The CAs, looked up by `--dns` where that is given.
-pub(super) fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
+pub fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
     Clients::with_resolver(in_place_of_system(resolver))
 }
 
@@ -267,7 +268,12 @@ impl Engine {
                     .by_hand(by_hand)
                     .making(Arc::clone(&keys)),
             ),
-            Arc::new(CertificateController::new(recorder.clone()).with(rules.options).making(keys)),
+            Arc::new(
+                CertificateController::new(recorder.clone())
+                    .with(rules.options)
+                    .making(keys)
+                    .asking(RenewalInquiry::new(Arc::clone(&clients))),
+            ),
             Arc::new(RequestController::new(
                 recorder.clone(),
                 Arc::clone(&accounts),

@@ -3,6 +3,7 @@
 use super::duration;
 use crate::model::Duration;
 use crate::reconcile::certificate::options::{Backoff, CopiedAnnotations, Options};
+use crate::reconcile::renewal_info::Interval;
 
 /// What holds for every Certificate.
 #[derive(Clone, Debug, clap::Args)]
@@ -48,6 +49,9 @@ pub struct CertificateArgs {
         value_parser = duration
     )]
     pub certificate_request_maximum_backoff_duration: Duration,
+    /// How often a CA is asked when to renew a certificate, unless it wants that otherwise
+    #[arg(long, hide = true, value_name = "DURATION", default_value = "6h", value_parser = duration)]
+    pub renewal_info_interval: Duration,
 }
 
 impl CertificateArgs {
@@ -60,6 +64,7 @@ impl CertificateArgs {
                 shortest: self.certificate_request_minimum_backoff_duration.0,
                 longest: self.certificate_request_maximum_backoff_duration.0,
             },
+            renewal_interval: Interval(self.renewal_info_interval.0),
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tracing::debug;
 
 use super::renewal::mark_for_renewal;
 use crate::app::failure::Failure;
 use crate::controllers::ReconcileError;
 use crate::controllers::certificate::{CertificateController, Due};
 use crate::controllers::recorder::Recorder;
+use crate::controllers::renewal_inquiry::RenewalInquiry;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::ObjectName;
 use crate::reconcile::certificate::options::Options;
@@ -37,18 +39,40 @@ impl Inspection {
         Self { store, controller, now }
     }
 
+    /// The same that asks CAs when to renew what is not due otherwise.
+    #[must_use]
+    pub fn asking(self, inquiry: Option<RenewalInquiry>) -> Self {
+        match inquiry {
+            Some(inquiry) => Self { controller: self.controller.asking(inquiry), ..self },
+            None => self,
+        }
+    }
+
     /// The store as this look sees it.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
     /// Tells from which revision a due Certificate moves on; nothing when its Secret holds what is asked for. Writes: one that
-    /// failed is marked, so that it is tried again at once, since a person asks. [`Self::look`] only reads.
+    /// failed is marked, so that it is tried again at once, since a person asks, and where nobody else drives what its CA says of
+    /// its renewal is kept. [`Self::look`] only reads.
     ///
     /// # Errors
     /// Fails when the store does, or another Certificate has the same Secret.
-    pub async fn begin_if_due(&self, name: &ObjectName) -> Result<Option<i64>, Failure> {
-        match self.look(name).await? {
+    pub async fn begin_if_due(
+        &self,
+        name: &ObjectName,
+        is_driving: bool,
+    ) -> Result<Option<i64>, Failure> {
+        let mut due = self.look(name).await?;
+        if due == Due::No && is_driving {
+            // What is good goes on being good when its CA says nothing.
+            match self.controller.ask_when_to_renew(name, self.now).await {
+                Ok(()) => due = self.look(name).await?,
+                Err(error) => debug!(%error, certificate = %name, "its CA is not asked"),
+            }
+        }
+        match due {
             Due::Issue { revision } => Ok(Some(revision)),
             Due::TryAgain { revision } => {
                 mark_for_renewal(&self.store, name).await?;

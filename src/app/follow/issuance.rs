@@ -19,6 +19,7 @@ use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
 use crate::app::asking::{self, AskedPlace};
 use crate::app::context::Context;
+use crate::app::engine::clients;
 use crate::app::failure::Failure;
 use crate::app::input::{Input, applying, overwritten};
 use crate::app::lead::{Claim, claim};
@@ -26,6 +27,7 @@ use crate::app::preflight::permissions::{Permissions, workplace};
 use crate::app::preflight::{self, announce, provider_check};
 use crate::app::rehearsal::{Rehearsal, Rehearse};
 use crate::app::venue::Venue;
+use crate::controllers::renewal_inquiry::RenewalInquiry;
 use crate::model::{Key, Record};
 use crate::print::event_log::EventLog;
 use crate::store::Store;
@@ -205,9 +207,13 @@ async fn begin<'a>(
     }
     workshop.records = applied.into();
     let records = &*workshop.records;
-    let options = work.drive.certificates.options();
+    let inquiry = match &workshop.rehearsal {
+        Some(_) => None,
+        None => Some(RenewalInquiry::new(Arc::new(clients(&work.drive.fetcher().await?.resolver)))),
+    };
+    let how = (work.drive.certificates.options(), inquiry);
     let Opening { open, ends } =
-        opening(records, &workshop.store, &workshop.claim, options, started).await?;
+        opening(records, &workshop.store, &workshop.claim, how, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     if venue.has_providers() && purpose.rehearsed() != Some(Rehearse::Loopback) {
         let due = open.iter().filter(|(_, tracked)| tracked.is_due()).map(|(key, _)| key);

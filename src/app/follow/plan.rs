@@ -1,7 +1,7 @@
 //! What an order has to follow, and what is put right before anybody follows anything.
 //!
 //! Status, the labels of the Secret and the renewal time are put right here without a certificate: "up to date" has to
-//! be true, and it costs no request to a CA.
+//! be true, and it costs no request to a CA but, every few hours, the question when it wants a certificate to be renewed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::app::lead::Claim;
 use crate::app::preflight::certificates::certificates;
 use crate::controllers::certificate::Due;
 use crate::controllers::obstacles::Obstacles;
+use crate::controllers::renewal_inquiry::RenewalInquiry;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::model::common::is_true;
@@ -45,7 +46,7 @@ pub async fn opening(
     records: &[Record],
     store: &Arc<dyn Store>,
     claim: &Claim,
-    options: Options,
+    (options, inquiry): (Options, Option<RenewalInquiry>),
     now: Timestamp,
 ) -> Result<Opening, Failure> {
     let (mut open, mut ends) = (BTreeMap::new(), BTreeMap::new());
@@ -55,7 +56,8 @@ pub async fn opening(
     } else {
         BTreeMap::new()
     };
-    let inspection = Inspection::new(store, options, now);
+    let inspection = Inspection::new(store, options, now).asking(inquiry);
+    let is_driving = matches!(claim, Claim::Alone | Claim::Drives(_));
     for key in of_kind(Kind::Certificate) {
         if matches!(claim, Claim::Watches(_))
             && let Some(failure) = left.remove(key)
@@ -63,14 +65,14 @@ pub async fn opening(
             ends.insert(key.clone(), End::Failed(failure));
             continue;
         }
-        if let Some(since) = inspection.begin_if_due(&key.name).await? {
+        if let Some(since) = inspection.begin_if_due(&key.name, is_driving).await? {
             open.insert(key.clone(), Tracked::due(inspection.store(), &key.name, since).await?);
             continue;
         }
         if left.contains_key(key) {
             continue;
         }
-        if let Claim::Alone | Claim::Drives(_) = claim {
+        if is_driving {
             inspection.put_right(&key.name).await?;
         }
         let Some(chain) = chain::read(inspection.store(), &key.name).await? else { continue };
@@ -248,8 +250,9 @@ mod tests {
         let counting = Arc::new(Counting { is_cluster, ..Counting::default() });
         let store: Arc<dyn Store> = counting.clone();
         let records = fill(&*store, count).await;
-        let opened =
-            opening(&records, &store, &Claim::Alone, Options::default(), now()).await.unwrap();
+        let opened = opening(&records, &store, &Claim::Alone, (Options::default(), None), now())
+            .await
+            .unwrap();
         assert!(opened.open.is_empty() && opened.ends.is_empty(), "{opened:?}");
         let certificates = Resources::<Certificate>::new(Arc::clone(&store), Kind::Certificate);
         let last = ObjectName::new("web", format!("c{}", count - 1));
@@ -283,7 +286,7 @@ mod tests {
         let other = Other { seen: None, program, driver: String::new(), next_step: String::new() };
         for (claim, is_ended) in [(Claim::Watches(other), true), (Claim::Alone, false)] {
             let Opening { open, ends } =
-                opening(&records, &store, &claim, Options::default(), now()).await.unwrap();
+                opening(&records, &store, &claim, (Options::default(), None), now()).await.unwrap();
             let key = &records[0].key;
             assert_eq!((ends.contains_key(key), open.contains_key(key)), (is_ended, !is_ended));
         }

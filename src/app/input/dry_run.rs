@@ -108,7 +108,8 @@ async fn check_providers(
         copy.apply(record.clone()).await?;
     }
     let opening =
-        opening(records, &copy, &Claim::Alone, Options::default(), Timestamp::now()).await?;
+        opening(records, &copy, &Claim::Alone, (Options::default(), None), Timestamp::now())
+            .await?;
     let due = opening.open.iter().filter(|(_, tracked)| tracked.is_due());
     let due = due.map(|(key, _)| key);
     provider_check::check(due, &copy, &work.drive, None, (context, &work.output)).await

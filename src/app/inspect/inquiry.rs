@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::FoundCertificate;
+use crate::acme::renewal_info::RenewalAnswer;
 use crate::acme::revocation::RevocationLists;
 use crate::acme::{Clients, Directory, renewal_info};
 use crate::app::engine;
@@ -79,30 +80,25 @@ impl Inquiry {
             why: Some(shortened(&why, LONGEST)),
             ..ReportedWindow::of(WindowState::Unknown)
         };
-        let (issuer, directory) = match &*authority {
-            AskedAuthority::Acme(issuer, directory) => (issuer, directory),
+        let issuer = match &*authority {
+            AskedAuthority::Acme(issuer, _) => issuer,
             AskedAuthority::Other => return None,
             AskedAuthority::Unknown(why) => return Some(unknown(why.clone())),
         };
         let not_offered = || Some(ReportedWindow::of(WindowState::NotOffered));
-        let Some(base) = &directory.renewal_info else { return not_offered() };
         let acme = issuer.spec.acme.as_ref()?;
         let Some(id) = found.chain.first().and_then(|der| renewal_info::identifier(der)) else {
             return not_offered();
         };
-        let url = format!("{}/{id}", base.trim_end_matches('/'));
-        let (tls, asked) = (tls_of(acme), format!("GET {url}"));
-        let reply = timeout(PATIENCE, self.clients.plain(&acme.server, &tls, &url)).await;
-        let reply = match reply {
-            Ok(Ok(reply)) => reply,
+        let tls = tls_of(acme);
+        let asked = self.clients.renewal_info(&acme.server, &tls, &id);
+        let info = match timeout(PATIENCE, asked).await.map(|reply| reply.map(|reply| reply.answer))
+        {
+            Ok(Ok(RenewalAnswer::Window(info))) => info,
+            Ok(Ok(RenewalAnswer::NotOffered)) => return not_offered(),
+            Ok(Ok(RenewalAnswer::Nothing(why))) => return Some(unknown(why)),
             Ok(Err(error)) => return Some(unknown(error.to_string())),
             Err(_) => return Some(unknown(late())),
-        };
-        if !(200..300).contains(&reply.answer.status) {
-            return Some(unknown(format!("{asked}: the CA answered {}", reply.answer.status)));
-        }
-        let Some(info) = renewal_info::read(&reply.body) else {
-            return Some(unknown(format!("{asked}: no renewal information came")));
         };
         let state = match (info.start > self.now, info.end > self.now) {
             (true, _) => WindowState::Ahead,

@@ -22,6 +22,7 @@ use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::{Observed, current};
 use crate::reconcile::facts::annotation;
 use crate::reconcile::policy::Input;
+use crate::reconcile::renewal::Life;
 use crate::reconcile::{certificate, differences, policy, renewal};
 use crate::store::Store;
 use crate::store::error::StoreError;
@@ -163,6 +164,7 @@ async fn observe(
             requests: Vec::new(),
             rivals: Vec::new(),
             windows: renewal::windows(&certificate.spec, |name| TimeZone::get(name).ok()),
+            suggestion: None,
             options: Options::default(),
         }),
         observed => observed,
@@ -199,8 +201,9 @@ fn compare(wanted: &Certificate, observed: &Observed, asked: &AskedFacts) -> Rep
     let secret = observed.secret.as_ref();
     let leaf = secret.and_then(|secret| secret.usable_leaf());
     let renewal_time = leaf.and_then(|leaf| {
-        let (start, end) = (leaf.not_before, leaf.not_after);
-        renewal::renewal_time(spec, start, end, &observed.windows).ok().flatten()
+        let suggestion = observed.suggestion.as_ref();
+        let life = Life { start: leaf.not_before, end: leaf.not_after, suggestion };
+        renewal::renewal_time(spec, life, &observed.windows).ok().flatten()
     });
     ReportedResource {
         secret_name: spec.secret_name.clone(),

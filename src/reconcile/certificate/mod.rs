@@ -19,12 +19,13 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use self::types::{Action, KeyOrigin, Observed, Outcome};
+use super::facts::LeafFacts;
 use super::policy::Violation;
-use super::{Note, Recorded, Wake};
+use super::{Note, Recorded, Wake, renewal_info};
 use crate::model::certificate::ISSUING;
 use crate::model::common::{condition, is_true, set_condition};
 use crate::model::event::{reason, source};
-use crate::model::memory::Memory;
+use crate::model::memory::{Holder, Memory};
 use crate::model::{Certificate, CertificateStatus, Condition, ConditionStatus, Severity};
 
 /// Decides what to do next.
@@ -59,6 +60,14 @@ pub fn held_until(
     trigger::held_until(certificate, observed, now)
 }
 
+/// Says when the CA is to be asked when to renew the certificate in the Secret, and which that is.
+pub fn question<'a>(
+    certificate: &Certificate,
+    observed: &'a Observed,
+) -> Option<(&'a LeafFacts, Timestamp)> {
+    trigger::question(certificate, observed)
+}
+
 /// Says to which other Certificate the Secret belongs, if it does.
 pub fn rival(certificate: &Certificate, observed: &Observed) -> Option<String> {
     trigger::rival(certificate, observed)
@@ -72,10 +81,14 @@ pub fn record(
 ) -> Recorded<CertificateStatus> {
     let mut status = certificate.status.clone();
     let mut notes = Vec::new();
+    let mut memory = Memory::read(Holder::Certificate, &certificate.metadata.annotations);
     match outcome {
         Outcome::Assessed(assessment) => assessment.write(&mut status, now),
         Outcome::Deleted | Outcome::SecretRepaired => {}
-        Outcome::Due(violation, window_error) => {
+        Outcome::Due { violation, window_error, is_hastened } => {
+            if is_hastened {
+                memory.renewal = Some(renewal_info::hastened(memory.renewal.take(), now));
+            }
             if let Some(why) = window_error {
                 let message =
                     format!("Renewing certificate without satisfying renewal windows due to {why}");
@@ -118,6 +131,19 @@ pub fn record(
             status.revision = Some(revision);
             status.last_failure_time = None;
             status.failed_issuance_attempts = None;
+            // It was said of the one before.
+            status.acme = None;
+        }
+        Outcome::RenewalAsked(leaf, answer) => {
+            memory.renewal = renewal_info::remember(memory.renewal.take(), &leaf, &answer, now);
+            if let Some(known) = &memory.renewal {
+                notes.extend(renewal_info::notes(certificate, &leaf, known, &answer));
+                status.acme = Some(renewal_info::status(known, &answer, now));
+            }
+        }
+        Outcome::RenewalNotAsked => {
+            memory.renewal = None;
+            status.acme = None;
         }
         Outcome::KeyImpossible(why) => {
             let message = format!("{}{why}", issuing::NO_KEY);
@@ -152,7 +178,7 @@ pub fn record(
             keep_issuing(certificate, &mut status, message, now);
         }
     }
-    Recorded { status, memory: Memory::default(), notes }
+    Recorded { status, memory, notes }
 }
 
 fn set_issuing(
@@ -215,12 +241,14 @@ mod tests {
     use super::*;
     use crate::model::CertificateRequest;
     use crate::model::keystore::{KeystoreFormat, Keystores};
+    use crate::model::renewal_info::RenewalInfo;
     use crate::reconcile::certificate::options::{Backoff, CopiedAnnotations, Options};
     use crate::reconcile::certificate::types::{NextKey, Rival};
     use crate::reconcile::facts::{
         CsrFacts, KeyFacts, KeystoreFacts, LeafFacts, Names, OutputFormat, PublicKey, RequestFacts,
         SecretFacts, annotation,
     };
+    use crate::reconcile::renewal_info::{Answer, Interval, Suggestion};
     use crate::reconcile::testing::at;
     use crate::reconcile::{differences, renewal, secret_content};
 
@@ -253,6 +281,7 @@ mod tests {
                 requests: Vec::new(),
                 rivals: Vec::new(),
                 windows: Ok(Vec::new()),
+                suggestion: None,
                 options: Options::default(),
             },
             now: at(0),
@@ -279,6 +308,7 @@ mod tests {
             let mut steps = Vec::new();
             loop {
                 assert!(steps.len() < 30, "never done: {steps:?}");
+                self.observed.suggestion = self.suggestion();
                 let action = next_action(&self.certificate, &self.observed, self.now);
                 if let Action::Wait(wake) = action {
                     steps.push(match wake {
@@ -289,6 +319,7 @@ mod tests {
                 }
                 let (step, outcome) = self.perform(action);
                 let new = record(&self.certificate, outcome, self.now);
+                new.memory.write(Holder::Certificate, &mut self.certificate.metadata.annotations);
                 self.certificate.status = new.status;
                 let events: String =
                     new.notes.iter().flat_map(|note| [" [", note.reason.as_ref(), "]"]).collect();
@@ -363,6 +394,7 @@ mod tests {
                         not_before: self.now,
                         not_after: self.now + SignedDuration::from_hours(24 * 90),
                         public_key: self.observed.next_keys[0].key.clone().unwrap().public_key,
+                        renewal_id: None,
                         names: Names {
                             dns_names: self.certificate.spec.dns_names.clone(),
                             ..Names::default()
@@ -381,6 +413,26 @@ mod tests {
                 }
                 Action::Wait(_) => unreachable!("run ends before"),
             }
+        }
+
+        fn suggestion(&self) -> Option<Suggestion> {
+            let annotations = &self.certificate.metadata.annotations;
+            let memory = Memory::read(Holder::Certificate, annotations).renewal;
+            let leaf = self.observed.secret.as_ref()?.usable_leaf()?;
+            renewal_info::suggestion(leaf, memory.as_ref())
+        }
+
+        /// The CA is asked and wants a window that begins and ends in so many hours; the events of that.
+        fn asks(&mut self, start: i64, end: i64) -> Vec<String> {
+            let (leaf, _) = question(&self.certificate, &self.observed).unwrap();
+            let at = |hour| self.now + SignedDuration::from_hours(hour);
+            let info = RenewalInfo { start: at(start), end: at(end), explanation: String::new() };
+            let answer = Answer { said: Ok(info), pause: None, interval: Interval::default() };
+            let outcome = Outcome::RenewalAsked(Box::new(leaf.clone()), answer);
+            let new = record(&self.certificate, outcome, self.now);
+            new.memory.write(Holder::Certificate, &mut self.certificate.metadata.annotations);
+            self.certificate.status = new.status;
+            new.notes.iter().map(|note| note.reason.to_string()).collect()
         }
 
         fn fresh_key(&mut self) -> KeyFacts {
@@ -428,6 +480,7 @@ mod tests {
                 not_before: now,
                 not_after: now + SignedDuration::from_hours(24 * days),
                 public_key: csr.public_key,
+                renewal_id: Some(format!("ca.{name}")),
                 names: csr.names,
             }));
             self.set_condition(
@@ -479,7 +532,7 @@ mod tests {
                 let ready = &assessment.ready;
                 format!("ready {:?} {}", ready.status, ready.reason)
             }
-            Outcome::Due(violation, _) => format!("due {}", violation.reason),
+            Outcome::Due { violation, .. } => format!("due {}", violation.reason),
             Outcome::Failed { reason, message } => format!("failed {reason}: {message}"),
             Outcome::Impossible { message, .. } => format!("impossible {message}"),
             Outcome::NextKeyGone => "forget key".to_owned(),
@@ -490,10 +543,65 @@ mod tests {
             | Outcome::KeyImpossible(_)
             | Outcome::KeyOutdated(_)
             | Outcome::NextKeyStored(..)
+            | Outcome::RenewalAsked(..)
+            | Outcome::RenewalNotAsked
             | Outcome::RequestCreated(_)
             | Outcome::RequestImpossible(_)
             | Outcome::SecretRepaired => format!("{outcome:?}"),
         }
+    }
+
+    #[test]
+    fn what_the_ca_wants_is_done_once_and_not_again_at_once_while_it_goes_on_wanting() {
+        let mut web = world(&json!({})).issued();
+        web.later(2 * 3600);
+        assert!(web.asks(100, 101).is_empty());
+        let steps = web.run();
+        assert!(steps[1].starts_with("wait 100h"), "{steps:?}");
+        assert!(web.certificate.status.acme.is_some());
+        // It has changed its mind.
+        assert!(web.asks(-2, -1).is_empty());
+        let steps = web.run();
+        assert_eq!(steps[..2], ["ready True Ready", "due Renewing [Issuing]"], "{steps:?}");
+        web.issue("web-2", 90);
+        let steps = web.run();
+        assert_eq!(steps.last().unwrap(), "wait 1440h");
+        assert_eq!(web.certificate.status.acme, None);
+        web.later(3600);
+        assert_eq!(web.asks(-2, -1), ["RenewalWantedAgain"]);
+        web.check(&["ready True Ready", "wait 23h"]);
+        web.later(23 * 3600);
+        assert_eq!(web.run()[0], "due Renewing [Issuing]");
+        web.issue("web-3", 90);
+        web.run();
+        web.later(3600);
+        assert_eq!(web.asks(-2, -1), ["RenewalWantedAgain"]);
+        web.check(&["ready True Ready", "wait 47h"]);
+        // A person may always.
+        web.renew();
+        let steps = web.run();
+        assert!(steps.contains(&"create web-4 [Requested]".to_owned()), "{steps:?}");
+        assert!(question(&web.certificate, &web.observed).is_none());
+        web.issue("web-4", 90);
+        web.run();
+        assert!(web.asks(500, 501).is_empty());
+        assert_eq!(web.asks(-2, -1), ["RenewalWantedAgain"], "it says both in turn");
+        web.later(8 * 86_400);
+        assert!(web.asks(500, 501).is_empty());
+        assert!(web.asks(-2, -1).is_empty());
+        assert!(web.run().contains(&"due Renewing [Issuing]".to_owned()));
+    }
+
+    #[test]
+    fn nobody_asks_about_what_is_not_renewed_or_not_as_asked_for() {
+        let mut web = world(&json!({})).issued();
+        assert!(question(&web.certificate, &web.observed).is_some());
+        web.change_spec(&json!({"dnsNames": ["b.example.com"]}));
+        assert!(question(&web.certificate, &web.observed).is_none());
+        let disabled = world(&json!({"renewal": {"policy": "Disabled"}})).issued();
+        assert!(question(&disabled.certificate, &disabled.observed).is_none());
+        let world = world(&json!({}));
+        assert!(question(&world.certificate, &world.observed).is_none());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use jiff::SignedDuration;
 
+use crate::reconcile::renewal_info::Interval;
+
 /// What holds for every Certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -11,6 +13,8 @@ pub struct Options {
     pub annotations: CopiedAnnotations,
     /// How long a failed issuance is not tried again.
     pub backoff: Backoff,
+    /// How often CAs are asked when to renew.
+    pub renewal_interval: Interval,
 }
 
 /// Which annotations a CertificateRequest takes over from its Certificate: prefixes, `*` for all, `-` before those that stay behind.

@@ -7,7 +7,8 @@ use crate::model::common::{condition, set_condition};
 use crate::model::event::reason;
 use crate::model::{Certificate, CertificateStatus, Condition, ConditionStatus, Time};
 use crate::reconcile::policy::{self, Input};
-use crate::reconcile::renewal::{self, Window, WindowError};
+use crate::reconcile::renewal::{self, Life, Window, WindowError};
+use crate::reconcile::renewal_info::Suggestion;
 
 /// What the Secret is worth.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,13 +26,14 @@ pub struct Assessment {
 /// Looks at the Secret.
 pub fn assess(
     input: &Input<'_>,
-    windows: &Result<Vec<Window>, WindowError>,
+    (windows, suggestion): (&Result<Vec<Window>, WindowError>, Option<&Suggestion>),
     now: Timestamp,
 ) -> Assessment {
     let leaf = input.secret.and_then(|secret| secret.usable_leaf());
     let renewal_time = leaf.map_or(Ok(None), |leaf| {
         let spec = &input.certificate.spec;
-        renewal::renewal_time(spec, leaf.not_before, leaf.not_after, windows)
+        let life = Life { start: leaf.not_before, end: leaf.not_after, suggestion };
+        renewal::renewal_time(spec, life, windows)
     });
     let violation = policy::violation(input).or_else(|| policy::expired(input, now));
     let (status, reason, message) = match (violation, &renewal_time) {

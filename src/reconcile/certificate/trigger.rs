@@ -10,8 +10,10 @@ use crate::model::Certificate;
 use crate::model::certificate::READY;
 use crate::model::common::is_true;
 use crate::model::keystore::{KeystoreFormat, Keystores};
-use crate::reconcile::facts::{KeystoreFacts, OutputFormat, SecretFacts, annotation};
-use crate::reconcile::{Wake, differences, policy, renewal, request, secret_content};
+use crate::model::memory::{Holder, Memory};
+use crate::reconcile::facts::{KeystoreFacts, LeafFacts, OutputFormat, SecretFacts, annotation};
+use crate::reconcile::renewal::Life;
+use crate::reconcile::{Wake, differences, policy, renewal, renewal_info, request, secret_content};
 
 /// How often a Certificate whose Secret belongs to another one looks again.
 const RIVAL_PAUSE_MINUTES: i64 = 3;
@@ -41,7 +43,8 @@ pub(super) fn assess(
     now: Timestamp,
 ) -> Option<Action> {
     let input = input(certificate, observed);
-    let assessment = readiness::assess(&input, &observed.windows, now);
+    let assessment =
+        readiness::assess(&input, (&observed.windows, observed.suggestion.as_ref()), now);
     let known = assessment.is_recorded(certificate);
     (!known).then(|| Action::Conclude(Outcome::Assessed(Box::new(assessment))))
 }
@@ -53,14 +56,14 @@ fn issue(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Opti
     }
     let input = input(certificate, observed);
     if let Some(violation) = violation(certificate, &input) {
-        return Some(Action::Conclude(Outcome::Due(violation, None)));
+        let (window_error, is_hastened) = (None, false);
+        return Some(Action::Conclude(Outcome::Due { violation, window_error, is_hastened }));
     }
     let violation = policy::renewing(renewal_time(certificate, observed)?, now)?;
-    let leaf = input.secret?.usable_leaf()?;
-    let (start, end) = (leaf.not_before, leaf.not_after);
-    let kept = renewal::renewal_time(&certificate.spec, start, end, &observed.windows);
-    let window_error = kept.err();
-    Some(Action::Conclude(Outcome::Due(violation, window_error)))
+    let life = life(observed)?;
+    let window_error = renewal::renewal_time(&certificate.spec, life, &observed.windows).err();
+    let is_hastened = renewal::without_suggestion(&certificate.spec, life) > now;
+    Some(Action::Conclude(Outcome::Due { violation, window_error, is_hastened }))
 }
 
 /// Why a Certificate has to be issued now, were there no failure to wait out; nothing when its Secret is as asked for.
@@ -94,11 +97,34 @@ fn has_temporary(certificate: &Certificate, secret: &SecretFacts) -> bool {
 
 /// The moment of renewal; when no window can be kept, the one that would hold without windows.
 fn renewal_time(certificate: &Certificate, observed: &Observed) -> Option<Timestamp> {
-    let spec = &certificate.spec;
+    let (spec, life) = (&certificate.spec, life(observed)?);
+    renewal::renewal_time(spec, life, &observed.windows)
+        .unwrap_or_else(|_| Some(renewal::without_windows(spec, life)))
+}
+
+/// The life of the certificate in the Secret.
+pub(super) fn life(observed: &Observed) -> Option<Life<'_>> {
     let leaf = observed.secret.as_ref()?.usable_leaf()?;
-    let (start, end) = (leaf.not_before, leaf.not_after);
-    renewal::renewal_time(spec, start, end, &observed.windows)
-        .unwrap_or_else(|_| Some(renewal::without_windows(spec, start, end)))
+    let suggestion = observed.suggestion.as_ref();
+    Some(Life { start: leaf.not_before, end: leaf.not_after, suggestion })
+}
+
+/// When the CA is to be asked about the certificate in the Secret, in vain or not: once nothing else is to be done, and a renewal
+/// is wanted at all.
+pub(super) fn question<'a>(
+    certificate: &Certificate,
+    observed: &'a Observed,
+) -> Option<(&'a LeafFacts, Timestamp)> {
+    let is_disabled =
+        certificate.spec.renewal.as_ref().is_some_and(|renewal| renewal.policy == "Disabled");
+    let is_of_concern = !is_disabled
+        && !certificate.metadata.is_deleted()
+        && !certificate.is_being_issued()
+        && violation(certificate, &input(certificate, observed)).is_none();
+    let leaf = observed.secret.as_ref()?.usable_leaf().filter(|_| is_of_concern)?;
+    let memory = Memory::read(Holder::Certificate, &certificate.metadata.annotations).renewal;
+    let interval = observed.options.renewal_interval;
+    Some((leaf, renewal_info::next_question(leaf, memory.as_ref(), interval)?))
 }
 
 /// Of several Certificates with one Secret only the owner issues: the one the Secret names, else the oldest. Says who that is

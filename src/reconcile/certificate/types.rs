@@ -5,9 +5,10 @@ use super::readiness::Assessment;
 use crate::model::event::source;
 use crate::model::{Certificate, CertificateRequest, Time};
 use crate::reconcile::Wake;
-use crate::reconcile::facts::{KeyFacts, RequestFacts, SecretFacts};
+use crate::reconcile::facts::{KeyFacts, LeafFacts, RequestFacts, SecretFacts};
 use crate::reconcile::policy::Violation;
 use crate::reconcile::renewal::{Window, WindowError};
+use crate::reconcile::renewal_info::{Answer, Suggestion};
 use crate::reconcile::secret_content::SecretMetadata;
 
 /// What the machine looks at beside the Certificate.
@@ -23,6 +24,8 @@ pub struct Observed {
     pub rivals: Vec<Rival>,
     /// Its renewal windows.
     pub windows: Result<Vec<Window>, WindowError>,
+    /// What its CA wants of the certificate in the Secret.
+    pub suggestion: Option<Suggestion>,
     /// What whoever drives has been told.
     pub options: Options,
 }
@@ -97,8 +100,19 @@ pub enum KeyOrigin {
 pub enum Outcome {
     /// The Secret was looked at.
     Assessed(Box<Assessment>),
-    /// A certificate must be issued; with it, why no renewal window could be kept.
-    Due(Violation, Option<WindowError>),
+    /// A certificate must be issued.
+    Due {
+        /// Why.
+        violation: Violation,
+        /// Why no renewal window could be kept.
+        window_error: Option<WindowError>,
+        /// Whether it is so early because the CA wants it.
+        is_hastened: bool,
+    },
+    /// The CA was asked when to renew the certificate, and what it said.
+    RenewalAsked(Box<LeafFacts>, Answer),
+    /// The CA is not to be asked any more.
+    RenewalNotAsked,
     /// Something was deleted of which nobody needs to hear.
     Deleted,
     /// The issuance failed.
@@ -141,8 +155,8 @@ impl Outcome {
     /// Under which controller's name it is written: one of [`source`].
     pub fn writer(&self) -> &'static str {
         match self {
-            Self::Assessed(_) => source::READINESS,
-            Self::Due(..) => source::TRIGGER,
+            Self::Assessed(_) | Self::RenewalAsked(..) | Self::RenewalNotAsked => source::READINESS,
+            Self::Due { .. } => source::TRIGGER,
             Self::Impossible { .. }
             | Self::KeyImpossible(_)
             | Self::KeyOutdated(_)

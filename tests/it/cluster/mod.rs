@@ -20,3 +20,4 @@ pub(crate) mod side_by_side;
 mod solver;
 mod storm;
 mod takeover;
+mod upkeep;

@@ -23,6 +23,7 @@ mod order_report;
 mod pairs;
 mod pipelines;
 mod recordings;
+pub(crate) mod renewal_info;
 mod shells;
 mod solve;
 mod store;

@@ -216,6 +216,12 @@ fn two_hundred_certificates_take_turns_under_a_cap_of_sixty() {
     assert_eq!((issued.pebble.accounts(), issued.pebble.orders()), (1, 200));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Pebble: run by just pebble"]
+async fn two_hundred_windows_in_the_past_replace_each_certificate_once() {
+    crate::local::renewal_info::drill(200).await;
+}
+
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
 fn authorizations_are_read_and_answered_side_by_side() {

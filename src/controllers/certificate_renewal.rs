@@ -1,0 +1,94 @@
+//! Certificates whose CA says when to renew them: it is asked once nothing else is to be done, and its word is kept or held back.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::ReconcileError;
+use super::certificate::CertificateController;
+use super::renewal_inquiry::{Asked, is_unwanted};
+use crate::model::{Certificate, ObjectName, Secret};
+use crate::reconcile::certificate::types::{Action, Observed, Outcome};
+use crate::reconcile::{Wake, certificate};
+
+/// A person's question to a CA waits so long for its turn.
+const TURN: std::time::Duration = std::time::Duration::from_millis(200);
+const A_TURN: SignedDuration = SignedDuration::from_millis(200);
+
+impl CertificateController {
+    /// Asks the CA of a Certificate that is not due when to renew it, if it was not asked lately, and keeps what it says.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn ask_when_to_renew(
+        &self,
+        name: &ObjectName,
+        now: Timestamp,
+    ) -> Result<(), ReconcileError> {
+        let Some(certificate) = self.certificates.get(name).await? else { return Ok(()) };
+        let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+        let secret = self.secrets.get(&secret).await?;
+        let observed = self.neighbours.observe_from_outside(&certificate, secret.as_ref()).await?;
+        let neighbours = (secret.as_ref(), &observed);
+        for now in [now, now + A_TURN] {
+            match self.ask(&certificate, neighbours, Wake::OnChange, now).await? {
+                Wake::At(at) if at <= now + A_TURN => tokio::time::sleep(TURN).await,
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the CA when to renew, if that is due, and keeps what it says; else says when to look again.
+    pub(super) async fn ask(
+        &self,
+        certificate: &Certificate,
+        (secret, observed): (Option<&Secret>, &Observed),
+        wake: Wake,
+        now: Timestamp,
+    ) -> Result<Wake, ReconcileError> {
+        let Some(inquiry) = &self.inquiry else { return Ok(wake) };
+        let Some((leaf, at)) = certificate::question(certificate, observed) else {
+            return Ok(wake);
+        };
+        if certificate::rival(certificate, observed).is_some() {
+            return Ok(wake);
+        }
+        let Some(id) = leaf.renewal_id.as_deref().filter(|_| at <= now) else {
+            return Ok(wake.or_at(at));
+        };
+        let interval = observed.options.renewal_interval;
+        let store = self.recorder.store();
+        let asked = match inquiry.ask(store, certificate, (id, interval), now).await {
+            // Whoever may not read the issuer renews as without it.
+            Err(error) if error.lacks_permission() => Asked::Nobody,
+            asked => asked?,
+        };
+        let outcome = match asked {
+            Asked::Answered(answer) => Outcome::RenewalAsked(Box::new(leaf.clone()), answer),
+            Asked::NotWanted if observed.suggestion.is_some() => Outcome::RenewalNotAsked,
+            Asked::Nobody | Asked::NotWanted => return Ok(wake.or_at(now + interval.0)),
+            Asked::Later(at) => return Ok(wake.or_at(at)),
+        };
+        self.carry_out(certificate, secret, Action::Conclude(outcome), now).await?;
+        Ok(Wake::Now)
+    }
+
+    /// Tells whether a renewal that the CA hastens is not to begin, or not yet: then says when to look again.
+    pub(super) async fn hold(
+        &self,
+        certificate: &Certificate,
+        secret: Option<&Secret>,
+        now: Timestamp,
+    ) -> Result<Option<Wake>, ReconcileError> {
+        let is_unwanted = match is_unwanted(self.recorder.store(), certificate).await {
+            Err(error) if error.lacks_permission() => false,
+            is_unwanted => is_unwanted?,
+        };
+        if is_unwanted {
+            let forget = Action::Conclude(Outcome::RenewalNotAsked);
+            self.carry_out(certificate, secret, forget, now).await?;
+            return Ok(Some(Wake::Now));
+        }
+        let inquiry = self.inquiry.as_ref();
+        Ok(inquiry.and_then(|inquiry| inquiry.held_until(certificate, now)).map(Wake::At))
+    }
+}

@@ -1,0 +1,261 @@
+//! Asks CAs when certificates are to be renewed (RFC 9773).
+//!
+//! Each CA is asked about one certificate after another, and rests when it does not answer: nobody waits for that, and it is no
+//! fault of any Certificate. What it says is kept by the Certificate.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::accounts::tls_of;
+use crate::acme::Clients;
+use crate::acme::renewal_info::{RenewalAnswer, RenewalReply};
+use crate::model::issuer::AcmeIssuer;
+use crate::model::{Certificate, Issuer, Kind};
+use crate::reconcile::renewal_info::{self, Answer, Interval};
+use crate::store::Store;
+use crate::store::error::StoreError;
+use crate::store::resources::Resources;
+
+/// How long a CA may take to one answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two questions to one CA lies this at least.
+const APART: SignedDuration = SignedDuration::from_millis(50);
+/// So long a CA rests that has not answered; each further time doubles it.
+const REST: SignedDuration = SignedDuration::from_mins(1);
+/// Longest rest of a CA.
+const LONGEST_REST: SignedDuration = SignedDuration::from_hours(2);
+
+/// What comes of wanting to ask.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// The CA has said this, or nothing of use.
+    Answered(Answer),
+    /// Not before this moment: others come first, or the CA rests.
+    Later(Timestamp),
+    /// There is nobody to ask: the issuer is not there or not of ACME, or its CA says nothing of the kind.
+    Nobody,
+    /// The issuer says that its CA is not to be asked.
+    NotWanted,
+}
+
+/// What asks.
+#[derive(Debug)]
+pub struct RenewalInquiry {
+    clients: Arc<Clients>,
+    turns: Mutex<HashMap<String, Turns>>,
+    /// Renewals that this process has begun earlier than without a CA's word, by the UID of their Certificates.
+    hastened: Mutex<HashMap<String, (u32, Timestamp)>>,
+}
+
+/// Who asks a CA next, and when.
+#[derive(Debug, Default)]
+struct Turns {
+    /// When the next turn is that nobody has.
+    next: Option<Timestamp>,
+    /// Turns of certificates that wait for theirs.
+    given: HashMap<String, Timestamp>,
+    /// Until when the CA rests.
+    rests: Option<Timestamp>,
+    /// How often in a row it has not answered.
+    silent: u32,
+}
+
+impl RenewalInquiry {
+    /// Nobody was asked yet.
+    pub fn new(clients: Arc<Clients>) -> Self {
+        Self { clients, turns: Mutex::default(), hastened: Mutex::default() }
+    }
+
+    /// Asks the CA of a Certificate's issuer about the certificate that is called so there, when it is its turn.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub(super) async fn ask(
+        &self,
+        store: &Arc<dyn Store>,
+        certificate: &Certificate,
+        (id, interval): (&str, Interval),
+        now: Timestamp,
+    ) -> Result<Asked, StoreError> {
+        let Some(issuer) = issuer_of(store, certificate).await? else { return Ok(Asked::Nobody) };
+        let Some(acme) = &issuer.spec.acme else { return Ok(Asked::Nobody) };
+        if !acme.asks_when_to_renew() {
+            return Ok(Asked::NotWanted);
+        }
+        if let Some(at) = self.turn(&acme.server, id, now) {
+            return Ok(Asked::Later(at));
+        }
+        Ok(self.ask_authority(acme, id, interval, now).await)
+    }
+
+    async fn ask_authority(
+        &self,
+        acme: &AcmeIssuer,
+        id: &str,
+        interval: Interval,
+        now: Timestamp,
+    ) -> Asked {
+        let tls = tls_of(acme);
+        let reply = timeout(PATIENCE, self.clients.renewal_info(&acme.server, &tls, id)).await;
+        let Ok(Ok(RenewalReply { answer, pause })) = reply else {
+            debug!(?reply, server = %acme.server, "this CA does not say when to renew");
+            return Asked::Later(self.rest(&acme.server, now));
+        };
+        self.answered(&acme.server);
+        let pause = pause.and_then(|pause| SignedDuration::try_from(pause).ok());
+        match answer {
+            RenewalAnswer::NotOffered => Asked::Nobody,
+            RenewalAnswer::Window(info) => {
+                Asked::Answered(Answer { said: Ok(info), pause, interval })
+            }
+            RenewalAnswer::Nothing(why) => {
+                Asked::Answered(Answer { said: Err(why), pause, interval })
+            }
+        }
+    }
+
+    /// Tells until when a renewal that a CA hastens has to wait in the eyes of this process, whatever the Certificate remembers.
+    pub(super) fn held_until(
+        &self,
+        certificate: &Certificate,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let (count, began) = self.begun(certificate, now)?;
+        let until = began.checked_add(renewal_info::stays(count)).ok()?;
+        (until > now).then_some(until)
+    }
+
+    /// Counts a renewal that a CA has hastened.
+    pub(super) fn has_begun(&self, certificate: &Certificate, now: Timestamp) {
+        let count = self.begun(certificate, now).map_or(0, |(count, _)| count);
+        let begun = (count.saturating_add(1), now);
+        self.hastened.lock().insert(certificate.metadata.uid.clone(), begun);
+    }
+
+    fn begun(&self, certificate: &Certificate, now: Timestamp) -> Option<(u32, Timestamp)> {
+        let known = self.hastened.lock().get(&certificate.metadata.uid).copied();
+        known.filter(|(count, began)| !renewal_info::is_long_ago(*began, *count, now))
+    }
+
+    /// Takes the turn of a certificate at a CA, unless that is later.
+    fn turn(&self, server: &str, id: &str, now: Timestamp) -> Option<Timestamp> {
+        let mut all = self.turns.lock();
+        let turns = all.entry(server.to_owned()).or_default();
+        if let Some(until) = turns.rests.filter(|until| *until > now) {
+            turns.given.clear();
+            turns.next = None;
+            return Some(until);
+        }
+        if let Some(given) = turns.given.get(id).copied() {
+            if given > now {
+                return Some(given);
+            }
+            turns.given.remove(id);
+            return None;
+        }
+        let taken = turns.next.filter(|next| *next > now).unwrap_or(now);
+        // One alone sees whether it is back.
+        let apart = if turns.silent == 0 { APART } else { REST };
+        turns.next = taken.checked_add(apart).ok();
+        let later = (taken > now).then_some(taken);
+        turns.given.extend(later.map(|at| (id.to_owned(), at)));
+        later
+    }
+
+    fn rest(&self, server: &str, now: Timestamp) -> Timestamp {
+        let mut all = self.turns.lock();
+        let turns = all.entry(server.to_owned()).or_default();
+        // Those that were asked side by side count once.
+        if turns.rests.is_none_or(|until| until <= now) {
+            turns.silent = turns.silent.saturating_add(1);
+            let doublings = turns.silent.saturating_sub(1).min(16);
+            turns.rests = now.checked_add((REST * (1 << doublings)).min(LONGEST_REST)).ok();
+        }
+        turns.rests.unwrap_or(now)
+    }
+
+    fn answered(&self, server: &str) {
+        if let Some(turns) = self.turns.lock().get_mut(server) {
+            turns.silent = 0;
+        }
+    }
+}
+
+/// Tells whether a Certificate's issuer says that its CA is not to be asked.
+pub(super) async fn is_unwanted(
+    store: &Arc<dyn Store>,
+    certificate: &Certificate,
+) -> Result<bool, StoreError> {
+    let issuer = issuer_of(store, certificate).await?;
+    let acme = issuer.as_ref().and_then(|issuer| issuer.spec.acme.as_ref());
+    Ok(acme.is_some_and(|acme| !acme.asks_when_to_renew()))
+}
+
+async fn issuer_of(
+    store: &Arc<dyn Store>,
+    certificate: &Certificate,
+) -> Result<Option<Issuer>, StoreError> {
+    let reference = &certificate.spec.issuer_ref;
+    let Some(key) = reference.key(&certificate.metadata.namespace) else { return Ok(None) };
+    let kind = if key.kind == Kind::ClusterIssuer { Kind::ClusterIssuer } else { Kind::Issuer };
+    Resources::<Issuer>::new(Arc::clone(store), kind).get_known(&key.name).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millisecond(1_800_000_000_000 + millis).unwrap()
+    }
+
+    #[test]
+    fn a_ca_is_asked_one_thing_after_another_and_rests_when_it_does_not_answer() {
+        let inquiry = RenewalInquiry::new(Arc::default());
+        let ca = "https://ca.example/dir";
+        assert_eq!(inquiry.turn(ca, "a", at(0)), None);
+        assert_eq!(inquiry.turn("https://other.example", "a", at(0)), None);
+        assert_eq!(inquiry.turn(ca, "b", at(0)), Some(at(50)));
+        assert_eq!(inquiry.turn(ca, "c", at(0)), Some(at(100)));
+        assert_eq!(inquiry.turn(ca, "b", at(10)), Some(at(50)), "it has its turn already");
+        assert_eq!(inquiry.turn(ca, "b", at(50)), None);
+        assert_eq!(inquiry.turn(ca, "c", at(100)), None);
+        assert_eq!(inquiry.turn(ca, "d", at(1000)), None);
+        let minute = 60_000;
+        assert_eq!(inquiry.rest(ca, at(2000)), at(2000 + minute));
+        assert_eq!(inquiry.rest(ca, at(2001)), at(2000 + minute), "it was asked beside that");
+        assert_eq!(inquiry.turn(ca, "a", at(3000)), Some(at(2000 + minute)));
+        assert_eq!(inquiry.turn(ca, "a", at(2000 + minute)), None);
+        assert_eq!(inquiry.turn(ca, "b", at(2000 + minute)), Some(at(2000 + 2 * minute)));
+        assert_eq!(inquiry.rest(ca, at(3000 + minute)), at(3000 + 3 * minute));
+        inquiry.answered(ca);
+        assert_eq!(inquiry.rest(ca, at(4000 + 3 * minute)), at(4000 + 4 * minute));
+    }
+
+    #[test]
+    fn a_certificate_that_has_forgotten_is_not_renewed_without_end() {
+        let inquiry = RenewalInquiry::new(Arc::default());
+        let mut certificate = Certificate::default();
+        certificate.metadata.uid = "u".to_owned();
+        let hour = 3_600_000;
+        let check = |now: i64, expected: Option<i64>| {
+            let held = inquiry.held_until(&certificate, at(now * hour));
+            assert_eq!(held, expected.map(|until| at(until * hour)), "{now}");
+            if held.is_none() {
+                inquiry.has_begun(&certificate, at(now * hour));
+            }
+        };
+        check(0, None);
+        check(1, Some(24));
+        check(24, None);
+        check(25, Some(72));
+        check(24 * 9, None);
+        check(24 * 9, Some(24 * 10));
+    }
+}
