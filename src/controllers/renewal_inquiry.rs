@@ -160,7 +160,10 @@ impl RenewalInquiry {
             return None;
         }
         let taken = turns.next.filter(|next| *next > now).unwrap_or(now);
-        // One alone sees whether it is back.
+        // One alone sees whether it is back; the others look again after it, and are spread only then.
+        if turns.silent > 0 && taken > now {
+            return Some(taken);
+        }
         let apart = if turns.silent == 0 { APART } else { REST };
         turns.next = taken.checked_add(apart).ok();
         let later = (taken > now).then_some(taken);
@@ -181,8 +184,11 @@ impl RenewalInquiry {
     }
 
     fn answered(&self, server: &str) {
-        if let Some(turns) = self.turns.lock().get_mut(server) {
+        if let Some(turns) = self.turns.lock().get_mut(server)
+            && turns.silent > 0
+        {
             turns.silent = 0;
+            turns.next = None;
         }
     }
 }
@@ -233,8 +239,11 @@ mod tests {
         assert_eq!(inquiry.turn(ca, "a", at(3000)), Some(at(2000 + minute)));
         assert_eq!(inquiry.turn(ca, "a", at(2000 + minute)), None);
         assert_eq!(inquiry.turn(ca, "b", at(2000 + minute)), Some(at(2000 + 2 * minute)));
+        assert_eq!(inquiry.turn(ca, "c", at(2000 + minute)), Some(at(2000 + 2 * minute)));
         assert_eq!(inquiry.rest(ca, at(3000 + minute)), at(3000 + 3 * minute));
         inquiry.answered(ca);
+        assert_eq!(inquiry.turn(ca, "b", at(3000 + 3 * minute)), None, "it is back");
+        assert_eq!(inquiry.turn(ca, "c", at(3000 + 3 * minute)), Some(at(3050 + 3 * minute)));
         assert_eq!(inquiry.rest(ca, at(4000 + 3 * minute)), at(4000 + 4 * minute));
     }
 
