@@ -608,7 +608,7 @@ mod tests {
     #[test]
     fn a_request_follows_its_order() {
         let name = "web/web-1-2095683977";
-        for (observed, expected) in [
+        for (observed, expected) in vec![
             (ordered(None, ""), format!("[\"OrderPending\"] Pending: Waiting on certificate issuance from order {name}: \"\"")),
             (
                 ordered(Some(State::Ready), ""),
