@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 use x509_parser::certificate::X509Certificate;
@@ -24,11 +25,15 @@ pub enum RenewalAnswer {
     Window(RenewalInfo),
     /// Nothing that can be used, and why.
     Nothing(String),
+    /// Nothing now, and why: it has too much to do, or a fault of its own (§4.3.3).
+    NotNow(String),
 }
 
 /// What a CA said, and for how long it does not want to be asked again, if it says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenewalReply {
+    /// Where it was asked; empty where it says nothing of the kind to anybody.
+    pub url: String,
     /// What it said.
     pub answer: RenewalAnswer,
     /// The pause.
@@ -47,19 +52,23 @@ impl Clients {
         certificate: &str,
     ) -> Result<RenewalReply, AcmeError> {
         let Some(base) = &self.directory(server, tls).await?.renewal_info else {
-            return Ok(RenewalReply { answer: RenewalAnswer::NotOffered, pause: None });
+            let (url, answer) = (String::new(), RenewalAnswer::NotOffered);
+            return Ok(RenewalReply { url, answer, pause: None });
         };
         let url = format!("{}/{certificate}", base.trim_end_matches('/'));
         let reply = self.reply(server, tls, &url).await?;
         let pause = retry_after(&reply.headers, Timestamp::now());
-        let answer = if !reply.status.is_success() {
-            RenewalAnswer::Nothing(format!("GET {url}: the CA answered {}", reply.status.as_u16()))
+        let status = reply.status;
+        let answer = if !status.is_success() {
+            let why = format!("GET {url}: the CA answered {}", status.as_u16());
+            let is_for_now = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+            if is_for_now { RenewalAnswer::NotNow(why) } else { RenewalAnswer::Nothing(why) }
         } else if let Some(info) = read(&reply.body) {
             RenewalAnswer::Window(info)
         } else {
             RenewalAnswer::Nothing(format!("GET {url}: no renewal information came"))
         };
-        Ok(RenewalReply { answer, pause })
+        Ok(RenewalReply { url, answer, pause })
     }
 }
 

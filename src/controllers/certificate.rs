@@ -25,7 +25,7 @@ use crate::reconcile::certificate::types::{Action, Delivery, KeyOrigin, Observed
 use crate::reconcile::facts::annotation;
 use crate::reconcile::{Wake, certificate, differences};
 use crate::store::error::StoreError;
-use crate::store::resources::{Resources, Stored};
+use crate::store::resources::Resources;
 
 /// Most steps by which a Certificate is put right: more are left to whoever drives.
 const STEPS: usize = 100;
@@ -250,7 +250,7 @@ impl CertificateController {
         origin: KeyOrigin,
     ) -> Result<Outcome, ReconcileError> {
         if let Some(name) = &name {
-            expect_free(&self.next_keys, name, certificate).await?;
+            name_conflict::expect_free(&self.next_keys, name, certificate).await??;
         }
         let kept = secret.filter(|_| origin == KeyOrigin::Reused);
         let key = match kept.and_then(|secret| secret.value(TLS_KEY)) {
@@ -272,7 +272,7 @@ impl CertificateController {
         mut request: CertificateRequest,
         key: &ObjectName,
     ) -> Result<Outcome, ReconcileError> {
-        expect_free(&self.requests, &request.metadata.name, certificate).await?;
+        name_conflict::expect_free(&self.requests, &request.metadata.name, certificate).await??;
         let key = self.read_key(key).await?;
         match csr::sign(&certificate.spec, &key) {
             Ok(signed) => request.spec.request = Blob(signed.to_pem().into_bytes()),
@@ -379,36 +379,17 @@ impl Controller for CertificateController {
         if let Action::Wait(wake) = action {
             return Ok(self.ask(&certificate, (secret.as_ref(), &observed), wake, now).await?);
         }
-        let mut hastened = None;
         if let Action::Conclude(Outcome::Due { is_hastened, .. }) = action {
             if !self.is_still(&certificate, secret.as_ref()).await? {
                 return Ok(Wake::Now);
             }
             if is_hastened {
-                if let Some(wake) = self.hold(&certificate, secret.as_ref(), now).await? {
-                    return Ok(wake);
-                }
-                hastened = self.inquiry.as_ref();
+                return Ok(self.renew_early(&certificate, secret.as_ref(), action, now).await?);
             }
         }
         self.carry_out(&certificate, secret.as_ref(), action, now).await?;
-        if let Some(inquiry) = hastened {
-            inquiry.has_begun(&certificate, now);
-        }
         Ok(Wake::Now)
     }
-}
-
-/// Fails when what a Certificate does not own bears the name of what is to be made for it.
-async fn expect_free<R: Stored>(
-    resources: &Resources<R>,
-    name: &str,
-    certificate: &Certificate,
-) -> Result<(), ReconcileError> {
-    let Metadata { namespace, uid, .. } = &certificate.metadata;
-    let key = resources.key(&ObjectName::new(namespace, name));
-    let ours = Key::new(Kind::Certificate, certificate.name());
-    Ok(name_conflict::look(resources, key, &ours, uid).await??)
 }
 
 #[cfg(test)]

@@ -72,13 +72,14 @@ impl CertificateController {
         Ok(Wake::Now)
     }
 
-    /// Tells whether a renewal that the CA hastens is not to begin, or not yet: then says when to look again.
-    pub(super) async fn hold(
+    /// Begins a renewal that the CA hastens, unless it is not to begin or not yet; says when to look again.
+    pub(super) async fn renew_early(
         &self,
         certificate: &Certificate,
         secret: Option<&Secret>,
+        due: Action,
         now: Timestamp,
-    ) -> Result<Option<Wake>, ReconcileError> {
+    ) -> Result<Wake, ReconcileError> {
         let is_unwanted = match is_unwanted(self.recorder.store(), certificate).await {
             Err(error) if error.lacks_permission() => false,
             is_unwanted => is_unwanted?,
@@ -86,9 +87,16 @@ impl CertificateController {
         if is_unwanted {
             let forget = Action::Conclude(Outcome::RenewalNotAsked);
             self.carry_out(certificate, secret, forget, now).await?;
-            return Ok(Some(Wake::Now));
+            return Ok(Wake::Now);
         }
         let inquiry = self.inquiry.as_ref();
-        Ok(inquiry.and_then(|inquiry| inquiry.held_until(certificate, now)).map(Wake::At))
+        if let Some(until) = inquiry.and_then(|inquiry| inquiry.held_until(certificate, now)) {
+            return Ok(Wake::At(until));
+        }
+        self.carry_out(certificate, secret, due, now).await?;
+        if let Some(inquiry) = inquiry {
+            inquiry.has_begun(certificate, now);
+        }
+        Ok(Wake::Now)
     }
 }

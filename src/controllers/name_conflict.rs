@@ -3,7 +3,7 @@
 //! Such a name is told and looked at again after 30 s, and nothing is made for it before: each try would cost a key and
 //! a signature.
 
-use crate::model::{Key, Metadata};
+use crate::model::{Certificate, Key, Kind, Metadata, ObjectName};
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, Stored};
 
@@ -38,6 +38,21 @@ impl NameConflict {
         };
         Some(Self { key, ours: ours.clone(), whose, passes })
     }
+}
+
+/// Looks whether what a Certificate does not own bears the name of what is to be made for it.
+///
+/// # Errors
+/// Fails when the store does; the inner error is what bears the name.
+pub(super) async fn expect_free<R: Stored>(
+    resources: &Resources<R>,
+    name: &str,
+    certificate: &Certificate,
+) -> Result<Result<(), Box<NameConflict>>, StoreError> {
+    let Metadata { namespace, uid, .. } = &certificate.metadata;
+    let key = resources.key(&ObjectName::new(namespace, name));
+    let ours = Key::new(Kind::Certificate, certificate.name());
+    look(resources, key, &ours, uid).await
 }
 
 /// Looks whether a name is free for an object of that owner, or has its object already.

@@ -103,21 +103,25 @@ impl RenewalInquiry {
     ) -> Asked {
         let tls = tls_of(acme);
         let reply = timeout(PATIENCE, self.clients.renewal_info(&acme.server, &tls, id)).await;
-        let Ok(Ok(RenewalReply { answer, pause })) = reply else {
-            debug!(?reply, server = %acme.server, "this CA does not say when to renew");
-            return Asked::Later(self.rest(&acme.server, now));
+        let (answer, pause) = match &reply {
+            Ok(Ok(RenewalReply { answer, pause, .. })) => (Some(answer), *pause),
+            _ => (None, None),
+        };
+        let pause = pause.and_then(|pause| SignedDuration::try_from(pause).ok());
+        let said = match answer {
+            Some(RenewalAnswer::NotOffered) => {
+                self.answered(&acme.server);
+                return Asked::Nobody;
+            }
+            Some(RenewalAnswer::Window(info)) => Ok(info.clone()),
+            Some(RenewalAnswer::Nothing(why)) => Err(why.clone()),
+            Some(RenewalAnswer::NotNow(_)) | None => {
+                debug!(?reply, server = %acme.server, "this CA does not say when to renew");
+                return Asked::Later(self.rest(&acme.server, pause, now));
+            }
         };
         self.answered(&acme.server);
-        let pause = pause.and_then(|pause| SignedDuration::try_from(pause).ok());
-        match answer {
-            RenewalAnswer::NotOffered => Asked::Nobody,
-            RenewalAnswer::Window(info) => {
-                Asked::Answered(Answer { said: Ok(info), pause, interval })
-            }
-            RenewalAnswer::Nothing(why) => {
-                Asked::Answered(Answer { said: Err(why), pause, interval })
-            }
-        }
+        Asked::Answered(Answer { said, pause, interval })
     }
 
     /// Tells until when a renewal that a CA hastens has to wait in the eyes of this process, whatever the Certificate remembers.
@@ -135,7 +139,9 @@ impl RenewalInquiry {
     pub(super) fn has_begun(&self, certificate: &Certificate, now: Timestamp) {
         let count = self.begun(certificate, now).map_or(0, |(count, _)| count);
         let begun = (count.saturating_add(1), now);
-        self.hastened.lock().insert(certificate.metadata.uid.clone(), begun);
+        let mut all = self.hastened.lock();
+        all.retain(|_, (count, began)| !renewal_info::is_long_ago(*began, *count, now));
+        all.insert(certificate.metadata.uid.clone(), begun);
     }
 
     fn begun(&self, certificate: &Certificate, now: Timestamp) -> Option<(u32, Timestamp)> {
@@ -160,6 +166,10 @@ impl RenewalInquiry {
             return None;
         }
         let taken = turns.next.filter(|next| *next > now).unwrap_or(now);
+        if taken == now {
+            // Nobody waits any more, but for Certificates that are gone.
+            turns.given.clear();
+        }
         // One alone sees whether it is back; the others look again after it, and are spread only then.
         if turns.silent > 0 && taken > now {
             return Some(taken);
@@ -171,14 +181,16 @@ impl RenewalInquiry {
         later
     }
 
-    fn rest(&self, server: &str, now: Timestamp) -> Timestamp {
+    /// Lets a CA rest, for as long as it asks for unless that is shorter or very long.
+    fn rest(&self, server: &str, pause: Option<SignedDuration>, now: Timestamp) -> Timestamp {
         let mut all = self.turns.lock();
         let turns = all.entry(server.to_owned()).or_default();
         // Those that were asked side by side count once.
         if turns.rests.is_none_or(|until| until <= now) {
             turns.silent = turns.silent.saturating_add(1);
             let doublings = turns.silent.saturating_sub(1).min(16);
-            turns.rests = now.checked_add((REST * (1 << doublings)).min(LONGEST_REST)).ok();
+            let rest = (REST * (1 << doublings)).max(pause.unwrap_or_default()).min(LONGEST_REST);
+            turns.rests = now.checked_add(rest).ok();
         }
         turns.rests.unwrap_or(now)
     }
@@ -234,17 +246,19 @@ mod tests {
         assert_eq!(inquiry.turn(ca, "c", at(100)), None);
         assert_eq!(inquiry.turn(ca, "d", at(1000)), None);
         let minute = 60_000;
-        assert_eq!(inquiry.rest(ca, at(2000)), at(2000 + minute));
-        assert_eq!(inquiry.rest(ca, at(2001)), at(2000 + minute), "it was asked beside that");
+        assert_eq!(inquiry.rest(ca, None, at(2000)), at(2000 + minute));
+        assert_eq!(inquiry.rest(ca, None, at(2001)), at(2000 + minute), "it was asked beside that");
         assert_eq!(inquiry.turn(ca, "a", at(3000)), Some(at(2000 + minute)));
         assert_eq!(inquiry.turn(ca, "a", at(2000 + minute)), None);
         assert_eq!(inquiry.turn(ca, "b", at(2000 + minute)), Some(at(2000 + 2 * minute)));
         assert_eq!(inquiry.turn(ca, "c", at(2000 + minute)), Some(at(2000 + 2 * minute)));
-        assert_eq!(inquiry.rest(ca, at(3000 + minute)), at(3000 + 3 * minute));
+        assert_eq!(inquiry.rest(ca, None, at(3000 + minute)), at(3000 + 3 * minute));
         inquiry.answered(ca);
         assert_eq!(inquiry.turn(ca, "b", at(3000 + 3 * minute)), None, "it is back");
         assert_eq!(inquiry.turn(ca, "c", at(3000 + 3 * minute)), Some(at(3050 + 3 * minute)));
-        assert_eq!(inquiry.rest(ca, at(4000 + 3 * minute)), at(4000 + 4 * minute));
+        let later = 4000 + 3 * minute;
+        let asked = Some(SignedDuration::from_mins(7));
+        assert_eq!(inquiry.rest(ca, asked, at(later)), at(later + 7 * minute));
     }
 
     #[test]

@@ -608,28 +608,25 @@ mod tests {
     #[test]
     fn a_request_follows_its_order() {
         let name = "web/web-1-2095683977";
-        for (observed, expected) in vec![
-            (ordered(None, ""), format!("[\"OrderPending\"] Pending: Waiting on certificate issuance from order {name}: \"\"")),
-            (
-                ordered(Some(State::Ready), ""),
-                format!("[\"OrderPending\"] Pending: Waiting on certificate issuance from order {name}: \"ready\""),
-            ),
-            (
-                ordered(Some(State::Invalid), "no answer"),
-                "[\"OrderFailed\"] Failed: Failed to wait for order resource \"web-1-2095683977\" to become ready: \
-                 order is in \"invalid\" state: no answer"
-                    .to_owned(),
-            ),
-            (
-                ordered(Some(State::Valid), ""),
-                format!("[\"OrderPending\"] Pending: Waiting for order-controller to add certificate data to Order {name}"),
-            ),
-            (with_leaf(Ok(1)), "[\"CertificateIssued\"] Issued: Certificate fetched from issuer successfully".to_owned()),
-            (with_leaf(Ok(2)), "delete the order".to_owned()),
-            (with_leaf(Err("no PEM")), "delete the order".to_owned()),
-        ] {
-            check(&approved(), &observed, &expected);
-        }
+        let follows = |observed: Observed, expected: &str| check(&approved(), &observed, expected);
+        let waits = |why: &str| format!("[\"OrderPending\"] Pending: {why}");
+        let for_issuance = |state: &str| {
+            waits(&format!("Waiting on certificate issuance from order {name}: \"{state}\""))
+        };
+        follows(ordered(None, ""), &for_issuance(""));
+        follows(ordered(Some(State::Ready), ""), &for_issuance("ready"));
+        follows(
+            ordered(Some(State::Invalid), "no answer"),
+            "[\"OrderFailed\"] Failed: Failed to wait for order resource \"web-1-2095683977\" to become ready: \
+             order is in \"invalid\" state: no answer",
+        );
+        let for_data =
+            format!("Waiting for order-controller to add certificate data to Order {name}");
+        follows(ordered(Some(State::Valid), ""), &waits(&for_data));
+        let issued = "[\"CertificateIssued\"] Issued: Certificate fetched from issuer successfully";
+        follows(with_leaf(Ok(1)), issued);
+        follows(with_leaf(Ok(2)), "delete the order");
+        follows(with_leaf(Err("no PEM")), "delete the order");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::investigator::Investigator;
 use crate::acme::chain::{Leaf, leaf, leaf_of_der, top_issuer};
 use crate::acme::inspection::Material;
-use crate::acme::renewal_info;
+use crate::acme::renewal_info::{self, RenewalAnswer, RenewalReply};
 use crate::controllers::accounts::tls_of;
 use crate::diagnosis::authority_case::{KeptCase, RenewalCase, SeenCertificate, ServedCase};
 use crate::diagnosis::case::{Case, CertificateCase};
@@ -68,13 +68,13 @@ impl Investigator {
         let issuer = case.issuer(&issuer_key(&of.certificate)?)?;
         let acme = issuer.issuer.as_ref()?.spec.acme.as_ref()?;
         let answer = issuer.authority.as_ref()?.answer.as_ref()?;
-        let (_, base) = answer.members.iter().find(|(name, _)| name == "renewalInfo")?;
-        let url = format!("{}/{}", base.trim_end_matches('/'), renewal_info::identifier(der)?);
-        let tls = tls_of(acme);
-        let asked = self.clients.plain(&acme.server, &tls, &url);
-        let reply = timeout(LONGEST, self.outside(asked)).await.ok()?.ok()?.ok()?;
-        let is_good = (200..300).contains(&reply.answer.status);
-        let told = is_good.then(|| renewal_info::read(&reply.body))??;
+        // A CA that says nothing of the kind, or nothing at all, is not asked again.
+        answer.members.iter().find(|(name, _)| name == "renewalInfo")?;
+        let (tls, id) = (tls_of(acme), renewal_info::identifier(der)?);
+        let asked = self.clients.renewal_info(&acme.server, &tls, &id);
+        let RenewalReply { url, answer, .. } =
+            timeout(LONGEST, self.outside(asked)).await.ok()?.ok()?.ok()?;
+        let RenewalAnswer::Window(told) = answer else { return None };
         Some(RenewalCase {
             url,
             at: self.now,

@@ -1,5 +1,7 @@
 //! What holds for every Certificate: cert-manager's flags.
 
+use jiff::SignedDuration;
+
 use super::duration;
 use crate::model::Duration;
 use crate::reconcile::certificate::options::{Backoff, CopiedAnnotations, Options};
@@ -50,7 +52,7 @@ pub struct CertificateArgs {
     )]
     pub certificate_request_maximum_backoff_duration: Duration,
     /// How often a CA is asked when to renew a certificate, unless it wants that otherwise
-    #[arg(long, hide = true, value_name = "DURATION", default_value = "6h", value_parser = duration)]
+    #[arg(long, hide = true, value_name = "DURATION", default_value = "6h", value_parser = pause)]
     pub renewal_info_interval: Duration,
 }
 
@@ -67,4 +69,12 @@ impl CertificateArgs {
             renewal_interval: Interval(self.renewal_info_interval.0),
         }
     }
+}
+
+/// Reads how often somebody is asked: not without a pause.
+fn pause(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|pause| {
+        let is_one = pause.0 >= SignedDuration::from_secs(1);
+        if is_one { Ok(pause) } else { Err(format!("\"{text}\" is no pause: 1s is the shortest")) }
+    })
 }

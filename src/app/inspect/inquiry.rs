@@ -96,7 +96,9 @@ impl Inquiry {
         {
             Ok(Ok(RenewalAnswer::Window(info))) => info,
             Ok(Ok(RenewalAnswer::NotOffered)) => return not_offered(),
-            Ok(Ok(RenewalAnswer::Nothing(why))) => return Some(unknown(why)),
+            Ok(Ok(RenewalAnswer::Nothing(why) | RenewalAnswer::NotNow(why))) => {
+                return Some(unknown(why));
+            }
             Ok(Err(error)) => return Some(unknown(error.to_string())),
             Err(_) => return Some(unknown(late())),
         };
