@@ -8,7 +8,6 @@ use jiff::Timestamp;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::flags::output::OutputArgs;
 use super::follow::work::WorkArgs;
 use super::input::applying::behind;
 use super::input::{Input, NOTHING_GIVEN};
@@ -63,14 +62,14 @@ pub fn names_asked_by(record: &Record) -> Vec<Key> {
 /// # Errors
 /// Fails when annotations contradict each other or cannot be read, and when nothing is left.
 pub async fn with_certificates(
-    input: &Input,
+    input: Input,
     work: &WorkArgs,
     context: &Context,
 ) -> Result<Input, Failure> {
     let printer = context.printer(&work.output);
     let defaults = work.drive.ingress_shim.defaults();
     let mut reading =
-        AskedReader { input, defaults: &defaults, printer: &printer, made: Vec::new() };
+        AskedReader { input: &input, defaults: &defaults, printer: &printer, made: Vec::new() };
     let mut idle = BTreeSet::new();
     for (index, record) in input.records().iter().enumerate() {
         if !Kind::ASKING.contains(&record.key.kind) {
@@ -209,6 +208,7 @@ pub async fn bring_up_to_date(
     work: &WorkArgs,
     context: &Context,
 ) -> Result<Vec<Record>, Failure> {
+    let printer = context.printer(&work.output);
     let mut owned = BTreeMap::new();
     let mut is_any = false;
     for record in input.records() {
@@ -222,7 +222,8 @@ pub async fn bring_up_to_date(
         let shim = IngressShimController::new(key.kind, recorder, defaults);
         match place.claim {
             Claim::Alone | Claim::Drives(_) => {
-                shim.bring_up_to_date(key, Timestamp::now()).await.map_err(|e| failed(key, e))?;
+                let changes = shim.bring_up_to_date(key, Timestamp::now()).await;
+                say_deleted(key, &changes.map_err(|error| failed(key, error))?, &printer);
             }
             Claim::Watches(_) => wait(&shim, key, place, context).await?,
         }
@@ -235,12 +236,25 @@ pub async fn bring_up_to_date(
     if is_any {
         let missing = input.records().iter().map(|record| &record.key);
         for key in missing.filter(|key| input.is_asked(key) && !owned.contains_key(key)) {
-            context.printer(&OutputArgs::default()).warning(&format!(
+            printer.warning(&format!(
                 "{key} is left alone: it is there already, and no Ingress or Gateway given here owns it"
             ));
         }
     }
     Ok(owned.into_values().collect())
+}
+
+fn say_deleted(key: &Key, changes: &[CertificateChange], printer: &Printer) {
+    for change in changes {
+        if let CertificateChange::Delete(certificate) = change {
+            let name = &certificate.metadata.name;
+            let Key { kind, name: of } = key;
+            printer.note(&format!(
+                "deleted: Certificate {name}, for which {kind} {} no longer asks",
+                of.name
+            ));
+        }
+    }
 }
 
 fn failed(key: &Key, error: ReconcileError) -> Failure {

@@ -60,12 +60,16 @@ impl IngressShimController {
         record.map(typed).transpose()
     }
 
-    /// Does all that there is to do for an object now.
+    /// Does all that there is to do for an object now, and tells what that was.
     ///
     /// # Errors
     /// Fails when the store does, or an annotation cannot be read.
-    pub async fn bring_up_to_date(&self, key: &Key, now: Timestamp) -> Result<(), ReconcileError> {
-        let Some((object, plan)) = self.plan(key).await? else { return Ok(()) };
+    pub async fn bring_up_to_date(
+        &self,
+        key: &Key,
+        now: Timestamp,
+    ) -> Result<Vec<CertificateChange>, ReconcileError> {
+        let Some((object, plan)) = self.plan(key).await? else { return Ok(Vec::new()) };
         let about = reference(&object);
         for warning in &plan.warnings {
             self.recorder.note(&about, warning, now).await?;
@@ -74,7 +78,7 @@ impl IngressShimController {
         let makes =
             plan.changes.iter().any(|change| matches!(change, CertificateChange::Create(_)));
         if makes && !self.is_still_there(key, &object).await? {
-            return Ok(());
+            return Ok(Vec::new());
         }
         for change in &plan.changes {
             match change {
@@ -90,7 +94,7 @@ impl IngressShimController {
             }
             self.recorder.note(&about, &change.note(self.kind), now).await?;
         }
-        Ok(())
+        Ok(plan.changes)
     }
 
     async fn is_still_there(&self, key: &Key, object: &IngressLike) -> Result<bool, StoreError> {

@@ -195,17 +195,19 @@ async fn begin<'a>(
     let printer = context.printer(&work.output);
     // In a rehearsal nobody makes what others ask for.
     let is_made = workshop.rehearsal.is_none();
-    let is_applied = |record: &&Record| !is_made || !input.is_asked(&record.key);
-    let mut applied: Vec<Record> = records.iter().filter(is_applied).cloned().collect();
-    applying::apply(input, &applied, &workshop.store, context, &printer).await?;
+    if is_made && records.iter().any(|record| input.is_asked(&record.key)) {
+        workshop.records.to_mut().retain(|record| !input.is_asked(&record.key));
+    }
+    applying::apply(input, &workshop.records, &workshop.store, context, &printer).await?;
     if is_made {
         let place = AskedPlace { store: &workshop.store, claim: &workshop.claim, deadline };
         let asked = asking::bring_up_to_date(input, place, work, context).await?;
         given.extend(asked.iter().map(|record| record.key.clone()));
         given.extend(preflight::certificates::issuers(&asked));
-        applied.extend(asked);
+        if !asked.is_empty() {
+            workshop.records.to_mut().extend(asked);
+        }
     }
-    workshop.records = applied.into();
     let records = &*workshop.records;
     let inquiry = match &workshop.rehearsal {
         Some(_) => None,

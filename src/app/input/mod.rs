@@ -143,8 +143,7 @@ pub async fn manifests(
 }
 
 /// What is told where manifests have nothing of ours.
-pub const NOTHING_GIVEN: &str =
-    "there is no Certificate, Issuer, ClusterIssuer or Secret in what was given";
+pub const NOTHING_GIVEN: &str = "what was given holds no Certificate, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one";
 
 /// Reads the documents of sources; warnings and what was left alone are said on stderr.
 fn parsed(
@@ -255,12 +254,12 @@ impl Input {
 
     /// The same with Certificates for which others among them ask, each with the place of its asker, and without those.
     #[must_use]
-    pub fn asking(&self, for_them: Vec<(Record, Location)>, without: &BTreeSet<Key>) -> Self {
+    pub fn asking(self, for_them: Vec<(Record, Location)>, without: &BTreeSet<Key>) -> Self {
         let asked = for_them.iter().map(|(record, _)| record.key.clone()).collect();
-        let all = self.records.iter().cloned().zip(self.locations.iter().cloned());
+        let all = self.records.into_iter().zip(self.locations);
         let stay = all.filter(|(record, _)| !without.contains(&record.key));
         let (records, locations) = stay.chain(for_them).unzip();
-        Self { records, locations, asked, ..*self }
+        Self { records, locations, asked, ..self }
     }
 
     /// Tells whether it is a Certificate that no manifest holds.

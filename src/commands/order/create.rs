@@ -78,7 +78,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
             return dry_run::client(&input, context, &args.work.output);
         }
     }
-    let input = with_certificates(&input, &args.work, context).await?;
+    let input = with_certificates(input, &args.work, context).await?;
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let events = events::open(args.work.events.as_deref())?;
     let issuance = Issuance {

@@ -1,10 +1,11 @@
 //! Which Certificates an Ingress, a Gateway or a ListenerSet asks for by its annotations, and what has to change for that.
 //!
 //! As cert-manager 1.21 does it (`pkg/controller/certificate-shim`), its way of finding out what is outdated included. Other
-//! than there: a Certificate goes when its object no longer asks for any, and annotations of cert-manager before 0.11 are
-//! read. Unlike the other machines this one returns all that is to be done at once, as a list.
+//! than there: a Certificate that we have made goes when its object no longer asks for any, and annotations of cert-manager before
+//! 0.11 are read. Unlike the other machines this one returns all that is to be done at once, as a list.
 
 mod annotations;
+mod asked_by;
 mod entries;
 mod outdated;
 
@@ -125,14 +126,13 @@ pub fn source_of(kind: Kind) -> &'static str {
 
 /// Tells whether annotations ask for Certificates, new or old ones, whether or not an issuer can be found.
 pub fn asks(of: Kind, annotations: &BTreeMap<String, String>, defaults: &Defaults) -> bool {
-    let (annotations, _) = modern(annotations);
-    names_issuer(&annotations) || (of == Kind::Ingress && asks_by_default(&annotations, defaults))
+    !asked_by::askers(of, &modern(annotations).0, &defaults.asking).is_empty()
 }
 
 /// Tells whether it asks for Certificates of an issuer that only a flag could name, and none does.
 pub fn lacks_default_issuer(object: &IngressLike, defaults: &Defaults) -> bool {
     let (annotations, _) = modern(&object.metadata().annotations);
-    defaults.issuer.name.is_empty() && !names_issuer(&annotations)
+    defaults.issuer.name.is_empty() && !asked_by::names_issuer(&annotations)
 }
 
 /// What has to be done for an object.
@@ -154,11 +154,9 @@ pub fn plan(
     };
     let mut plan = Plan::default();
     if !asks(kind, &annotations, defaults) {
-        // Whoever asks in a way that flags of another time had told of still has its Certificates.
-        if !annotations.contains_key(TLS_ACME) {
-            let owned = owned(observed.certificates, metadata);
-            plan.changes.extend(owned.map(|one| CertificateChange::Delete(Box::new(one.clone()))));
-        }
+        let withdrawn = owned(observed.certificates, metadata)
+            .filter(|one| asked_by::is_withdrawn(&one.metadata.annotations, &annotations));
+        plan.changes.extend(withdrawn.map(|one| CertificateChange::Delete(Box::new(one.clone()))));
         return Ok(plan);
     }
     let warning =
@@ -175,19 +173,26 @@ pub fn plan(
         }
     };
     plan.warnings.extend(skipped.iter().map(warning));
-    for certificate in certificates {
+    for mut certificate in certificates {
         let name = &certificate.metadata.name;
         let existing = observed.certificates.iter().find(|one| one.metadata.name == *name);
         match existing {
             None => plan.changes.push(CertificateChange::Create(Box::new(certificate))),
             // Somebody else's.
             Some(one) if !one.metadata.is_controlled_by(&metadata.uid) => {}
-            Some(one) if outdated::is_outdated(one, &certificate) => {
-                let updated =
-                    outdated::updated(one, certificate, has_copied(&annotations, defaults));
-                plan.changes.push(CertificateChange::Update(Box::new(updated)));
+            Some(one) => {
+                let mut known = one.clone();
+                let told = &mut known.metadata.annotations;
+                let wanted = &mut certificate.metadata.annotations;
+                let is_asked_otherwise = asked_by::renew(told, wanted);
+                if outdated::is_outdated(one, &certificate) {
+                    let has_copied = has_copied(&annotations, defaults);
+                    known = outdated::updated(&known, certificate, has_copied);
+                } else if !is_asked_otherwise {
+                    continue;
+                }
+                plan.changes.push(CertificateChange::Update(Box::new(known)));
             }
-            Some(_) => {}
         }
     }
     let unrequired = owned(observed.certificates, metadata)
@@ -287,6 +292,7 @@ fn certificate(
     };
     let told = &mut certificate.metadata.annotations;
     annotations::for_solvers(told, object, annotations);
+    asked_by::note(told, &asked_by::askers(object.kind(), annotations, &defaults.asking));
     translate(&mut certificate.spec, annotations)?;
     Ok(certificate)
 }
@@ -311,17 +317,6 @@ fn owned<'a>(
     owner: &'a Metadata,
 ) -> impl Iterator<Item = &'a Certificate> {
     certificates.iter().filter(|one| one.metadata.is_controlled_by(&owner.uid))
-}
-
-fn names_issuer(annotations: &BTreeMap<String, String>) -> bool {
-    [annotations::ISSUER, annotations::CLUSTER_ISSUER]
-        .iter()
-        .any(|name| annotations.contains_key(*name))
-}
-
-fn asks_by_default(annotations: &BTreeMap<String, String>, defaults: &Defaults) -> bool {
-    let mut given = defaults.asking.iter().filter_map(|name| annotations.get(name));
-    given.any(|value| annotations::is_true(value))
 }
 
 fn copied(annotations: &BTreeMap<String, String>, defaults: &Defaults) -> BTreeMap<String, String> {

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -65,9 +67,17 @@ fn made(object: &IngressLike) -> Certificate {
     (**certificate).clone()
 }
 
+/// The annotations of a Certificate but the one that notes who asked.
+fn told(certificate: &Certificate) -> BTreeMap<String, String> {
+    let mut all = certificate.metadata.annotations.clone();
+    assert!(all.remove(asked_by::ASKED_BY).is_some_and(|askers| !askers.is_empty()));
+    all
+}
+
 /// What an annotation adds to a Certificate.
 fn check(annotation: &str, value: &str, pointer: &str, expected: &Value) {
-    let certificate = made(&ingress(&asking(&json!({annotation: value}))));
+    let mut certificate = made(&ingress(&asking(&json!({annotation: value}))));
+    certificate.metadata.annotations = told(&certificate);
     let shown = serde_json::to_value(certificate).unwrap();
     assert_eq!(shown.pointer(pointer), Some(expected), "{annotation}: {value}");
 }
@@ -81,6 +91,7 @@ fn an_entry_becomes_a_certificate_of_its_own() {
             "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
             "metadata": {
                 "name": "shop-tls", "namespace": "web", "labels": {"team": "web"},
+                "annotations": {"kubectl-acme/asked-by": OWN},
                 "ownerReferences": [{
                     "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": "shop", "uid": "u1",
                     "controller": true, "blockOwnerDeletion": true,
@@ -182,7 +193,7 @@ fn annotations_for_http_01_become_overrides_of_the_solver() {
     }
     for value in ["yes", "false", ""] {
         let given = json!({"acme.cert-manager.io/http01-edit-in-place": value});
-        assert!(made(&ingress(&asking(&given))).metadata.annotations.is_empty(), "{value}");
+        assert!(told(&made(&ingress(&asking(&given)))).is_empty(), "{value}");
     }
 }
 
@@ -206,7 +217,7 @@ fn listeners_with_tls_are_gathered_by_their_secret() {
         "acme.cert-manager.io/http01-parentrefkind": "Gateway",
         "acme.cert-manager.io/http01-parentrefname": "shop",
     });
-    assert_eq!(json!(first.metadata.annotations), parent);
+    assert_eq!(json!(told(first)), parent);
     let ignoring = asking(&json!({"cert-manager.io/ignore-tls-listeners": " b , through"}));
     assert_eq!(made(&gateway(&ignoring)).spec.dns_names, ["a.example.com"]);
 }
@@ -220,24 +231,24 @@ fn a_listener_set_is_its_own_parent_unless_it_falls_back_to_its_gateway() {
         let observed = Observed { certificates: &[], parent: Some(&parent) };
         plan(&object, observed, &Defaults::default()).unwrap().changes
     };
-    let told = |annotations: &Value| {
+    let told_of = |annotations: &Value| {
         let changes = with(annotations, &json!({}));
         let [CertificateChange::Create(one)] = &changes[..] else { panic!("{changes:?}") };
         let short = |(name, value): (&String, &String)| {
             (name.rsplit('-').next().unwrap().to_owned(), value.clone())
         };
-        one.metadata.annotations.iter().map(short).collect::<Vec<_>>()
+        told(one).iter().map(short).collect::<Vec<_>>()
     };
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let own = [pair("parentrefkind", "ListenerSet"), pair("parentrefname", "shop")];
-    assert_eq!(told(&asking(&json!({}))), own);
-    assert_eq!(told(&asking(&json!({fallback: "no"}))), own);
+    assert_eq!(told_of(&asking(&json!({}))), own);
+    assert_eq!(told_of(&asking(&json!({fallback: "no"}))), own);
     let parent = [
         pair("parentrefkind", "Gateway"),
         pair("parentrefname", "edge"),
         pair("parentrefnamespace", "infra"),
     ];
-    assert_eq!(told(&asking(&json!({fallback: "true"}))), parent);
+    assert_eq!(told_of(&asking(&json!({fallback: "true"}))), parent);
     let inherited = with(&json!({}), &asking(&json!({})));
     assert!(
         matches!(&inherited[..], [CertificateChange::Create(one)] if one.spec.issuer_ref.name == "acme")
@@ -406,7 +417,7 @@ fn flags_name_the_issuer_of_those_that_name_none() {
         assert_eq!(plan.changes.len(), usize::from(is_asked), "{annotations}");
         if let [CertificateChange::Create(one)] = &plan.changes[..] {
             assert_eq!(one.spec.issuer_ref, issuer);
-            assert_eq!(json!(one.metadata.annotations), json!({"example.com/owner": "web"}));
+            assert_eq!(json!(told(one)), json!({"example.com/owner": "web"}));
         }
     }
     // Of Gateways only an issuer by name is heard.
@@ -477,7 +488,7 @@ fn annotations_that_are_taken_over_are_added_to_those_there_are() {
     let expected = json!({
         "mine": "new", "theirs": "kept", "acme.cert-manager.io/http01-override-ingress-class": "nginx",
     });
-    assert_eq!(json!(one.metadata.annotations), expected);
+    assert_eq!(json!(told(one)), expected);
 }
 
 #[test]
@@ -507,9 +518,6 @@ fn a_certificate_that_is_not_asked_for_any_more_is_deleted() {
     // Its entry, or the annotation, is gone.
     check(&object(Kind::Ingress, &asking(&json!({})), &json!({})), true);
     check(&ingress(&json!({})), true);
-    // A flag that this process was not given may have made it.
-    check(&ingress(&json!({TLS_ACME: "false"})), false);
-    check(&ingress(&json!({TLS_ACME: "true"})), false);
     // An entry that is skipped still names it.
     check(
         &object(Kind::Ingress, &asking(&json!({})), &json!({"tls": [{"secretName": "shop-tls"}]})),
@@ -518,6 +526,50 @@ fn a_certificate_that_is_not_asked_for_any_more_is_deleted() {
     let note = CertificateChange::Delete(Box::new(there.clone())).note(Kind::Ingress);
     assert_eq!(note.message, "Successfully deleted unrequired Certificate \"shop-tls\"");
     assert_eq!((&*note.reason, note.source), ("DeleteCertificate", "cert-manager-ingress-shim"));
+}
+
+#[test]
+fn only_what_we_have_made_goes_and_only_once_nothing_is_left_that_asked_for_it() {
+    let asking = vec![TLS_ACME.to_owned(), "example.com/tls".to_owned()];
+    let issuer = IssuerRef { name: "acme".into(), ..Defaults::default().issuer };
+    let defaults = Defaults { issuer, asking, ..Defaults::default() };
+    let [both, custom, old] = [
+        json!({"example.com/tls": "true", TLS_ACME: "true"}),
+        json!({"example.com/tls": "true"}),
+        json!({TLS_ACME: "true"}),
+    ];
+    let made_of = |annotations: &Value| {
+        let changes = plan_of(&ingress(annotations), &[], &defaults).changes;
+        let [CertificateChange::Create(one)] = &changes[..] else { panic!("{changes:?}") };
+        (**one).clone()
+    };
+    let without_flags = |one: &Certificate, annotations: &Value, is_deleted: bool| {
+        let there = [one.clone()];
+        let changes = plan_of(&ingress(annotations), &there, &Defaults::default()).changes;
+        let is_it = matches!(&changes[..], [CertificateChange::Delete(_)]);
+        assert_eq!(is_it, is_deleted, "{annotations}: {changes:?}");
+    };
+    let of_both = made_of(&both);
+    // Who was not told of an annotation does not take away what it asks for.
+    without_flags(&of_both, &custom, false);
+    without_flags(&of_both, &json!({"example.com/tls": "false", TLS_ACME: "no"}), true);
+    without_flags(&made_of(&old), &json!({TLS_ACME: "false"}), true);
+    without_flags(&made_of(&custom), &json!({}), true);
+    // Whatever asks now is noted, where we have noted something before.
+    let mut there = made_of(&old);
+    let changes = plan_of(&ingress(&custom), &[there.clone()], &defaults).changes;
+    let [CertificateChange::Update(one)] = &changes[..] else { panic!("{changes:?}") };
+    assert_eq!(**one, made_of(&custom));
+    without_flags(one, &custom, false);
+    // One of cert-manager's own shim stays.
+    there.metadata.annotations.clear();
+    assert_eq!(plan_of(&ingress(&custom), &[there.clone()], &defaults), Plan::default());
+    without_flags(&there, &json!({}), false);
+    let copying = Defaults { copied: vec!["example.com/tls".to_owned()], ..defaults.clone() };
+    there.spec.common_name = "old".into();
+    let changes = plan_of(&ingress(&custom), &[there], &copying).changes;
+    let [CertificateChange::Update(one)] = &changes[..] else { panic!("{changes:?}") };
+    assert_eq!(json!(one.metadata.annotations), custom);
 }
 
 #[test]
@@ -543,15 +595,15 @@ fn old_annotations_are_read_and_named() {
         "certmanager.k8s.io/acme-challenge-type": "http01",
     });
     let plan = plan_of(&ingress(&old), &[], &Defaults::default());
-    let [told] = &plan.warnings[..] else { panic!("{:?}", plan.warnings) };
+    let [warning] = &plan.warnings[..] else { panic!("{:?}", plan.warnings) };
     assert_eq!(
-        told.message,
+        warning.message,
         "cert-manager has not read these annotations since 0.11: certmanager.k8s.io/acme-http01-edit-in-place is now \
          acme.cert-manager.io/http01-edit-in-place; certmanager.k8s.io/issuer is now cert-manager.io/issuer"
     );
     let [CertificateChange::Create(one)] = &plan.changes[..] else { panic!("{:?}", plan.changes) };
     assert_eq!(one.spec.issuer_ref.name, "old");
-    assert_eq!(one.metadata.annotations.len(), 2);
+    assert_eq!(told(one).len(), 2);
     // The new name counts.
     let both = json!({"certmanager.k8s.io/issuer": "old", OWN: "new"});
     let plan = plan_of(&ingress(&both), &[], &Defaults::default());
