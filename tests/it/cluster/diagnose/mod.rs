@@ -5,6 +5,7 @@ mod control;
 mod gateway;
 mod inside;
 mod looking;
+mod nodes;
 mod path;
 mod peer;
 mod stages;
