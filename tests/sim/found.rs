@@ -52,7 +52,7 @@ fn a_directory_that_was_refused_once_is_read_again() {
 /// Two Certificates for the same names asked for their orders in the same moment, before either stood in the other's way.
 #[test]
 fn two_orders_for_one_set_of_names_are_not_asked_for_at_once() {
-    let mut setting = Setting { latency: 20, ..plain() };
+    let mut setting = Setting { latency: 300, ..plain() };
     setting.wishes.push(Wish { name: "cert-1".to_owned(), ..setting.wishes[0].clone() });
     for seed in 1..10 {
         holds(&Setting { seed, ..setting.clone() }, &[]);

@@ -250,7 +250,7 @@ fn fault(setting: &Setting, lots: &mut Rng) -> Fault {
                 _ => SolverFault::Slow(lots.between(1, 100)),
             };
             let point = lots.pick(&["present", "clean_up"]).to_owned();
-            Fault::Solver { point, nth: nth(lots), what }
+            Fault::Solver { point, nth: u32::try_from(lots.below(3)).unwrap(), what }
         }
         73..=86 => {
             Fault::Kill { place, life: lots.pick(&[0, 0, 0, 1, 2]), step: lots.between(1, 260) }

@@ -63,6 +63,10 @@ pub(super) fn status_moves_as_it_may(before: Option<&Record>, after: Option<&Rec
     if has_ended && was != is {
         return Err(format!("statuses: {} goes from {was} to {is:?}", before.key));
     }
+    // A limit passes, and with it the refusal.
+    if was != is && is == "errored" && after.text("/status/reason").contains("rateLimited") {
+        return Err(format!("Retry-After: {} ends at a limit", before.key));
+    }
     let ready = |record: &Record| {
         let conditions =
             record.object["status"]["conditions"].as_array().cloned().unwrap_or_default();

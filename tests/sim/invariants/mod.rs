@@ -6,7 +6,7 @@ mod ending;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kubectl_acme::model::order_budget::{Became, Ledger, names_of};
-use kubectl_acme::model::{Certificate, Challenge, Identifier, Key, Kind, Order, State};
+use kubectl_acme::model::{Certificate, Challenge, Identifier, Key, Kind, Order};
 
 use self::at_once::{
     account_key_is_stored, finalizer_comes_first, key_is_stored, status_moves_as_it_may,
@@ -40,6 +40,8 @@ pub(crate) struct Observer {
     incidents: u32,
     issued: u32,
     dead: BTreeSet<u32>,
+    /// UIDs of Orders that came to a bad end: another try may follow each.
+    failed: BTreeSet<String>,
     /// When which process asked for an order last, by the set of names.
     last: BTreeMap<(u32, String), u64>,
     /// UIDs of Challenges whose answers were seen where the CA looks.
@@ -66,6 +68,7 @@ impl Observer {
             issued: 0,
             seen: BTreeSet::new(),
             dead: BTreeSet::new(),
+            failed: BTreeSet::new(),
             last: BTreeMap::new(),
             pauses: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -135,6 +138,11 @@ impl Observer {
                     no_burst(&mut self.wrote, &key.to_string(), at)?;
                 }
                 self.one_driver(world, at, identity.as_deref(), &deed, false)?;
+                if let Some(order) = after.as_ref().filter(|_| key.kind == Kind::Order)
+                    && matches!(order.text("/status/state"), "invalid" | "errored" | "expired")
+                {
+                    self.failed.insert(order.uid().to_owned());
+                }
                 self.slots_are_kept(world, &key)?;
                 status_moves_as_it_may(before.as_ref(), after.as_ref())
             }
@@ -246,7 +254,7 @@ impl Observer {
         let all: u32 = self.made.values().sum();
         let most = u32::try_from(world.setting.wishes.len()).unwrap()
             + 2 * self.incidents
-            + Self::failed(world);
+            + 2 * u32::try_from(self.failed.len()).unwrap();
         if all > most {
             return Err(format!(
                 "one order: {all} orders were made, {most} at most can be explained"
@@ -283,13 +291,6 @@ impl Observer {
         for names in self.orders.keys() {
             *self.excused.entry(names.clone()).or_default() += 1;
         }
-    }
-
-    /// Tries that have failed at the CA.
-    fn failed(world: &World) -> u32 {
-        let failed = |order: &&Order| order.status.state.is_some_and(State::is_failure);
-        let orders = world.typed::<Order>(Kind::Order);
-        u32::try_from(orders.iter().filter(failed).count()).unwrap() * 2
     }
 
     /// No acceptance before the answer was seen.
