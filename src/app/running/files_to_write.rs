@@ -24,6 +24,8 @@ pub(super) struct Ended {
 pub(super) enum NotWritten {
     /// The store cannot be used any more.
     Store(Failure),
-    /// The disk, or whoever shares it, or the command that is run for it.
+    /// The disk, or whoever shares it.
     Disk(Failure),
+    /// The command that is run for it has failed.
+    Command(Failure),
 }

@@ -1,6 +1,6 @@
 //! What becomes of Certificates is told, and what was issued is written to files.
 //!
-//! Files that could not be written are tried again every 30 s.
+//! Files that could not be written are tried again every 30 s; a command that failed is run again ever later.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -180,23 +180,32 @@ impl<'a> Files<'a> {
             }
             Err(NotWritten::Store(failure)) => return Err(failure),
             // Interrupted while it waited: this is the end.
-            Err(NotWritten::Disk(failure)) if failure.kind != FailureKind::Unexpected => {
+            Err(NotWritten::Disk(failure) | NotWritten::Command(failure))
+                if failure.kind != FailureKind::Unexpected =>
+            {
                 progress.line(&format!("Certificate {name}: {failure}"), now);
             }
             Err(NotWritten::Disk(failure)) => {
-                let why = failure.to_string();
-                if self.missed.get(&name) != Some(&why) {
-                    let seconds = TRY_AGAIN.as_secs();
-                    let line = format!("Certificate {name}: {why}; tried again every {seconds} s");
-                    progress.line(&line, now);
-                }
-                self.missed.insert(name.clone(), why);
+                let again = format!("tried again every {} s", TRY_AGAIN.as_secs());
+                self.miss(&name, &failure, &again, progress);
+            }
+            Err(NotWritten::Command(failure)) => {
+                self.miss(&name, &failure, "run again soon, and then ever later", progress);
             }
         }
         if let Some(next) = self.busy.remove(&name).flatten() {
             self.begin(next);
         }
         Ok(())
+    }
+
+    /// Remembers what was not done, and says so unless it was said.
+    fn miss(&mut self, name: &ObjectName, failure: &Failure, again: &str, progress: &mut Progress) {
+        let why = failure.to_string();
+        if self.missed.get(name) != Some(&why) {
+            progress.line(&format!("Certificate {name}: {why}; {again}"), Timestamp::now());
+        }
+        self.missed.insert(name.clone(), why);
     }
 
     /// Writes what could not be written before; the Certificate may be in its next issuance by now.
@@ -244,7 +253,7 @@ async fn write(
         Some(command) => command.run(&wish.certificate, &written, patience.interrupted()).await,
         None => Ok(None),
     };
-    Ok(Some((written, ran.map_err(NotWritten::Disk)?)))
+    Ok(Some((written, ran.map_err(NotWritten::Command)?)))
 }
 
 /// Asks a store until it answers: what passes by itself must not end the controllers.
