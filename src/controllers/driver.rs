@@ -98,6 +98,15 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
+                // What others have done comes before what we have: whoever falls behind is told of everything anew.
+                change = changes.next() => match change {
+                    Some(Ok(change)) => self.changed(change).await?,
+                    Some(Err(error)) if error.may_pass() => {
+                        debug!(%error, "the store is away; this watch begins again");
+                    }
+                    Some(Err(error)) => return Err(error),
+                    None => return Ok(()),
+                },
                 Some(done) = self.running.join_next_with_id(), if !self.running.is_empty() => {
                     let (id, result) = match done {
                         Ok(done) => done,
@@ -107,14 +116,6 @@ impl Driver {
                         self.settle(job, result);
                     }
                 }
-                change = changes.next() => match change {
-                    Some(Ok(change)) => self.changed(change).await?,
-                    Some(Err(error)) if error.may_pass() => {
-                        debug!(%error, "the store is away; this watch begins again");
-                    }
-                    Some(Err(error)) => return Err(error),
-                    None => return Ok(()),
-                },
                 () = sleep(&*clock, next_alarm) => {
                     self.work_queue.wake_due(self.clock.now());
                     self.listen_again().await?;
