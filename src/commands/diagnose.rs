@@ -199,6 +199,7 @@ async fn look(
         let (store, absent) = store(args, context).await?;
         seen.absent = absent;
         let store = defined(store, &mut seen, context).await;
+        let store = store.map(|below| -> Arc<dyn Store> { Arc::new(Overlay::over(below)) });
         let (all_namespaces, selector) = (args.all_namespaces, args.selector.as_ref());
         let unready = UnreadyScope { all_namespaces, selector };
         let targets = targets(&args.what, unready, store.as_ref(), context).await?;

@@ -1,11 +1,14 @@
-//! A store as it would be once manifests were applied to it. Nothing is written: it is there to be read.
+//! A store as it would be once manifests were applied to it, and as it was at one look: each object is read once, however many ask
+//! for it. Nothing is written: it is there to be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 
 use super::error::{StoreError, unless_forbidden};
 use super::memory::MemoryStore;
@@ -17,9 +20,16 @@ use crate::model::{Key, Kind, Record};
 pub struct Overlay {
     below: Arc<dyn Store>,
     above: BTreeMap<Key, Record>,
+    /// What was read of it by name.
+    read: Mutex<HashMap<Key, Arc<OnceCell<Option<Record>>>>>,
 }
 
 impl Overlay {
+    /// The store as it is.
+    pub fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, above: BTreeMap::new(), read: Mutex::default() }
+    }
+
     /// The store with these manifests applied as they would be: what became of an object that is there already stays.
     ///
     /// # Errors
@@ -35,7 +45,7 @@ impl Overlay {
             let record = applied.apply(manifest.clone()).await?;
             above.insert(record.key.clone(), record);
         }
-        Ok(Self { below, above })
+        Ok(Self { above, ..Self::over(below) })
     }
 }
 
@@ -47,10 +57,11 @@ fn refused(key: &Key) -> StoreError {
 #[async_trait]
 impl Store for Overlay {
     async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        match self.above.get(key) {
-            Some(record) => Ok(Some(record.clone())),
-            None => self.below.get(key).await,
+        if let Some(record) = self.above.get(key) {
+            return Ok(Some(record.clone()));
         }
+        let read = Arc::clone(self.read.lock().entry(key.clone()).or_default());
+        read.get_or_try_init(|| self.below.get(key)).await.cloned()
     }
 
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
@@ -85,7 +96,7 @@ impl Store for Overlay {
     /// What is there now, and no more.
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
         let (below, above) = (Arc::clone(&self.below), self.above.clone());
-        let listed = async move { Self { below, above }.list(kind, &scope).await };
+        let listed = async move { Self { above, ..Self::over(below) }.list(kind, &scope).await };
         stream::once(async move { listed.await.map(Change::Resynced) })
             .chain(stream::pending())
             .boxed()
@@ -110,6 +121,18 @@ mod tests {
             "spec": {"secretName": secret, "issuerRef": {"name": "acme"}, "dnsNames": ["a.example"]},
         });
         Record::new(object).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_object_is_read_once() {
+        let below: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let view = Overlay::over(Arc::clone(&below));
+        let made = below.create(certificate("web", "old")).await.unwrap();
+        let key = made.key.clone();
+        assert_eq!(view.get(&key).await.unwrap(), Some(made));
+        below.delete(&key).await.unwrap();
+        assert!(view.get(&key).await.unwrap().is_some());
+        assert_eq!(Overlay::over(below).get(&key).await.unwrap(), None);
     }
 
     #[tokio::test]

@@ -10,6 +10,9 @@ use kubectl_acme::diagnosis::catalogue::{self, CauseEntry, LabNote};
 /// Causes that have a rule at least: the number only grows.
 const RULES: usize = 192;
 
+/// Causes that never come alone, and the one that is named first where they are made to happen.
+const BESIDE: [(&str, &str); 2] = [("ORD-02", "HTTP-03"), ("D01-18", "D01-01")];
+
 /// What the sources have of one cause.
 #[derive(Default)]
 struct Found {
@@ -17,7 +20,7 @@ struct Found {
     has_rule: bool,
     /// Whether a case that is put together by hand shows its rule.
     has_case: bool,
-    /// Files of tests that make it happen on real parts, below `tests/it/`.
+    /// Files of tests that make it happen on real parts, below `tests/it/`, as the table shows them.
     faults: Vec<String>,
 }
 
@@ -102,12 +105,18 @@ fn found() -> BTreeMap<usize, Found> {
     });
     let tests: Vec<(String, String)> = tests.collect();
     let of = |entry: &CauseEntry| {
-        let quoted = format!("\"{}\"", entry.id);
-        let faults = tests.iter().filter(|(_, text)| holds_first(text, &quoted));
+        let id = entry.id.to_string();
+        let quoted = format!("\"{id}\"");
+        let root = BESIDE.iter().find(|(beside, _)| *beside == id).map(|(_, root)| *root);
+        let faults = tests.iter().filter_map(|(name, text)| match root {
+            None => holds_first(text, &quoted).then(|| format!("`{name}`")),
+            Some(root) => (text.contains(&quoted) && holds_first(text, &format!("\"{root}\"")))
+                .then(|| format!("`{name}`, beside {root}")),
+        });
         Found {
             has_rule: rules.iter().any(|(rule, _)| names(rule, entry)),
             has_case: rules.iter().any(|(_, cases)| names(cases, entry)),
-            faults: faults.map(|(name, _)| name.clone()).collect(),
+            faults: faults.collect(),
         }
     };
     catalogue::all().iter().map(of).enumerate().collect()
@@ -119,10 +128,7 @@ pub(super) fn rows() -> String {
         let rule = if found.has_rule { "yes" } else { "no" };
         let (LabNote::Reproduce(how) | LabNote::Unseen(how)) = &entry.lab;
         let made = match (found.faults.is_empty(), &entry.lab) {
-            (false, _) => {
-                let files: Vec<String> = found.faults.iter().map(|f| format!("`{f}`")).collect();
-                files.join(", ")
-            }
+            (false, _) => found.faults.join(", "),
             (true, LabNote::Unseen(_)) => format!("cannot be: {how}"),
             (true, LabNote::Reproduce(_)) => format!("not yet: {how}"),
         };

@@ -476,7 +476,7 @@ fn cert_manager_without_gateway_api_is_named() {
 }
 
 /// Objects of a Challenge that nobody knows.
-fn leave_over(stuck: &Stuck) {
+fn left_over(stuck: &Stuck) -> (String, String) {
     let labels = json!({"acme.cert-manager.io/http01-solver": "true"});
     let host = format!("old.{}.example.com", stuck.bench.namespace.name());
     let ingress = json!({
@@ -490,9 +490,7 @@ fn leave_over(stuck: &Stuck) {
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "old", "labels": labels},
         "spec": {"hostnames": [host], "parentRefs": [{"name": "edge"}]},
     });
-    for object in [ingress, route] {
-        stuck.kubectl().apply(&object.to_string());
-    }
+    (ingress.to_string(), route.to_string())
 }
 
 #[test]
@@ -505,7 +503,11 @@ fn an_ingress_at_work_is_well_and_what_is_left_of_old_challenges_is_told_beside(
     let (output, report) = stuck.diagnose_in(0, &["certificate/web"]);
     lab::names_none(&report, "an Ingress in a cluster");
     assert_eq!(output.status.code(), Some(0), "{report:#}");
-    leave_over(&stuck);
+    let (ingress, route) = left_over(&stuck);
+    stuck.kubectl().apply(&route);
+    let (_, report) = stuck.diagnose_in(20, &["certificate/web"]);
+    lab::names_first(&report, "GW-05");
+    stuck.kubectl().apply(&ingress);
     let (output, report) = stuck.diagnose_in(20, &["certificate/web"]);
     lab::names_first(&report, "HYG-02");
     let findings = report["findings"].as_array().unwrap();
