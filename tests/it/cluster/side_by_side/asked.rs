@@ -157,7 +157,7 @@ fn what_ingresses_and_gateways_ask_for_comes_to_the_same_objects_and_events() {
     let self_check = runtime.block_on(Gate::to(way_in));
     self_check.set(Passage::Patient);
     let http_port = Some(cluster.http_port());
-    let pebble = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::calm() });
+    let pebble = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::long_lived() });
 
     let theirs = Site::new(cluster, &witness, "theirs");
     let peer = cluster.peer_through(self_check.port, &[]);

@@ -90,8 +90,8 @@ impl Forgetful {
 
 fn pebble(http_port: u16, dns_server: Option<String>) -> Pebble {
     let http_port = Some(http_port);
-    let calm = PebbleOptions::calm();
-    Pebble::start(&PebbleOptions { http_port, dns_server, authz_reuse: 100, ..calm })
+    let long_lived = PebbleOptions::long_lived();
+    Pebble::start(&PebbleOptions { http_port, dns_server, authz_reuse: 100, ..long_lived })
 }
 
 fn directory_of(pebble: &Pebble) -> SocketAddr {

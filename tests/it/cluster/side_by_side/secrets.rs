@@ -126,7 +126,7 @@ fn what_stands_beside_key_and_chain_is_the_same() {
     let self_check = runtime.block_on(Gate::to(way_in));
     self_check.set(Passage::Patient);
     let http_port = Some(cluster.http_port());
-    let pebble = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::calm() });
+    let pebble = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::long_lived() });
 
     let theirs = Site::new(cluster, &witness, "theirs");
     let peer = cluster.peer_through(self_check.port, &[]);
