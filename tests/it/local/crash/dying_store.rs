@@ -25,6 +25,8 @@ pub(super) struct Mortal {
     store: Arc<dyn Store>,
     left: AtomicI64,
     death: Death,
+    /// Whether it dies at the first write of an order's URL.
+    at_order_url: bool,
     last: OnceLock<Key>,
 }
 
@@ -38,7 +40,13 @@ enum Fate {
 impl Mortal {
     /// Dies at the write before which there were `writes` others.
     pub(super) fn new(store: Arc<dyn Store>, writes: i64, death: Death) -> Self {
-        Self { store, left: AtomicI64::new(writes), death, last: OnceLock::new() }
+        let left = AtomicI64::new(writes);
+        Self { store, left, death, at_order_url: false, last: OnceLock::new() }
+    }
+
+    /// Dies before an order's URL is written, whichever write that is: their order is not the same each time.
+    pub(super) fn before_the_order_url(store: Arc<dyn Store>) -> Self {
+        Self { at_order_url: true, ..Self::new(store, i64::MAX, Death::BeforeTheWrite) }
     }
 
     /// A process that outlives its work.
@@ -108,6 +116,9 @@ impl Store for Mortal {
     }
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+        if self.at_order_url && !record.text("/status/url").is_empty() {
+            self.left.store(0, Ordering::SeqCst);
+        }
         self.write(&record.key.clone(), self.store.replace(record, part)).await
     }
 
