@@ -215,10 +215,13 @@ fn turns(witness: &Witness, namespace: &str) -> Vec<Turn> {
     moved(turns, namespace, "here")
 }
 
-/// Whether cert-manager tells that it has made a CertificateRequest already: its memory may be behind its own writes.
+/// Whether cert-manager tells that it has made a CertificateRequest already, or has found a second solver Service or Ingress of its
+/// own: its memory may be behind its own writes.
 pub(super) fn is_outrun_by_itself(turn: &Turn) -> bool {
     let message = turn.object["message"].as_str().unwrap_or_default();
-    turn.object["reason"] == "RequestFailed" && message.ends_with(" already exists")
+    let why = turn.object["status"]["reason"].as_str().unwrap_or_default();
+    (turn.object["reason"] == "RequestFailed" && message.ends_with(" already exists"))
+        || why.ends_with("found and cleaned up. retrying challenge sync")
 }
 
 /// Each of our controllers tells of a Certificate after the one by whose writing it was woken, in every issuance; cert-manager's are
