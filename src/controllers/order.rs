@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::accounts::Accounts;
-use super::order_budget::{OrderBudget, became};
+use super::order_budget::{Granted, OrderBudget, became};
 use super::order_requests::{OrderAtCa, Unanswered, is_unknown_account, refused};
 use super::polls::Polls;
 use super::recorder::Recorder;
@@ -18,7 +18,7 @@ use super::unwritten_orders::UnwrittenOrders;
 use super::{Controller, ReconcileError, Stopped, name_conflict};
 use crate::model::event::{reason, source};
 use crate::model::memory::Holder;
-use crate::model::order_budget::{Became, Permit};
+use crate::model::order_budget::{Became, Excuse};
 use crate::model::persist::Account;
 use crate::model::requested_types::asked_type;
 use crate::model::{
@@ -203,12 +203,16 @@ impl OrderController {
         if let Some(seen) = self.unwritten.of(at_ca.order) {
             return Ok(Outcome::Created(seen));
         }
-        let wanted = match at_ca.terms(wanted).await {
+        let mut wanted = match at_ca.terms(wanted).await {
             Ok(Ok(terms)) => terms,
             Ok(Err(outcome)) => return Ok(outcome),
             Err(unanswered) => return self.told(at_ca, Err(unanswered)).await,
         };
-        let permit = self.permit(at_ca, &wanted).await?;
+        let Granted { permit, excuse } = self.permit(at_ca, &wanted).await?;
+        if excuse == Some(Excuse::Unread) {
+            // The order of which nobody knows may replace it already; and a CA may fail over it each time.
+            wanted.replaces = None;
+        }
         match at_ca.create(wanted, permit).await {
             Ok(Outcome::Created(seen)) => {
                 self.budget.note(at_ca.order, Became::Made);
@@ -235,7 +239,7 @@ impl OrderController {
         &self,
         at_ca: OrderAtCa<'_>,
         wanted: &OrderTerms,
-    ) -> Result<Permit, ReconcileError> {
+    ) -> Result<Granted, ReconcileError> {
         let OrderAtCa { order, now, .. } = at_ca;
         let account = at_ca.acme.account_url().unwrap_or_default();
         let asked = (&*account, &*wanted.identifiers);
@@ -246,7 +250,7 @@ impl OrderController {
                     let note = Note::normal(source::ORDERS, reason::ORDERED_AGAIN, message);
                     self.recorder.note(&reference(order), &note, now).await?;
                 }
-                Ok(granted.permit)
+                Ok(granted)
             }
             Err(ReconcileError::OverBudget(over)) if !over.is_pause() => {
                 let why = Outcome::Unanswered(OrderRequest::Create, None, over.to_string());

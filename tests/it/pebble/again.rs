@@ -110,6 +110,20 @@ fn a_renewal_keeps_the_key_where_the_policy_says_never() {
     assert!(check_renewal("Never"));
 }
 
+/// The order of which nobody knows replaces the certificate already, and a CA may fail each time over what it is to replace.
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn a_renewal_whose_order_was_never_read_is_ordered_without_what_it_replaces() {
+    let scene = Scene::new(&PebbleOptions::calm());
+    scene.issue(json!({}));
+    scene.proxy.forget();
+    scene.proxy.inject(Fault::drop_answer().at(Endpoint::NewOrder).times(1));
+    let said = scene.terminal.drive(&["certificate", "renew", "web"]);
+    scene.check(&said);
+    assert_eq!(scene.proxy.counts().at(Endpoint::NewOrder), 2, "{}", scene.proxy.counts());
+    assert_eq!(scene.pebble.orders(), 3);
+}
+
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
 fn a_changed_certificate_is_issued_anew() {
