@@ -112,9 +112,15 @@ struct AfterCleanUp {
 #[async_trait]
 impl Look for AfterCleanUp {
     async fn get(&self, url: &Url) -> Fetched {
-        fs::remove_dir_all(&self.folder).unwrap();
-        fs::create_dir_all(&self.folder).unwrap();
-        self.eyes.get(url).await
+        // Whoever works on the challenge may put the answer there once more.
+        loop {
+            fs::remove_dir_all(&self.folder).unwrap();
+            fs::create_dir_all(&self.folder).unwrap();
+            let fetched = self.eyes.get(url).await;
+            if fetched.result.as_ref().is_ok_and(|reply| reply.status == 404) {
+                return fetched;
+            }
+        }
     }
 }
 
