@@ -49,6 +49,8 @@ pub struct SigningRequest {
     pub other_names: Vec<String>,
     /// SubjectPublicKeyInfo, DER; comparable with [`PrivateKey::public_key`].
     pub public_key: Vec<u8>,
+    /// Usages that it asks for, in cert-manager's words; none where it leaves them to whoever signs.
+    pub usages: Vec<String>,
     /// Whether the request asks to be a CA.
     pub is_ca: bool,
     /// The request itself, DER, as the CA wants it.
@@ -326,12 +328,15 @@ fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
     .map_err(|_| "its signature is not of the key in it".to_owned())?;
     let mut names = AlternativeNames::default();
     let mut is_ca = false;
+    let (mut basic, mut extended) = (0, Vec::new());
     for extension in request.requested_extensions().into_iter().flatten() {
         match extension {
             ParsedExtension::SubjectAlternativeName(found) => {
                 names = AlternativeNames::read(&found.general_names)?;
             }
             ParsedExtension::BasicConstraints(constraints) => is_ca = constraints.ca,
+            ParsedExtension::KeyUsage(usage) => basic |= usage.flags,
+            ParsedExtension::ExtendedKeyUsage(usage) => extended.extend(usages::numbers(usage)),
             _ => {}
         }
     }
@@ -344,6 +349,7 @@ fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
         email_addresses: names.email_addresses,
         other_names: names.others,
         public_key: information.subject_pki.raw.to_vec(),
+        usages: usages::words(basic, extended),
         is_ca,
         der: bytes.to_vec(),
     })

@@ -9,9 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::error::X509Error;
-use x509_parser::extensions::{
-    DistributionPointName, ExtendedKeyUsage, GeneralName, ParsedExtension,
-};
+use x509_parser::extensions::{DistributionPointName, GeneralName, ParsedExtension};
 use x509_parser::objects::{oid_registry, oid2sn};
 use x509_parser::oid_registry::asn1_rs::{Oid, oid};
 use x509_parser::public_key::PublicKey;
@@ -218,7 +216,7 @@ fn read_extensions(certificate: &X509Certificate<'_>, content: &mut CertificateC
                 content.faults.extend(faults);
             }
             ParsedExtension::KeyUsage(usage) => basic |= usage.flags,
-            ParsedExtension::ExtendedKeyUsage(usage) => extended.extend(numbers(usage)),
+            ParsedExtension::ExtendedKeyUsage(usage) => extended.extend(usages::numbers(usage)),
             ParsedExtension::BasicConstraints(constraints) => content.is_ca |= constraints.ca,
             ParsedExtension::AuthorityInfoAccess(access) => {
                 let ocsp = access.iter().filter(|it| it.access_method == OCSP);
@@ -255,21 +253,6 @@ fn url(name: &GeneralName<'_>) -> Option<String> {
         GeneralName::URI(url) => Some((*url).to_owned()),
         _ => None,
     }
-}
-
-/// Numbers of ExtKeyUsage. The library has set those that it knows apart, so that their order is lost.
-fn numbers(usage: &ExtendedKeyUsage<'_>) -> Vec<String> {
-    let known = [
-        (usage.any, "2.5.29.37.0"),
-        (usage.server_auth, "1.3.6.1.5.5.7.3.1"),
-        (usage.client_auth, "1.3.6.1.5.5.7.3.2"),
-        (usage.code_signing, "1.3.6.1.5.5.7.3.3"),
-        (usage.email_protection, "1.3.6.1.5.5.7.3.4"),
-        (usage.time_stamping, "1.3.6.1.5.5.7.3.8"),
-        (usage.ocsp_signing, "1.3.6.1.5.5.7.3.9"),
-    ];
-    let known = known.into_iter().filter(|(is_set, _)| *is_set).map(|(_, id)| id.to_owned());
-    known.chain(usage.other.iter().map(Oid::to_id_string)).collect()
 }
 
 /// Kind and size of a public key.

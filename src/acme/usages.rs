@@ -1,5 +1,8 @@
 //! Key usages: cert-manager's words and what they are in a request (RFC 5280 §4.2.1.3, §4.2.1.12).
 
+use x509_parser::extensions::ExtendedKeyUsage;
+use x509_parser::oid_registry::asn1_rs::Oid;
+
 /// What a key may be used for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usages {
@@ -74,6 +77,21 @@ pub(super) fn words(basic: u16, extended: impl IntoIterator<Item = String>) -> V
         known.map_or(number, |(word, _)| (*word).to_owned())
     });
     of_bits.chain(of_numbers).collect()
+}
+
+/// Numbers of ExtKeyUsage. The library has set those that it knows apart, so that their order is lost.
+pub(super) fn numbers(usage: &ExtendedKeyUsage<'_>) -> Vec<String> {
+    let known = [
+        (usage.any, "2.5.29.37.0"),
+        (usage.server_auth, "1.3.6.1.5.5.7.3.1"),
+        (usage.client_auth, "1.3.6.1.5.5.7.3.2"),
+        (usage.code_signing, "1.3.6.1.5.5.7.3.3"),
+        (usage.email_protection, "1.3.6.1.5.5.7.3.4"),
+        (usage.time_stamping, "1.3.6.1.5.5.7.3.8"),
+        (usage.ocsp_signing, "1.3.6.1.5.5.7.3.9"),
+    ];
+    let known = known.into_iter().filter(|(is_set, _)| *is_set).map(|(_, id)| id.to_owned());
+    known.chain(usage.other.iter().map(Oid::to_id_string)).collect()
 }
 
 fn basic(word: &str) -> Option<u16> {

@@ -1,10 +1,11 @@
 //! Reading a Certificate with everything that hangs below it, as the store holds it right now; without the bulk that no
-//! judgement needs.
+//! judgement needs. The same of a CertificateRequest that no Certificate has made.
 //!
 //! Beside another driver a failure is judged after all of it was read anew, because several watches tell in no common order.
 
 use std::sync::Arc;
 
+use super::own_request::as_certificate;
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order, Record,
@@ -20,12 +21,34 @@ use crate::store::{Scope, Store};
 pub async fn read(store: &Arc<dyn Store>, name: &ObjectName) -> Result<Option<Chain>, StoreError> {
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
     let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
-    let below = |uid: &str| Scope::owned_by(&name.namespace, uid).brief();
-    let kind = Kind::CertificateRequest;
-    let mut requests = Resources::<CertificateRequest>::new(Arc::clone(store), kind)
-        .list(&below(&certificate.metadata.uid))
-        .await?;
+    let scope = Scope::owned_by(&name.namespace, &certificate.metadata.uid).brief();
+    let requests =
+        Resources::<CertificateRequest>::new(Arc::clone(store), Kind::CertificateRequest);
+    let mut requests = requests.list(&scope).await?;
     requests.sort_by_key(CertificateRequest::revision);
+    below(store, certificate, requests).await.map(Some)
+}
+
+/// Reads what a key names, a Certificate or a CertificateRequest, and its relatives; nothing when it is not there.
+///
+/// # Errors
+/// Fails when the store does.
+pub async fn of(store: &Arc<dyn Store>, key: &Key) -> Result<Option<Chain>, StoreError> {
+    if key.kind != Kind::CertificateRequest {
+        return read(store, &key.name).await;
+    }
+    let requests = Resources::<CertificateRequest>::new(Arc::clone(store), key.kind);
+    let Some(request) = requests.get(&key.name).await? else { return Ok(None) };
+    below(store, as_certificate(&request), vec![request]).await.map(Some)
+}
+
+/// Reads what hangs below requests, and the issuer.
+async fn below(
+    store: &Arc<dyn Store>,
+    certificate: Certificate,
+    requests: Vec<CertificateRequest>,
+) -> Result<Chain, StoreError> {
+    let below = |uid: &str| Scope::owned_by(&certificate.metadata.namespace, uid).brief();
     let (mut orders, mut challenges) = (Vec::new(), Vec::new());
     for request in &requests {
         let all = Resources::<Order>::new(Arc::clone(store), Kind::Order);
@@ -40,7 +63,7 @@ pub async fn read(store: &Arc<dyn Store>, name: &ObjectName) -> Result<Option<Ch
         None => None,
     };
     let in_cluster = store.in_cluster();
-    Ok(Some(Chain { certificate, requests, orders, challenges, issuer, in_cluster }))
+    Ok(Chain { certificate, requests, orders, challenges, issuer, in_cluster })
 }
 
 /// The same past whatever is kept in memory of it. Each kind has a watch of its own: that a Certificate has failed may be heard
@@ -48,11 +71,8 @@ pub async fn read(store: &Arc<dyn Store>, name: &ObjectName) -> Result<Option<Ch
 ///
 /// # Errors
 /// Fails when the store does.
-pub async fn read_anew(
-    store: &Arc<dyn Store>,
-    name: &ObjectName,
-) -> Result<Option<Chain>, StoreError> {
-    let Some(known) = read(store, name).await? else { return Ok(None) };
+pub async fn read_anew(store: &Arc<dyn Store>, root: &Key) -> Result<Option<Chain>, StoreError> {
+    let Some(known) = of(store, root).await? else { return Ok(None) };
     for key in known.keys() {
         match store.get_anew(&key).await {
             Err(error) if error.lacks_permission() => {}
@@ -61,10 +81,10 @@ pub async fn read_anew(
     }
     if known.has_failed() && known.order().is_none() {
         for kind in [Kind::CertificateRequest, Kind::Order, Kind::Challenge] {
-            store.list_anew(kind, &Scope::namespace(&name.namespace)).await?;
+            store.list_anew(kind, &Scope::namespace(&root.name.namespace)).await?;
         }
     }
-    read(store, name).await
+    of(store, root).await
 }
 
 /// The Certificate that an object hangs below, or is; nothing where an owner is gone, or none of ours.

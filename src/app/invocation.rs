@@ -92,8 +92,10 @@ impl Invocation {
             placing: placing(&words, matches),
             words,
             tree: None,
-            is_given_names: is_given(matches, "domain"),
-            reads_stdin: values(matches, "files").iter().any(|path| path == "-"),
+            is_given_names: is_given(matches, "domain") || is_given(matches, "csr"),
+            reads_stdin: ["files", "csr"]
+                .iter()
+                .any(|it| values(matches, it).contains(&"-".to_owned())),
             listeners: values(matches, "http01_listen"),
             webroot: values(matches, "http01_webroot").pop(),
             dns: values(matches, "dns").pop(),
@@ -168,7 +170,7 @@ impl Invocation {
         format!("go on with: {again}")
     }
 
-    /// Tells whether names are given in place of manifests (`--domain`).
+    /// Tells whether names are given in place of manifests (`--domain`, `--csr`).
     pub fn is_given_names(&self) -> bool {
         self.is_given_names
     }

@@ -25,6 +25,7 @@ pub mod inspect;
 pub mod invocation;
 pub mod lead;
 pub mod listing;
+pub mod own_request;
 pub mod preflight;
 pub mod rehearsal;
 pub mod revocation;

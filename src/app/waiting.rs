@@ -333,7 +333,7 @@ async fn of_certificate(
     let first = judged(&chain);
     let told = match first {
         // Several watches tell in no common order.
-        Verdict::Failed(_) => match chain::read_anew(store, &key.name).await? {
+        Verdict::Failed(_) => match chain::read_anew(store, key).await? {
             Some(chain) => judged(&chain),
             None => return Ok(WaitState::Waiting(None)),
         },

@@ -30,7 +30,7 @@ use crate::app::flags::global::GlobalArgs;
 use crate::app::flags::report::{ReportChoice, ReportPlace};
 use crate::app::flags::{connection, lease, solver_pods};
 use crate::app::input::FOR_MANIFESTS;
-use crate::app::input::quick::FOR_NAMES;
+use crate::app::input::quick::{FOR_KEYS, FOR_NAMES};
 use crate::app::invocation::{self, PLACES, PLUGIN, variable};
 use crate::commands::tree as tree_command;
 use crate::commands::{
@@ -282,15 +282,18 @@ fn misplaced(matches: &ArgMatches) -> Option<String> {
     let is_given = |id: &str| matches!(matches.try_contains_id(id), Ok(true));
     let is_typed =
         |id: &str| is_given(id) && matches.value_source(id) == Some(ValueSource::CommandLine);
-    let (given, lacking, flags) = if is_given("files") && !is_given("domain") {
-        ("-f", "--domain", &FOR_NAMES[..])
-    } else if is_given("domain") && !is_given("files") {
-        ("--domain", "-f", &FOR_MANIFESTS[..])
-    } else {
-        return None;
+    let rules: &[_] = match (is_given("files"), is_given("domain"), is_given("csr")) {
+        (true, false, false) => &[("-f", "--domain", &FOR_NAMES[..])],
+        (false, true, false) => &[("--domain", "-f", &FOR_MANIFESTS[..])],
+        (false, false, true) => {
+            &[("--csr", "-f", &FOR_MANIFESTS[..]), ("--csr", "--domain", &FOR_KEYS[..])]
+        }
+        _ => return None,
     };
-    let (flag, why) = flags.iter().find(|(flag, _)| is_typed(&flag.replace('-', "_")))?;
-    Some(format!("--{flag} cannot be used with {given}, only with {lacking}: {why}"))
+    rules.iter().find_map(|(given, lacking, flags)| {
+        let (flag, why) = flags.iter().find(|(flag, _)| is_typed(&flag.replace('-', "_")))?;
+        Some(format!("--{flag} cannot be used with {given}, only with {lacking}: {why}"))
+    })
 }
 
 fn idle_message(flag: &str, local: Option<ValueSource>) -> String {

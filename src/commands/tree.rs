@@ -20,6 +20,7 @@ use crate::print::screen::Screen;
 use crate::print::table::Headers;
 use crate::print::{Printer, terminal, tree};
 use crate::store::Store;
+use crate::store::error::unless_forbidden;
 use crate::store::local::Access;
 
 /// Changes that come within this time are shown together.
@@ -141,9 +142,14 @@ async fn forest(
         return Ok(reader.forest(vec![tree]));
     }
     let namespace = (!args.all_namespaces).then(|| context.namespace());
-    let kind = Kind::Certificate;
+    let scope = |kind| target::scope(kind, namespace).brief();
+    let mut roots = store.list(Kind::Certificate, &scope(Kind::Certificate)).await?;
+    // Those that no Certificate has made.
+    let requests = store.list(Kind::CertificateRequest, &scope(Kind::CertificateRequest)).await;
+    let requests = unless_forbidden(requests)?.unwrap_or_default();
+    roots.extend(requests.into_iter().filter(|it| it.metadata().controller().is_none()));
     let mut trees = Vec::new();
-    for record in store.list(kind, &target::scope(kind, namespace).brief()).await? {
+    for record in roots {
         if args.selector.as_ref().is_none_or(|labels| labels.fits(&record)) {
             trees.push(reader.tree(&record.key).await?);
         }

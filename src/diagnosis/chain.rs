@@ -1,4 +1,4 @@
-//! A Certificate with everything that hangs below it, as it is judged.
+//! A Certificate with everything that hangs below it, as it is judged; or a CertificateRequest that no Certificate has made.
 
 use crate::model::common::is_true;
 use crate::model::{
@@ -8,7 +8,7 @@ use crate::model::{
 /// A Certificate and its relatives.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// The Certificate.
+    /// The Certificate; of a CertificateRequest that none has made, what one would say that asks for the same.
     pub certificate: Certificate,
     /// Its requests, oldest revision first.
     pub requests: Vec<CertificateRequest>,
@@ -57,9 +57,14 @@ impl Chain {
         status.last_failure_time.is_some() && !is_true(&status.conditions, "Issuing")
     }
 
+    /// The key of what it hangs from.
+    pub fn key(&self) -> Key {
+        key_of(&self.certificate)
+    }
+
     /// Keys of every object in the chain, from the Certificate down, the Issuer last.
     pub fn keys(&self) -> Vec<Key> {
-        let mut keys = vec![Key::new(Kind::Certificate, self.certificate.name())];
+        let mut keys = vec![self.key()];
         let namespace = &self.certificate.metadata.namespace;
         let key = |kind, name: &str| Key::new(kind, ObjectName::new(namespace, name));
         keys.extend(self.requests.iter().map(|r| key(Kind::CertificateRequest, &r.metadata.name)));
@@ -75,6 +80,13 @@ impl Chain {
         let name = || ObjectName::new(&metadata.namespace, &spec.issuer_ref.name);
         issuer_key(&self.certificate).unwrap_or_else(|| Key::new(Kind::Issuer, name()))
     }
+}
+
+/// The key of a Certificate, or of the CertificateRequest of which it says what that asks for.
+pub fn key_of(certificate: &Certificate) -> Key {
+    let is_request = certificate.kind == Kind::CertificateRequest.as_str();
+    let kind = if is_request { Kind::CertificateRequest } else { Kind::Certificate };
+    Key::new(kind, certificate.name())
 }
 
 /// The key of the issuer that a Certificate refers to; none where its kind is none of ours.

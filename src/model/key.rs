@@ -131,6 +131,11 @@ impl Kind {
         }
     }
 
+    /// Tells whether a certificate comes of objects of the kind: Certificates, and CertificateRequests that none of them has made.
+    pub fn is_issued(self) -> bool {
+        matches!(self, Self::Certificate | Self::CertificateRequest)
+    }
+
     /// Tells whether objects of the kind live in a namespace.
     pub fn is_namespaced(self) -> bool {
         self != Self::ClusterIssuer

@@ -11,6 +11,7 @@ pub mod certificate;
 pub mod certificate_check;
 pub mod certificate_report;
 pub mod challenge;
+pub mod change_line;
 pub mod closest;
 pub mod common;
 pub mod conversion;

@@ -1,4 +1,5 @@
-//! The shortest way in: Issuer and Certificate from a few names, as one would write them.
+//! The shortest way in: Issuer and Certificate from a few names, as one would write them; or a CertificateRequest from a signing
+//! request.
 
 use serde_json::{Map, Value, json};
 
@@ -7,6 +8,7 @@ use super::common::Blob;
 use super::metadata::Record;
 use super::names::Identifier;
 use super::quick_dns::DnsAnswers;
+use super::request::{CERTIFICATE_NAME, REVISION};
 use super::secret::Credentials;
 
 /// What the command line asks for.
@@ -25,7 +27,7 @@ pub struct QuickOrder {
     /// How names are proven.
     pub proof: Proof,
     /// The key of the certificate.
-    pub key: KeyChoice,
+    pub key: KeyWish,
     /// What is said of the CA beside where it is.
     pub ca: CaWishes,
 }
@@ -66,6 +68,24 @@ impl Binding {
         let hmac = Credentials([(HMAC.to_owned(), hmac.to_owned())].into());
         Some(Self { key_id: key_id.to_owned(), hmac })
     }
+}
+
+/// Whose key the certificate is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyWish {
+    /// One that is made, of this type.
+    Make(KeyChoice),
+    /// Somebody's who has signed this.
+    Own(SignedRequest),
+}
+
+/// A signing request of somebody's own, as a CertificateRequest takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedRequest {
+    /// PEM.
+    pub pem: Blob,
+    /// Usages that it asks for, in cert-manager's words; its webhook wants them said twice.
+    pub usages: Vec<String>,
 }
 
 /// Types of keys that CAs take.
@@ -162,7 +182,8 @@ pub fn secret_name(server: &AcmeServer, purpose: &str) -> String {
     format!("{}-{purpose}", server.name())
 }
 
-/// Makes Secrets where there are credentials, the Issuer and the Certificate, in this order: one solver for every name.
+/// Makes Secrets where there are credentials, the Issuer and the Certificate or the first CertificateRequest, in this order: one
+/// solver for every name.
 pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
     let issuer = wish.server.name();
     let mut acme = json!({
@@ -200,10 +221,31 @@ pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
         secrets.push((secret, &answers.credentials));
     }
     let name = object_name(&wish.first.to_string());
+    let issuer_ref = json!({"name": issuer, "kind": "Issuer"});
+    let wanted = match &wish.key {
+        KeyWish::Make(key) => certificate(wish, &name, *key, &issuer_ref),
+        KeyWish::Own(request) => certificate_request(wish, &name, request, &issuer_ref),
+    };
+    let issuer = Record::new(json!({
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Issuer",
+        "metadata": {"name": issuer, "namespace": wish.namespace},
+        "spec": {"acme": acme},
+    }));
+    let secrets = secrets.into_iter().map(|(name, data)| secret(&wish.namespace, &name, data));
+    secrets.chain([issuer, wanted]).flatten().collect()
+}
+
+fn certificate(
+    wish: &QuickOrder,
+    name: &str,
+    key: KeyChoice,
+    issuer_ref: &Value,
+) -> Option<Record> {
     let mut spec = json!({
         "secretName": format!("{name}-tls"),
-        "privateKey": wish.key.private_key(),
-        "issuerRef": {"name": issuer, "kind": "Issuer"},
+        "privateKey": key.private_key(),
+        "issuerRef": issuer_ref,
     });
     let (mut names, mut addresses): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
     for identifier in std::iter::once(&wish.first).chain(&wish.more) {
@@ -221,18 +263,40 @@ pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
             spec[field] = list.into();
         }
     }
-    let object = |kind: &str, name: &str, spec: Value| {
-        Record::new(json!({
-            "apiVersion": "cert-manager.io/v1",
-            "kind": kind,
-            "metadata": {"name": name, "namespace": wish.namespace},
-            "spec": spec,
-        }))
-    };
-    let issuer = object("Issuer", issuer, json!({ "acme": acme }));
-    let certificate = object("Certificate", &name, spec);
-    let secrets = secrets.into_iter().map(|(name, data)| secret(&wish.namespace, &name, data));
-    secrets.chain([issuer, certificate]).flatten().collect()
+    Record::new(json!({
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Certificate",
+        "metadata": {"name": name, "namespace": wish.namespace},
+        "spec": spec,
+    }))
+}
+
+/// Annotated as those of Certificates are; named otherwise, so that it is in the way of none.
+fn certificate_request(
+    wish: &QuickOrder,
+    name: &str,
+    request: &SignedRequest,
+    issuer_ref: &Value,
+) -> Option<Record> {
+    let mut spec = json!({"request": request.pem, "issuerRef": issuer_ref});
+    if !request.usages.is_empty() {
+        spec["usages"] = json!(request.usages);
+    }
+    Record::new(json!({
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "CertificateRequest",
+        "metadata": {
+            "name": request_name(name, 1),
+            "namespace": wish.namespace,
+            "annotations": {CERTIFICATE_NAME: name, REVISION: "1"},
+        },
+        "spec": spec,
+    }))
+}
+
+/// The name of the CertificateRequest of that number.
+pub fn request_name(name: &str, revision: i64) -> String {
+    format!("{name}-csr-{revision}")
 }
 
 fn secret(namespace: &str, name: &str, credentials: &Credentials) -> Option<Record> {
@@ -265,7 +329,7 @@ mod tests {
             server: AcmeServer::parse(server).unwrap(),
             namespace: "default".into(),
             proof: Proof::Http01,
-            key: KeyChoice::default(),
+            key: KeyWish::Make(KeyChoice::default()),
             ca: CaWishes::default(),
         }
     }
@@ -330,7 +394,7 @@ mod tests {
     #[test]
     fn everything_that_is_said_of_the_ca_stands_in_the_issuer() {
         let mut wish = wish(&["*.example.com"], "https://ca.example/dir");
-        wish.key = KeyChoice::Rsa3072;
+        wish.key = KeyWish::Make(KeyChoice::Rsa3072);
         wish.ca = CaWishes {
             bundle: Blob(
                 b"-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----\n".to_vec(),
@@ -370,7 +434,7 @@ mod tests {
     fn every_type_of_key_can_be_read() {
         for key in KeyChoice::ALL {
             let mut wish = wish(&["example.com"], "letsencrypt");
-            wish.key = key;
+            wish.key = KeyWish::Make(key);
             check(&wish);
         }
         for hmac in ["", " ", "a b", "a+b/", "\u{e4}"] {

@@ -8,6 +8,9 @@ use super::metadata::Resource;
 /// `cert-manager.io/v1` CertificateRequest.
 pub type CertificateRequest = Resource<CertificateRequestSpec, CertificateRequestStatus>;
 
+/// Annotation: name of the Certificate that a request belongs to.
+pub const CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
+
 /// Annotation: number of the issuance that a request belongs to, from 1.
 pub const REVISION: &str = "cert-manager.io/certificate-revision";
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::document;
 use crate::model::Key;
-use crate::model::order_report::{ChangeLine, ChangedObject};
+use crate::model::change_line::{ChangeLine, ChangedObject};
 
 /// Where steps are written; clones share one stream, and one that is not asked for drops them.
 #[derive(Clone, Default)]

@@ -191,7 +191,7 @@ pub mod annotation {
     /// On Certificates: `true` asks for a temporary certificate.
     pub const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
     /// On CertificateRequests and Secrets: name of the Certificate.
-    pub const CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
+    pub use crate::model::request::CERTIFICATE_NAME;
     /// On CertificateRequests: Secret of the key.
     pub const PRIVATE_KEY_SECRET_NAME: &str = "cert-manager.io/private-key-secret-name";
     /// On Secrets: name of the issuer.

@@ -263,7 +263,7 @@ fn follow(order: &Order, csr: &CsrFacts, leaf: Option<&Result<LeafFacts, String>
 }
 
 /// A common name that is none of the names asked for, which no ACME CA would certify.
-fn stray_common_name(csr: &CsrFacts) -> Option<String> {
+pub fn stray_common_name(csr: &CsrFacts) -> Option<String> {
     let names = &csr.names;
     let wanted = &names.common_name;
     let addresses: Vec<String> = names.ip_addresses.iter().map(ToString::to_string).collect();

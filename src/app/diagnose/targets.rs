@@ -7,15 +7,18 @@ use jiff::Timestamp;
 use super::belonging::{self, RelatedKind};
 use super::investigator::DiagnosisTarget;
 use crate::app::asking::names_asked_by;
+use crate::app::chain;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::Targets;
 use crate::app::input::{lookup, target};
+use crate::app::preflight::certificates::names;
+use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::rules::hangs_in_deletion;
 use crate::model::certificate::CertificateStatus;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Kind, Record, Time};
+use crate::model::{Certificate, Key, Kind, Record, Time};
 use crate::store::Store;
 use crate::store::error::unless_forbidden;
 use crate::store::resources::typed;
@@ -79,6 +82,17 @@ pub fn of_manifests(records: &[Record]) -> Vec<DiagnosisTarget> {
     records.iter().flat_map(of).collect()
 }
 
+/// What a CertificateRequest that no Certificate has made needs: its names and its issuer.
+async fn of_own_request(
+    key: &Key,
+    store: &Arc<dyn Store>,
+) -> Result<Vec<DiagnosisTarget>, Failure> {
+    let Some(chain) = chain::of(store, key).await? else { return Ok(Vec::new()) };
+    let names = names(&chain.certificate).map(|name| DiagnosisTarget::Domain(name.to_owned()));
+    let issuer = issuer_key(&chain.certificate).map(DiagnosisTarget::Issuer);
+    Ok(names.chain(issuer).collect())
+}
+
 async fn of_word(
     word: &str,
     store: &Arc<dyn Store>,
@@ -113,6 +127,9 @@ async fn of_word(
                     // What it belonged to is gone.
                     None if key.kind == Kind::Challenge => {
                         found.push(DiagnosisTarget::Challenge(key.name.clone()));
+                    }
+                    None if key.kind == Kind::CertificateRequest => {
+                        found.extend(of_own_request(key, store).await?);
                     }
                     None => {}
                 }

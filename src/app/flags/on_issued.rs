@@ -12,7 +12,7 @@ pub struct OnIssuedArgs {
     /// Run this command of the shell once for each certificate that was written: to reload a server
     ///
     /// It finds ISSUED_CERTIFICATE (NAMESPACE/NAME), ISSUED_NAMES (with blanks between), ISSUED_SERIAL, ISSUED_NOT_AFTER,
-    /// ISSUED_FOLDER, ISSUED_CERT_FILE and ISSUED_KEY_FILE in its environment. What it says is kept in on-issued.log
+    /// ISSUED_FOLDER, ISSUED_CERT_FILE and, where we have the key, ISSUED_KEY_FILE in its environment. What it says is kept in on-issued.log
     /// beside the files. One that fails, or that a kill came before, is run again: by the same command, or by run.
     #[arg(
         long,

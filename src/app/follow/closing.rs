@@ -1,10 +1,12 @@
 //! The last lines of `order`: what has become of each Certificate, in one line.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::results::Written;
+use crate::diagnosis::chain::key_of;
 use crate::model::Certificate;
 use crate::model::common::Duration;
 use crate::print::age::short;
@@ -23,7 +25,7 @@ pub enum Issued {
 pub enum Location<'a> {
     /// In these files.
     Files(&'a Written),
-    /// In its Secret alone.
+    /// In its Secret alone, or in the status of a CertificateRequest.
     Secret,
 }
 
@@ -51,8 +53,12 @@ pub fn line(
     }
     let place = place.map(|place| match place {
         Location::Files(Written { certificate, key, .. }) => {
-            let key = key.file_name().unwrap_or_default().display();
-            format!("; {} and {key}", certificate.display())
+            let name = |key: &PathBuf| key.file_name().unwrap_or_default().display().to_string();
+            let key = key.as_ref().map(|key| format!(" and {}", name(key)));
+            format!("; {}{}", certificate.display(), key.unwrap_or_default())
+        }
+        Location::Secret if certificate.spec.secret_name.is_empty() => {
+            format!("; status.certificate of {}", key_of(certificate))
         }
         Location::Secret => {
             let namespace = &certificate.metadata.namespace;
@@ -112,7 +118,7 @@ mod tests {
     fn a_line_says_what_how_long_until_when_and_where() {
         let written = Written {
             certificate: PathBuf::from("out/www-tls/tls.crt"),
-            key: "tls.key".into(),
+            key: Some("tls.key".into()),
             manifest: None,
         };
         let after = Issued::After(SignedDuration::from_millis(5_903));

@@ -20,7 +20,7 @@ use crate::app::{history, invocation};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::event::reason;
 use crate::model::order_report::ResultOutcome;
-use crate::model::{Key, Kind, ObjectName};
+use crate::model::{Key, Kind};
 use crate::print::columns::Namespaces;
 use crate::print::table::Headers;
 use crate::print::timeline::{self, Entry, sheet};
@@ -52,10 +52,10 @@ pub async fn settle(
         say_rehearsed(&printer, Timestamp::now().duration_since(results.times.0));
         return Ok(());
     }
-    let of_kind = |key: &&Key| key.kind == Kind::Certificate;
+    let of_kind = |key: &&Key| key.kind.is_issued();
     let certificates: Vec<&Key> = results.records.iter().map(|r| &r.key).filter(of_kind).collect();
     let worked_on: BTreeSet<Key> = ends.keys().filter(of_kind).cloned().collect();
-    let mut done: BTreeMap<ObjectName, Timestamp> = BTreeMap::new();
+    let mut done: BTreeMap<Key, Timestamp> = BTreeMap::new();
     let mut failed: BTreeSet<Key> = BTreeSet::new();
     let mut failures: Vec<Failure> = Vec::new();
     let mut wanted = Vec::new();
@@ -63,7 +63,7 @@ pub async fn settle(
         stories.of.insert(key.clone(), story(&end));
         match end {
             End::Done(at) => {
-                done.insert(key.name, at);
+                done.insert(key, at);
                 continue;
             }
             End::Failed(failure) => failures.push(failure),
@@ -95,7 +95,9 @@ pub async fn settle(
         certificates.iter().filter(|k| !failed.contains(**k)).copied().collect();
     failures.extend(write_out(results, (&issued, &done), &mut stories, &printer, context).await);
     if worked_on.is_empty() && !certificates.is_empty() && failures.is_empty() {
-        printer.note("nothing is due: every certificate is in its Secret and up to date");
+        let is_of_requests = certificates.iter().any(|key| key.kind == Kind::CertificateRequest);
+        let place = if is_of_requests { "there" } else { "in its Secret" };
+        printer.note(&format!("nothing is due: every certificate is {place} and up to date"));
     }
     if printer.format().is_for_people() {
         results.purpose.say_unspent(&printer, failures.is_empty());
@@ -206,11 +208,11 @@ async fn print(
 ) -> Result<(), Failure> {
     let (store, records) = (results.store, results.records);
     let mut groups: BTreeMap<Kind, Vec<Value>> = BTreeMap::new();
-    let has_certificates = records.iter().any(|r| r.key.kind == Kind::Certificate);
+    let has_certificates = records.iter().any(|r| r.key.kind.is_issued());
     for record in records {
         // Issuers are means; they are the result only when nothing else was given.
         let is_result = match record.key.kind {
-            Kind::Certificate => true,
+            Kind::Certificate | Kind::CertificateRequest => true,
             Kind::Issuer | Kind::ClusterIssuer => !has_certificates,
             _ => false,
         };
@@ -258,7 +260,7 @@ async fn timelines(
             printer.text(&format!("\n{text}"))?;
         } else if let Some(summary) = sheet::summary(&entries, now) {
             let name = &key.name;
-            let command = format!("timeline certificate/{}", name.name);
+            let command = format!("timeline {}/{}", key.kind.singular(), name.name);
             let command = invocation::current().like_in(&name.namespace, &command);
             let more =
                 if results.purpose.is_kept() { format!(": {command}") } else { String::new() };

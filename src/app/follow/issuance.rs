@@ -23,12 +23,13 @@ use crate::app::engine::clients;
 use crate::app::failure::Failure;
 use crate::app::input::{Input, applying, overwritten};
 use crate::app::lead::{Claim, claim};
+use crate::app::own_request;
 use crate::app::preflight::permissions::{Permissions, workplace};
 use crate::app::preflight::{self, announce, provider_check};
 use crate::app::rehearsal::{Rehearsal, Rehearse};
 use crate::app::venue::Venue;
 use crate::controllers::renewal_inquiry::RenewalInquiry;
-use crate::model::{Key, Record};
+use crate::model::{Key, Kind, Record};
 use crate::print::event_log::EventLog;
 use crate::store::Store;
 use crate::store::local::Access;
@@ -180,6 +181,12 @@ async fn begin<'a>(
     preflight::check(records, &workshop.store, venue, folder, namespace).await?;
     if let Some(folder) = folder {
         results::expect_writable(folder, context.interrupted()).await?;
+        let of_kind = |record: &&Record| record.key.kind == Kind::CertificateRequest;
+        for record in records.iter().filter(of_kind) {
+            let certificate = own_request::certificate_of(record)?;
+            let name = own_request::folder(&certificate);
+            results::expect_no_key(folder, name, context.interrupted()).await?;
+        }
     }
     if issuance.is_of_names {
         overwritten::check(records, &workshop.store, &context.printer(&work.output)).await?;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::app::failure::Failure;
+use crate::app::own_request::certificate_of;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::{Certificate, Issuer, Key, Kind};
+use crate::model::{Issuer, Key, Kind};
 use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
@@ -34,10 +35,10 @@ pub async fn to_cert_manager(
 
 async fn why(store: &Arc<dyn Store>, key: &Key) -> Result<Option<String>, StoreError> {
     let Some(record) = store.get(key).await? else { return Ok(None) };
-    if key.kind != Kind::Certificate {
+    if !key.kind.is_issued() {
         return Ok(types(&typed(record)?).map(|types| format!("it is of type {types}")));
     }
-    let certificate = typed::<Certificate>(record)?;
+    let certificate = certificate_of(&record)?;
     let group = certificate.spec.issuer_ref.effective_group();
     if group != Kind::Issuer.group() {
         return Ok(Some(format!("its issuer is one of {group}")));

@@ -20,7 +20,7 @@ use crate::app::failure::Failure;
 use crate::app::flags::on_issued::OnIssuedArgs;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::disk::{Durability, Folder, Links, Readers, read_given};
-use crate::model::{ObjectName, Time};
+use crate::model::{Key, Time};
 use crate::programs::{self, Ended, last_words};
 use crate::store::folder::explain;
 
@@ -52,7 +52,7 @@ struct FailedRuns {
 
 /// A certificate that came, and where it is.
 struct IssuedFiles<'a> {
-    name: &'a ObjectName,
+    key: &'a Key,
     leaf: Leaf,
     folder: &'a Path,
     written: &'a Written,
@@ -83,7 +83,7 @@ impl OnIssued {
     /// Fails when the command does, cannot be started or takes too long, when a file cannot be used, or a signal came.
     pub async fn run(
         &self,
-        name: &ObjectName,
+        key: &Key,
         written: &Written,
         interrupted: &Interrupted,
     ) -> Result<Option<String>, Failure> {
@@ -95,16 +95,16 @@ impl OnIssued {
         let before = failed.get(folder).filter(|before| before.serial == leaf.serial);
         let pause = match before {
             Some(before) if Instant::now() < before.until => {
-                return Err(self.failure(name, &before.why));
+                return Err(self.failure(key, &before.why));
             }
             Some(before) => (before.pause * 2).min(PAUSES.1),
             None => PAUSES.0,
         };
-        let issued = IssuedFiles { name, leaf, folder, written };
+        let issued = IssuedFiles { key, leaf, folder, written };
         let ended = tokio::select! {
             ended = self.run_now(&issued, interrupted) => ended,
             kind = interrupted.wait() => {
-                let message = format!("the command of --on-issued was ended for Certificate {name}: interrupted");
+                let message = format!("the command of --on-issued was ended for {key}: interrupted");
                 let hint = "the same command runs it once more";
                 return Err(Failure::new(kind, message).hint(hint));
             }
@@ -113,10 +113,10 @@ impl OnIssued {
             failed.remove(folder);
             let (here, serial) = (folder.to_owned(), issued.leaf.serial);
             keep(&here, DONE, serial + "\n", interrupted).await?;
-            return Ok(Some(format!("Certificate {name}: `{}` has run", self.command)));
+            return Ok(Some(format!("{key}: `{}` has run", self.command)));
         };
         let until = Instant::now() + pause;
-        let failure = self.failure(name, &why);
+        let failure = self.failure(key, &why);
         failed.insert(
             folder.to_owned(),
             FailedRuns { serial: issued.leaf.serial, pause, until, why },
@@ -130,21 +130,24 @@ impl OnIssued {
         issued: &IssuedFiles<'_>,
         interrupted: &Interrupted,
     ) -> Result<(), String> {
-        let IssuedFiles { name, leaf, folder, written } = issued;
+        let IssuedFiles { key, leaf, folder, written } = issued;
         let addresses = leaf.ip_addresses.iter().map(ToString::to_string);
         let names: Vec<String> = leaf.dns_names.iter().cloned().chain(addresses).collect();
         let mut command = Command::new("sh");
         command
             .arg("-c")
             .arg(&self.command)
-            .env("ISSUED_CERTIFICATE", name.to_string())
+            .env("ISSUED_CERTIFICATE", key.name.to_string())
             .env("ISSUED_NAMES", names.join(" "))
             .env("ISSUED_SERIAL", &leaf.serial)
             .env("ISSUED_NOT_AFTER", Time::new(leaf.not_after).to_string())
             .env("ISSUED_FOLDER", folder)
             .env("ISSUED_CERT_FILE", &written.certificate)
-            .env("ISSUED_KEY_FILE", &written.key)
             .stdin(Stdio::null());
+        match &written.key {
+            Some(key) => command.env("ISSUED_KEY_FILE", key),
+            None => command.env_remove("ISSUED_KEY_FILE"),
+        };
         let Ended { status, said } = programs::run(command, self.patience)
             .await
             .map_err(|error| format!("sh cannot be started: {}", explain(&error)))?;
@@ -171,9 +174,9 @@ impl OnIssued {
         Err(if last.is_empty() { why } else { format!("{why}: {last}") })
     }
 
-    fn failure(&self, name: &ObjectName, why: &str) -> Failure {
+    fn failure(&self, key: &Key, why: &str) -> Failure {
         let command = &self.command;
-        let message = format!("`{command}` failed for Certificate {name}: {why}");
+        let message = format!("`{command}` failed for {key}: {why}");
         Failure::new(FailureKind::Unexpected, message)
             .hint("the certificate and its key are written; the same command runs it once more")
     }

@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use super::due::Inspection;
 use super::leftovers;
 use super::tracked::{End, Tracked};
-use crate::app::chain;
 use crate::app::failure::Failure;
 use crate::app::lead::Claim;
 use crate::app::preflight::certificates::certificates;
+use crate::app::{chain, own_request};
 use crate::controllers::certificate::Due;
 use crate::controllers::obstacles::Obstacles;
 use crate::controllers::renewal_inquiry::RenewalInquiry;
-use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::chain::{issuer_key, key_of};
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::model::common::is_true;
 use crate::model::{Certificate, Issuer, Key, Kind, ObjectName, Record};
@@ -52,7 +52,8 @@ pub async fn opening(
     let (mut open, mut ends) = (BTreeMap::new(), BTreeMap::new());
     let of_kind = |kind| records.iter().map(|r| &r.key).filter(move |key| key.kind == kind);
     let mut left = if store.in_cluster() && !claim.is_cert_manager() {
-        leftovers::to_cert_manager(store, of_kind(Kind::Certificate)).await?
+        let issued = records.iter().map(|record| &record.key).filter(|key| key.kind.is_issued());
+        leftovers::to_cert_manager(store, issued).await?
     } else {
         BTreeMap::new()
     };
@@ -86,6 +87,20 @@ pub async fn opening(
             }
         }
     }
+    for key in of_kind(Kind::CertificateRequest) {
+        if matches!(claim, Claim::Watches(_))
+            && let Some(failure) = left.remove(key)
+        {
+            ends.insert(key.clone(), End::Failed(failure));
+            continue;
+        }
+        let Some(chain) = chain::of(store, key).await? else { continue };
+        if chain.certificate.is_being_issued() {
+            open.insert(key.clone(), Tracked::from_revision(0));
+        } else if let Some(failure) = own_request::spent(&chain, now) {
+            ends.insert(key.clone(), End::Failed(failure));
+        }
+    }
     for key in of_kind(Kind::Issuer).chain(of_kind(Kind::ClusterIssuer)) {
         if is_followed(key, records, store, claim, &open).await? {
             open.insert(key.clone(), Tracked::default());
@@ -112,7 +127,7 @@ pub async fn would_be_due(
             held.extend(store.list(kind, &Scope::namespace(namespace)).await?);
         }
     }
-    for certificate in &of_manifests {
+    for certificate in of_manifests.iter().filter(|it| !it.spec.secret_name.is_empty()) {
         let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
         held.extend(store.get(&Key::new(Kind::Secret, name)).await?);
     }
@@ -123,8 +138,13 @@ pub async fn would_be_due(
     let inspection = Inspection::new(&copy, Options::default(), now);
     let mut due = BTreeSet::new();
     for certificate in of_manifests {
-        let key = Key::new(Kind::Certificate, certificate.name());
-        if !matches!(inspection.look(&key.name).await?, Due::No) {
+        let key = key_of(&certificate);
+        let is_due = if key.kind == Kind::CertificateRequest {
+            chain::of(&copy, &key).await?.is_some_and(|it| it.certificate.is_being_issued())
+        } else {
+            !matches!(inspection.look(&key.name).await?, Due::No)
+        };
+        if is_due {
             due.insert(key);
         }
     }
@@ -155,10 +175,7 @@ async fn is_followed(
     let was_ready = is_true(&issuer.status.conditions, "Ready");
     let mut users = certificates(records)
         .filter(|certificate| issuer_key(certificate).as_ref() == Some(key))
-        .map(|certificate| {
-            let key = Key::new(Kind::Certificate, certificate.name());
-            open.get(&key).is_some_and(Tracked::is_due)
-        })
+        .map(|certificate| open.get(&key_of(&certificate)).is_some_and(Tracked::is_due))
         .peekable();
     Ok(users.peek().is_some() && (was_ready || !users.any(|is_due| is_due)))
 }

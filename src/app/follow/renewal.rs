@@ -116,7 +116,7 @@ pub async fn look_anew(
         is_unsolved.then(|| OrderStatus { reason: String::new(), ..order.status.clone() })
     };
     let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
-    let certificates = given.iter().filter(|key| key.kind == Kind::Certificate);
+    let certificates = given.iter().filter(|key| key.kind.is_issued());
     let namespaces: BTreeSet<_> = certificates.map(|key| key.name.namespace.as_str()).collect();
     let selection = Selection::only(given.clone());
     for namespace in namespaces {

@@ -10,7 +10,8 @@ use super::manual::ManualRecord;
 use super::results::Written;
 use crate::app::chain;
 use crate::app::failure::Failure;
-use crate::diagnosis::chain::Chain;
+use crate::app::own_request::certificate_of;
+use crate::diagnosis::chain::{Chain, key_of};
 use crate::diagnosis::facts;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::cause::Cause;
@@ -21,7 +22,6 @@ use crate::model::order_report::{
 use crate::model::{Certificate, Challenge, Key, Kind, Record, State};
 use crate::store::Store;
 use crate::store::error::StoreError;
-use crate::store::resources::typed;
 
 /// What is known of the end of one object.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ pub fn files(written: &Written) -> WrittenFiles {
     let path = |path: &std::path::Path| path.display().to_string();
     WrittenFiles {
         certificate: path(&written.certificate),
-        key: path(&written.key),
+        key: written.key.as_deref().map(path),
         manifest: written.manifest.as_deref().map(path),
     }
 }
@@ -90,12 +90,12 @@ pub async fn report(
     let mut report = OrderReport::new(exit_code, is_rehearsal);
     report.error.clone_from(&stories.stopped);
     report.records = stories.records.iter().map(ManualRecord::report).collect();
-    for record in records.iter().filter(|record| record.key.kind == Kind::Certificate) {
-        let chain = chain::read(store, &record.key.name).await?;
+    for record in records.iter().filter(|record| record.key.kind.is_issued()) {
+        let chain = chain::of(store, &record.key).await?;
         let certificate = match &chain {
             Some(chain) => chain.certificate.clone(),
             // Nothing was written yet.
-            None => typed(record.clone())?,
+            None => certificate_of(record)?,
         };
         let told = stories.of.get(&record.key).cloned().unwrap_or_default();
         let is_due = stories.due.contains(&record.key);
@@ -146,6 +146,7 @@ fn certificate_result(
         url: order.status.url.clone(),
     });
     CertificateResult {
+        kind: key_of(certificate).kind.as_str(),
         namespace: certificate.metadata.namespace.clone(),
         name: certificate.metadata.name.clone(),
         secret_name: spec.secret_name.clone(),

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::tracked::Tracked;
+use crate::app::own_request::certificate_of;
 use crate::app::preflight::certificates::choices;
 use crate::controllers::selection::Selection;
 use crate::diagnosis::chain::issuer_key;
-use crate::model::{Certificate, Challenge, ChallengeType, Issuer, Key, Kind};
+use crate::model::{Challenge, ChallengeType, Issuer, Key, Kind};
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
@@ -27,7 +28,7 @@ pub async fn required_types(
     let mut asked = BTreeSet::new();
     for (key, _) in open.iter().filter(|(_, tracked)| tracked.is_due()) {
         let Some(record) = store.get(key).await? else { continue };
-        let certificate = typed::<Certificate>(record)?;
+        let certificate = certificate_of(&record)?;
         let Some(issuer) = issuer_key(&certificate) else { continue };
         let Some(record) = store.get(&issuer).await? else { continue };
         let issuer = typed::<Issuer>(record)?;

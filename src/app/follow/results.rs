@@ -54,8 +54,8 @@ const FORMS: [(&str, Readers); 7] = [
 pub struct Written {
     /// The chain, leaf first.
     pub certificate: PathBuf,
-    /// The private key, readable by its owner only.
-    pub key: PathBuf,
+    /// The private key, readable by its owner only; none where somebody else has it.
+    pub key: Option<PathBuf>,
     /// The Secret as a manifest, where one was asked for.
     pub manifest: Option<PathBuf>,
 }
@@ -136,13 +136,59 @@ pub async fn write(
     // Last: whoever waits for a new one finds its key there already.
     let text = certificate.to_vec();
     files.push(Content { name: CERTIFICATE, text, readers: Readers::Permitted });
-    let here = path.clone();
-    let folder = on_disk(&path, &patience.interrupted, move || open(&here)).await?;
-    wait_for_turn(&path, &folder, patience).await?;
-    let here = path.clone();
-    on_disk(&path, &patience.interrupted, move || replace(&here, &folder, &files)).await?;
-    let (certificate, key) = (path.join(CERTIFICATE), path.join(KEY));
+    write_files(&path, files, patience).await?;
+    let (certificate, key) = (path.join(CERTIFICATE), Some(path.join(KEY)));
     Ok(Written { certificate, key, manifest: manifest_path })
+}
+
+/// Writes a chain whose key somebody else has below `folder`, as [`write`] does; a key that is there was issued for another
+/// certificate, and nothing is written beside it.
+///
+/// # Errors
+/// Fails when there is a key, somebody keeps the folder locked, the file cannot be written, or a signal came.
+pub async fn write_chain(
+    folder: &Path,
+    name: &str,
+    chain: &[u8],
+    patience: &WriteWait,
+) -> Result<Written, Failure> {
+    expect_no_key(folder, name, &patience.interrupted).await?;
+    let path = folder.join(name);
+    let (text, readers) = (chain.to_vec(), Readers::Permitted);
+    write_files(&path, vec![Content { name: CERTIFICATE, text, readers }], patience).await?;
+    Ok(Written { certificate: path.join(CERTIFICATE), key: None, manifest: None })
+}
+
+/// Looks whether a key of ours is where only a chain is to be written.
+///
+/// # Errors
+/// Fails when there is one, or a signal came.
+pub async fn expect_no_key(
+    folder: &Path,
+    name: &str,
+    interrupted: &Interrupted,
+) -> Result<(), Failure> {
+    let path = folder.join(name);
+    let here = path.join(KEY);
+    if on_disk(&path, interrupted, move || Ok(here.exists())).await? {
+        let chain = path.join(CERTIFICATE);
+        let message =
+            format!("cannot write {}: there is {KEY}, of another certificate", chain.display());
+        return Err(Failure::usage(message).hint("write elsewhere: --out DIR"));
+    }
+    Ok(())
+}
+
+async fn write_files(
+    path: &Path,
+    files: Vec<Content>,
+    patience: &WriteWait,
+) -> Result<(), Failure> {
+    let here = path.to_owned();
+    let folder = on_disk(path, &patience.interrupted, move || open(&here)).await?;
+    wait_for_turn(path, &folder, patience).await?;
+    let here = path.to_owned();
+    on_disk(path, &patience.interrupted, move || replace(&here, &folder, &files)).await
 }
 
 /// Writes a file that anybody may read.
@@ -369,7 +415,10 @@ mod tests {
         write(folder.path(), &secret("OLD")).await.unwrap();
         let written = write(folder.path(), &secret("NEW")).await.unwrap();
         assert_eq!(fs::read_to_string(&written.certificate).unwrap(), "NEW");
-        assert_eq!(fs::metadata(&written.key).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(written.key.as_ref().unwrap()).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert_eq!(fs::read_dir(folder.path().join("web-tls")).unwrap().count(), 2);
     }
 

@@ -61,6 +61,11 @@ pub struct Tracked {
 }
 
 impl Tracked {
+    /// What has to be issued and has this revision; nobody had begun with it.
+    pub fn from_revision(revision: i64) -> Self {
+        Self { since: Some(revision), inherited: None }
+    }
+
     /// Tells whether it is a Certificate that has to be issued.
     pub fn is_due(&self) -> bool {
         self.since.is_some()

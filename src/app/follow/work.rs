@@ -36,7 +36,7 @@ use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
 use crate::model::order_budget::Allowance;
-use crate::model::{Challenge, ChallengeType, Duration, Key, Kind};
+use crate::model::{Challenge, ChallengeType, Duration, Key};
 use crate::print::age::short;
 use crate::print::event_log::EventLog;
 use crate::print::progress::Progress;
@@ -139,7 +139,7 @@ pub struct Job<'a> {
 /// fails.
 pub async fn work(job: Job<'_>, context: &Context) -> Worked {
     let mut ends = BTreeMap::new();
-    let stopped = follow(job, context, &mut ends).await.err();
+    let stopped = Box::pin(follow(job, context, &mut ends)).await.err();
     Worked { ends, stopped, untidy: None }
 }
 
@@ -367,11 +367,11 @@ async fn answers_taken_down(
     let is_up = |challenge: &Challenge| challenge.status.processing && challenge.has_ended();
     let failed = ends.iter().filter(|(_, end)| matches!(end, End::Failed(_)));
     let certificates: Vec<&Key> =
-        failed.map(|(key, _)| key).filter(|key| key.kind == Kind::Certificate).collect();
+        failed.map(|(key, _)| key).filter(|key| key.kind.is_issued()).collect();
     let all_down = async {
         for key in certificates {
             // A store that is away for a moment has told nothing yet.
-            while chain::read(store, &key.name).await.map_or_else(
+            while chain::of(store, key).await.map_or_else(
                 |error| error.may_pass(),
                 |chain| chain.is_some_and(|c| c.challenges.iter().any(is_up)),
             ) {

@@ -1,7 +1,6 @@
 //! What was issued is written to files, told to people, and the command of the user is run for it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
@@ -13,9 +12,10 @@ use super::results::{self, WriteWait, Written};
 use super::subject::Results;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::app::own_request;
+use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Secret};
 use crate::print::{Printer, document};
-use crate::store::resources::{Resources, typed};
+use crate::store::resources::typed;
 
 /// So many pairs are written at once, each by a thread; what a folder holds up are the others of its file system at most.
 const SIDE_BY_SIDE: usize = 8;
@@ -24,15 +24,14 @@ const SIDE_BY_SIDE: usize = 8;
 /// user, where there is one. Returns what failed.
 pub async fn write_out(
     results: &Results<'_>,
-    (issued, done): (&[&Key], &BTreeMap<ObjectName, Timestamp>),
+    (issued, done): (&[&Key], &BTreeMap<Key, Timestamp>),
     stories: &mut Stories,
     printer: &Printer,
     context: &Context,
 ) -> Vec<Failure> {
     let mut failures = Vec::new();
-    let names = issued.iter().map(|key| &key.name);
     let mut to_run = Vec::new();
-    for (key, written) in issued.iter().zip(write_all(results, names, context).await) {
+    for (key, written) in issued.iter().zip(write_all(results, issued, context).await) {
         if let Ok(Some((_, Some(written)))) = &written {
             let story = stories.of.entry((*key).clone()).or_default();
             story.files = Some(report::files(written));
@@ -40,8 +39,7 @@ pub async fn write_out(
         }
         match written {
             Ok(Some((certificate, written))) if printer.format().is_for_people() => {
-                let took =
-                    done.get(&certificate.name()).map(|at| at.duration_since(results.times.0));
+                let took = done.get(*key).map(|at| at.duration_since(results.times.0));
                 let issued = took.map_or(Issued::Before, Issued::After);
                 let place = match &written {
                     Some(written) => Some(Location::Files(written)),
@@ -76,34 +74,44 @@ fn after_a_failed_write(purpose: Purpose) -> &'static str {
 }
 
 /// Writes the pairs of Certificates side by side, since the folder of one may be held up; tells of each in their order.
-async fn write_all<'a>(
+async fn write_all(
     results: &Results<'_>,
-    names: impl Iterator<Item = &'a ObjectName>,
+    keys: &[&Key],
     context: &Context,
 ) -> Vec<Result<Option<(Certificate, Option<Written>)>, Failure>> {
     let patience = WriteWait::until(results.times.1, context.interrupted());
     let patience = &patience;
-    let write = |(index, name)| async move { (index, write(results, name, patience).await) };
-    let writes = stream::iter(names.enumerate()).map(write).buffer_unordered(SIDE_BY_SIDE);
+    let write = |(index, key)| async move { (index, write(results, key, patience).await) };
+    let writes =
+        stream::iter(keys.iter().copied().enumerate()).map(write).buffer_unordered(SIDE_BY_SIDE);
     let mut written: Vec<_> = writes.collect().await;
     written.sort_by_key(|(index, _)| *index);
     written.into_iter().map(|(_, written)| written).collect()
 }
 
-/// Writes the pair of one Certificate where pairs are written; nothing when there is none yet.
+/// Writes what came of one Certificate or CertificateRequest where such is written; nothing when there is none yet.
 ///
 /// # Errors
 /// Fails when a file cannot be written.
 async fn write(
     results: &Results<'_>,
-    name: &ObjectName,
+    key: &Key,
     patience: &WriteWait,
 ) -> Result<Option<(Certificate, Option<Written>)>, Failure> {
     let store = results.store;
-    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
-    let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
-    let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+    let Some(record) = store.get(key).await? else { return Ok(None) };
+    let certificate = own_request::certificate_of(&record)?;
     let Some(folder) = results.out else { return Ok(Some((certificate, None))) };
+    if key.kind == Kind::CertificateRequest {
+        let chain = typed::<CertificateRequest>(record)?.status.certificate;
+        if chain.is_empty() {
+            return Ok(None);
+        }
+        let name = own_request::folder(&certificate);
+        let written = results::write_chain(folder, name, &chain.0, patience).await?;
+        return Ok(Some((certificate, Some(written))));
+    }
+    let secret = ObjectName::new(&key.name.namespace, &certificate.spec.secret_name);
     let Some(record) = store.get(&Key::new(Kind::Secret, secret)).await? else { return Ok(None) };
     let manifest = results.out_secret.then(|| document::yaml(&document::manifest(&record.object)));
     let secret = typed::<Secret>(record)?;
@@ -123,7 +131,7 @@ async fn run_commands(
         return failures;
     };
     for (key, written) in written {
-        match command.run(&key.name, written, context.interrupted()).await {
+        match command.run(key, written, context.interrupted()).await {
             Ok(said) => said.iter().for_each(|line| printer.note(line)),
             Err(failure) => failures.push((key.clone(), failure)),
         }

@@ -6,11 +6,14 @@ pub mod dry_run;
 pub mod files;
 pub mod lookup;
 pub mod overwritten;
+pub mod own_csr;
 pub mod quick;
+pub mod request_numbers;
 pub mod selector;
 pub mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -28,7 +31,7 @@ use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Document, Location};
 use crate::model::order_report::{InputFault, InputPlace};
 use crate::model::quick_order::Proof;
-use crate::model::{Key, Kind, Record};
+use crate::model::{Key, Record};
 use crate::print::Printer;
 use crate::store::manager::Manager;
 
@@ -39,7 +42,7 @@ pub struct InputArgs {
     /// Manifests: files, folders, - for standard input
     ///
     /// Repeatable, or with commas.
-    #[arg(long = "filename", short = 'f', value_name = "PATH", num_args = 1.., value_delimiter = ',', conflicts_with = "domain")]
+    #[arg(long = "filename", short = 'f', value_name = "PATH", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["domain", "csr"])]
     pub files: Vec<String>,
     /// Read folders below folders, too
     #[arg(long, short = 'R')]
@@ -49,6 +52,12 @@ pub struct InputArgs {
     /// Repeatable, or with commas: one certificate for all of them.
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub domain: Vec<String>,
+    /// Signing request, PEM or DER, in place of manifests; - for standard input
+    ///
+    /// The key stays with whoever made it: DIR/NAME/tls.crt is written, and no key. It becomes a CertificateRequest; the same
+    /// command renews when it is time.
+    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with = "domain")]
+    pub csr: Option<PathBuf>,
     /// Have the issuers that are given ask for this type of challenge, in place of what their solvers would answer; with --local
     /// only
     #[arg(long, hide_short_help = true, value_name = "TYPE", value_parser = ["dns-account-01", "dns-persist-01", "tls-alpn-01"])]
@@ -96,14 +105,24 @@ impl InputArgs {
         let printer = context.printer(output);
         let namespaces =
             Namespaces { given: context.global.namespace.as_deref(), default: context.namespace() };
+        let challenge_type = self.challenge_type.as_deref();
         let sources = match (&self.files[..], &self.domain[..]) {
+            ([], []) if let Some(path) = &self.csr => {
+                let own_csr::GivenRequest { names, request } =
+                    own_csr::read(path, context.interrupted()).await?;
+                let request = Some(request);
+                let wish = Wish { domains: &names, request, proof, challenge_type };
+                vec![self.quick.made(wish, context).await?]
+            }
             ([], []) => {
-                return Err(Failure::usage("nothing to issue: neither -f nor --domain is given")
-                    .hint(invocation::current().like("order -f MANIFEST.yaml"))
-                    .hint(invocation::current().like("order --domain www.example.com")));
+                return Err(Failure::usage(
+                    "nothing to issue: neither -f, --domain nor --csr is given",
+                )
+                .hint(invocation::current().like("order -f MANIFEST.yaml"))
+                .hint(invocation::current().like("order --domain www.example.com")));
             }
             ([], domains) => {
-                let wish = Wish { domains, proof, challenge_type: self.challenge_type.as_deref() };
+                let wish = Wish { domains, request: None, proof, challenge_type };
                 vec![self.quick.made(wish, context).await?]
             }
             (paths, _) => sources(&printer, paths, self.recursive, context.interrupted()).await?,
@@ -117,7 +136,7 @@ impl InputArgs {
                 .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
         }
         let manager = if self.force_conflicts { Manager::PersonByForce } else { Manager::Person };
-        Ok(Input::new(set.documents, manager, self.domain.is_empty()))
+        Ok(Input::new(set.documents, manager, self.domain.is_empty() && self.csr.is_none()))
     }
 }
 
@@ -143,7 +162,7 @@ pub async fn manifests(
 }
 
 /// What is told where manifests have nothing of ours.
-pub const NOTHING_GIVEN: &str = "what was given holds no Certificate, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one";
+pub const NOTHING_GIVEN: &str = "what was given holds no Certificate, CertificateRequest, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one";
 
 /// Reads the documents of sources; warnings and what was left alone are said on stderr.
 fn parsed(
@@ -247,7 +266,7 @@ impl Input {
     #[must_use]
     pub fn only(&self, certificates: &BTreeSet<Key>) -> Self {
         let all = self.records.iter().cloned().zip(self.locations.iter().cloned());
-        let stays = |key: &Key| key.kind != Kind::Certificate || certificates.contains(key);
+        let stays = |key: &Key| !key.kind.is_issued() || certificates.contains(key);
         let (records, locations) = all.filter(|(record, _)| stays(&record.key)).unzip();
         Self { records, locations, asked: self.asked.clone(), ..*self }
     }

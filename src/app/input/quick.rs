@@ -20,7 +20,7 @@ use crate::model::dns_provider::DnsProvider;
 use crate::model::manifest;
 use crate::model::quick_dns::{self, DnsAnswers, ProcessEnvironment, SurroundingsFault};
 use crate::model::quick_order::{
-    self, Binding, CaWishes, KeyChoice, Proof, QuickOrder, secret_name,
+    self, Binding, CaWishes, KeyChoice, KeyWish, Proof, QuickOrder, SignedRequest, secret_name,
 };
 use crate::print::document;
 
@@ -33,37 +33,37 @@ const FILE_LIMIT: u64 = 1 << 20;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "What to issue")]
 pub struct QuickArgs {
-    /// Contact of the account, with --domain
+    /// Contact of the account, without -f
     #[arg(long, value_name = "ADDRESS")]
     pub email: Option<String>,
-    /// CA, with --domain
+    /// CA, without -f
     ///
     /// letsencrypt, letsencrypt-staging, zerossl, google, google-staging, sslcom-ecc, sslcom-rsa, actalis, sectigo-dv,
     /// sectigo-ev, sectigo-ov, digicert, globalsign, or the URL of a directory.
     #[arg(long, value_name = "CA", default_value = "letsencrypt")]
     pub server: String,
-    /// Answer DNS-01 at this provider, with --domain; credentials come from the environment
+    /// Answer DNS-01 at this provider, without -f; credentials come from the environment
     ///
     /// They become a Secret beside the Issuer, which --dry-run=client -o yaml shows in clear. NAME_FILE may name a file
     /// that holds the value of a variable NAME.
     #[arg(long, value_name = "PROVIDER", value_enum, conflicts_with = "dns01_manual")]
     pub dns01: Option<DnsProvider>,
-    /// Trust these roots (PEM) for the connection to the CA, with --domain
+    /// Trust these roots (PEM) for the connection to the CA, without -f
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub ca_bundle: Option<PathBuf>,
-    /// Key ID of an external account at the CA, with --domain
+    /// Key ID of an external account at the CA, without -f
     #[arg(long, hide_short_help = true, value_name = "ID")]
     pub eab_kid: Option<String>,
     /// HMAC key of the external account in base64url; - for standard input [env: KUBECTL_ACME_EAB_HMAC=the key itself]
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub eab_hmac_file: Option<PathBuf>,
-    /// Profile to ask the CA for, with --domain; of a list, the first that the CA has
+    /// Profile to ask the CA for, without -f; of a list, the first that the CA has
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub profile: Option<String>,
     /// Type of the certificate's key, with --domain
     #[arg(long, hide_short_help = true, value_name = "TYPE", value_enum, default_value = "p256")]
     pub key_type: KeyChoice,
-    /// Common name of the root that the chain should lead to, with --domain; of a list, the first that is offered
+    /// Common name of the root that the chain should lead to, without -f; of a list, the first that is offered
     #[arg(long, hide_short_help = true, value_name = "CN")]
     pub preferred_chain: Option<String>,
 }
@@ -81,11 +81,19 @@ pub const FOR_NAMES: [(&str, &str); 9] = [
     ("preferred-chain", "an Issuer's manifest names the chain, spec.acme.preferredChain"),
 ];
 
+/// Flags about keys of ours, and why a signing request has none of them.
+pub const FOR_KEYS: [(&str, &str); 2] = [
+    ("key-type", "a signing request has its key already"),
+    ("out-secret", "without the key there is no Secret"),
+];
+
 /// Which certificate is wished for, beside the flags above.
 #[derive(Clone, Debug)]
 pub struct Wish<'a> {
     /// Its names.
     pub domains: &'a [String],
+    /// The signing request that names them, where somebody else has the key.
+    pub request: Option<SignedRequest>,
     /// How they are proven, where no provider is named.
     pub proof: Proof,
     /// The type of challenge.
@@ -111,8 +119,9 @@ impl QuickArgs {
     ) -> Result<manifest::Source, Failure> {
         let mut names = Vec::new();
         for domain in wish.domains {
+            let flag = if wish.request.is_some() { "--csr: its name" } else { "--domain" };
             let name = Identifier::parse(domain)
-                .map_err(|why| Failure::usage(format!("cannot use --domain {domain}: {why}")))?;
+                .map_err(|why| Failure::usage(format!("cannot use {flag} {domain}: {why}")))?;
             names.push(name);
         }
         let server = AcmeServer::parse(&self.server).map_err(|why| {
@@ -142,6 +151,7 @@ impl QuickArgs {
         };
         let (bundle, binding) = (gathered.bundle, gathered.binding);
         let (profile, preferred_chain) = (self.profile.clone(), self.preferred_chain.clone());
+        let is_own = wish.request.is_some();
         let wish = QuickOrder {
             first,
             more: names.collect(),
@@ -149,13 +159,17 @@ impl QuickArgs {
             server,
             namespace: context.namespace().to_owned(),
             proof,
-            key: self.key_type,
+            key: match wish.request {
+                Some(request) => KeyWish::Own(request),
+                None => KeyWish::Make(self.key_type),
+            },
             ca: CaWishes { bundle, binding, profile, preferred_chain },
         };
         let records = quick_order::manifests(&wish);
         let documents: Vec<String> =
             records.iter().map(|record| document::yaml(&record.object)).collect();
-        Ok(manifest::Source { name: "--domain".to_owned(), text: documents.join("---\n") })
+        let name = if is_own { "--csr" } else { "--domain" }.to_owned();
+        Ok(manifest::Source { name, text: documents.join("---\n") })
     }
 
     fn check_type(&self, wish: &Wish<'_>) -> Result<(), Failure> {

@@ -2,23 +2,21 @@
 
 use std::collections::BTreeSet;
 
+use crate::app::own_request::certificate_of;
 use crate::diagnosis::chain::issuer_key;
 use crate::model::requested_types::asked_type;
-use crate::model::{Certificate, Identifier, Issuer, Key, Kind, Record};
+use crate::model::{Certificate, Identifier, Issuer, Key, Record};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
-use crate::store::resources::typed;
 
 /// The issuers that the Certificates of a set refer to.
 pub fn issuers(records: &[Record]) -> BTreeSet<Key> {
     certificates(records).filter_map(|certificate| issuer_key(&certificate)).collect()
 }
 
-/// The Certificates of a set.
+/// The Certificates of a set; of its CertificateRequests, what one would say that asks for the same.
 pub fn certificates(records: &[Record]) -> impl Iterator<Item = Certificate> + '_ {
-    records
-        .iter()
-        .filter(|record| record.key.kind == Kind::Certificate)
-        .filter_map(|record| typed::<Certificate>(record.clone()).ok())
+    let issued = records.iter().filter(|record| record.key.kind.is_issued());
+    issued.filter_map(|record| certificate_of(record).ok())
 }
 
 /// Which solver of an issuer answers each name of a Certificate.

@@ -2,8 +2,9 @@
 
 use super::certificates::{certificates, names};
 use crate::app::failure::Failure;
+use crate::app::own_request::certificate_of;
 use crate::app::venue::Venue;
-use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::chain::{issuer_key, key_of};
 use crate::diagnosis::verdict::foreign_issuer;
 use crate::model::requested_types::{CHALLENGE_TYPE, asked_type};
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
@@ -28,7 +29,7 @@ pub(crate) fn check(
                 "take the annotation {CHALLENGE_TYPE} away from {key}, or issue with --local"
             )));
     }
-    let certificate_name = certificate.name();
+    let certificate_key = key_of(certificate);
     for name in names(certificate) {
         let Ok(identifier) = Identifier::parse(name) else { continue };
         if !kind.can_prove(&identifier) {
@@ -37,7 +38,7 @@ pub(crate) fn check(
                 Identifier::Ip(_) => "an address",
             };
             return Err(Failure::usage(format!(
-                "Certificate {certificate_name}: {name}: {word} cannot show control of {what}"
+                "{certificate_key}: {name}: {word} cannot show control of {what}"
             ))
             .hint(ways(kind, key)));
         }
@@ -73,8 +74,8 @@ pub(crate) fn check_rehearsal(records: &[Record]) -> Result<(), Failure> {
             continue;
         }
         let message = format!(
-            "cannot rehearse Certificate {}: {key} asks for dns-persist-01, and a record for the CA of a rehearsal would stay",
-            certificate.name()
+            "cannot rehearse {}: {key} asks for dns-persist-01, and a record for the CA of a rehearsal would stay",
+            key_of(&certificate)
         );
         return Err(Failure::usage(message)
             .hint("challenge check shows whether the record is good, once there is an order"));
@@ -103,17 +104,19 @@ pub(crate) fn ask<'a>(
     let records: Vec<&mut Record> = records.collect();
     let keys: Vec<Key> = records.iter().map(|record| record.key.clone()).collect();
     for record in records {
-        if record.key.kind == Kind::Certificate {
-            let certificate = typed::<Certificate>(record.clone())?;
+        if record.key.kind.is_issued() {
+            let certificate = certificate_of(record)?;
             let issuer = issuer_key(&certificate).ok_or_else(|| foreign_issuer(&certificate))?;
             if keys.contains(&issuer) {
                 continue;
             }
-            let name = &record.key.name;
+            let key = &record.key;
             return Err(Failure::usage(format!(
-                "cannot use --challenge-type for Certificate {name}: {issuer} is not in what was given"
+                "cannot use --challenge-type for {key}: {issuer} is not in what was given"
             ))
-            .hint(format!("add its manifest with another -f, or annotate it: {CHALLENGE_TYPE}: {kind}")));
+            .hint(format!(
+                "add its manifest with another -f, or annotate it: {CHALLENGE_TYPE}: {kind}"
+            )));
         }
         if matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
             record.object["metadata"]["annotations"][CHALLENGE_TYPE] = kind.into();

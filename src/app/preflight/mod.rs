@@ -16,9 +16,9 @@ use std::sync::Arc;
 use self::certificates::{certificates, choices};
 use self::provider_secrets::SecretPlaces;
 use super::failure::Failure;
-use super::invocation;
 use super::venue::Venue;
-use crate::diagnosis::chain::issuer_key;
+use super::{invocation, own_request};
+use crate::diagnosis::chain::{issuer_key, key_of};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::verdict::foreign_issuer;
 use crate::model::solver::ChallengeSolver;
@@ -46,12 +46,15 @@ pub async fn check(
             check_type(record)?;
         }
     }
-    let mut secrets = BTreeSet::new();
+    let mut folders = BTreeSet::new();
+    for record in records.iter().filter(|record| record.key.kind == Kind::CertificateRequest) {
+        own_request::check(record, store).await.map_err(|failure| failure.about(&record.key))?;
+    }
     for certificate in certificates(records) {
-        let is_first = !is_one_folder || secrets.insert(certificate.spec.secret_name.clone());
+        let folder = own_request::folder(&certificate);
+        let is_first = !is_one_folder || folders.insert(folder.to_owned());
         let checked = check_certificate(&certificate, is_first, records, venue, places).await;
-        checked
-            .map_err(|failure| failure.about(&Key::new(Kind::Certificate, certificate.name())))?;
+        checked.map_err(|failure| failure.about(&key_of(&certificate)))?;
     }
     Ok(())
 }
@@ -64,22 +67,24 @@ async fn check_certificate(
     venue: Venue,
     places: SecretPlaces<'_>,
 ) -> Result<(), Failure> {
-    let name = certificate.name();
+    let name = key_of(certificate);
     // Certificates of other namespaces, too: on disk they share one folder.
     if !is_first {
-        let secret = &certificate.spec.secret_name;
+        let folder = own_request::folder(certificate);
         return Err(Failure::usage(format!(
-            "Certificate {name}: another Certificate of this set has secretName {secret}, too: both would be \
+            "{name}: another Certificate of this set has secretName {folder}, too: both would be \
              written to the same folder"
         ))
-        .hint("give each its own secretName, or issue them by two commands with two --out folders"));
+        .hint(
+            "give each its own secretName, or issue them by two commands with two --out folders",
+        ));
     }
     let group = certificate.spec.issuer_ref.effective_group();
     if group != "cert-manager.io" {
         if !venue.is_ours_alone() {
             return Ok(());
         }
-        let message = format!("Certificate {name}: issuerRef.group is {group}, which is not ours");
+        let message = format!("{name}: issuerRef.group is {group}, which is not ours");
         return Err(
             Failure::usage(message).hint("issuerRef.group must be cert-manager.io or absent")
         );
@@ -101,15 +106,15 @@ async fn check_certificate(
 }
 
 fn unknown_issuer(certificate: &Certificate, key: &Key) -> Failure {
-    let name = certificate.name();
+    let name = key_of(certificate);
     if !certificate.metadata.uid.is_empty() {
         // It is in the store already, and the command takes no manifests.
-        let message = format!("Certificate {name} refers to {key}, which is not in the store");
+        let message = format!("{name} refers to {key}, which is not in the store");
         let again = invocation::current().like("order -f MANIFEST.yaml");
         return Failure::usage(message).hint(format!("apply the manifest of {key}: {again}"));
     }
     Failure::usage(format!(
-        "Certificate {name} refers to {key}, which is neither in these manifests nor in the store"
+        "{name} refers to {key}, which is neither in these manifests nor in the store"
     ))
     .hint(format!("add the manifest of {key} with another -f"))
     .hint("issuerRef.kind is Issuer unless it says ClusterIssuer")
@@ -143,7 +148,7 @@ fn check_own_solvers(
         if !kind.is_by_record() {
             continue;
         }
-        let whose = format!("Certificate {}: {text}", certificate.name());
+        let whose = format!("{}: {text}", key_of(certificate));
         own_solvers::check(&solver.dns01.unwrap_or_default(), key, &whose, venue)?;
     }
     Ok(())
@@ -170,16 +175,15 @@ async fn check_solvers(
     if issuer.spec.acme.is_none() {
         return Ok(());
     }
-    let name = certificate.name();
+    let name = key_of(certificate);
     for (text, chosen) in choices(certificate, issuer) {
-        let refused = |why: &str| {
-            Failure::new(FailureKind::Solver, format!("Certificate {name}: {text}: {why}"))
-        };
+        let refused =
+            |why: &str| Failure::new(FailureKind::Solver, format!("{name}: {text}: {why}"));
         match chosen {
             Ok(Chosen { kind, solver: ChallengeSolver { dns01: Some(solver), .. }, .. })
                 if kind.is_by_record() && venue.knows_the_secrets_of(issuer) =>
             {
-                let whose = format!("Certificate {name}: {text}");
+                let whose = format!("{name}: {text}");
                 provider_secrets::check(&solver, issuer, key, &whose, places).await?;
             }
             Ok(_) => {}

@@ -15,13 +15,14 @@ use crate::app::engine::dns01::Reach;
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::output::OutputArgs;
+use crate::app::own_request::certificate_of;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
 use crate::model::challenge::record_name;
 use crate::model::provider_refusal::{ProviderRefusal, RefusedBefore};
 use crate::model::solver::Dns01Solver;
-use crate::model::{Certificate, Challenge, Identifier, Issuer, IssuerRef, Key, Kind, Record};
+use crate::model::{Certificate, Challenge, Identifier, Issuer, IssuerRef, Key, Record};
 use crate::print::Printer;
 use crate::reconcile::solver_choice::Chosen;
 use crate::solvers::SolveError;
@@ -210,10 +211,10 @@ pub(crate) async fn errands(
     store: &Arc<dyn Store>,
 ) -> Result<Vec<Errand>, Failure> {
     let mut errands: BTreeMap<Subject, Errand> = BTreeMap::new();
-    for key in keys.filter(|key| key.kind == Kind::Certificate) {
+    for key in keys.filter(|key| key.kind.is_issued()) {
         let Some(record) = store.get(key).await? else { continue };
         // What cannot be read is not worked on.
-        let Ok(certificate) = typed::<Certificate>(record) else { continue };
+        let Ok(certificate) = certificate_of(&record) else { continue };
         let Some(issuer) = issuer_key(&certificate) else { continue };
         let Some(record) = store.get(&issuer).await? else { continue };
         let Ok(found) = typed::<Issuer>(record) else { continue };
@@ -229,7 +230,7 @@ pub(crate) async fn errands(
                 subject,
                 solver,
                 reference: certificate.spec.issuer_ref.clone(),
-                whose: format!("Certificate {}: {text}", certificate.name()),
+                whose: format!("{key}: {text}"),
                 domain: text.clone(),
                 names: BTreeSet::new(),
                 certificates: BTreeSet::new(),

@@ -2,7 +2,7 @@
 
 use crate::app::failure::Failure;
 use crate::app::preflight::certificates::{certificates, choices};
-use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::chain::{issuer_key, key_of};
 use crate::model::{Issuer, Record};
 use crate::store::resources::typed;
 
@@ -20,9 +20,9 @@ pub(super) fn check(records: &[Record]) -> Result<(), Failure> {
             .find(|(_, chosen)| chosen.as_ref().is_ok_and(|chosen| chosen.kind.is_by_record()));
         if let Some((name, _)) = by_dns {
             return Err(Failure::usage(format!(
-                "cannot rehearse Certificate {} on loopback: {name} is answered by a dns01 solver of {key}, which needs \
+                "cannot rehearse {} on loopback: {name} is answered by a dns01 solver of {key}, which needs \
                  its zone",
-                certificate.name()
+                key_of(&certificate)
             ))
             .hint("--rehearse rehearses it with its zone: the TXT record is written there, and taken away again"));
         }

@@ -279,7 +279,7 @@ async fn prepare(
     context: &Context,
 ) -> Result<Timestamp, Failure> {
     let now = cluster.clock().await?;
-    let certificates = records.iter().filter(|record| record.key.kind == Kind::Certificate);
+    let certificates = records.iter().filter(|record| record.key.kind.is_issued());
     let namespaces: BTreeSet<_> = certificates.map(|r| r.key.name.namespace.as_str()).collect();
     sweep_namespaces(cluster, namespaces, now, context).await;
     let left = deadline.duration_since(Timestamp::now()).saturating_add(TIDYING);

@@ -249,8 +249,9 @@ async fn write(
     let Some(record) = found else { return Ok(None) };
     let secret = typed::<Secret>(record).map_err(of_store)?;
     let written = results::write(out, &secret, None, patience).await.map_err(NotWritten::Disk)?;
+    let certificate = Key::new(Kind::Certificate, wish.certificate.clone());
     let ran = match command {
-        Some(command) => command.run(&wish.certificate, &written, patience.interrupted()).await,
+        Some(command) => command.run(&certificate, &written, patience.interrupted()).await,
         None => Ok(None),
     };
     Ok(Some((written, ran.map_err(NotWritten::Command)?)))

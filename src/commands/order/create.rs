@@ -9,7 +9,7 @@ use crate::app::follow::events;
 use crate::app::follow::issuance::Issuance;
 use crate::app::follow::purpose::Purpose;
 use crate::app::follow::work::WorkArgs;
-use crate::app::input::{DryRun, InputArgs, dry_run};
+use crate::app::input::{DryRun, InputArgs, dry_run, request_numbers};
 use crate::app::rehearsal::Rehearse;
 
 /// Flags of `order create`.
@@ -69,6 +69,10 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let manual = &args.work.manual;
     manual.check(context)?;
     let input = args.input.read(manual.proof(), context, &args.work.output).await?;
+    let is_tried = args.rehearse.is_some() || args.input.dry_run == DryRun::Client;
+    // What is only tried is the first of its name.
+    let is_numbered = args.input.csr.is_some() && !is_tried;
+    let input = if is_numbered { request_numbers::numbered(input, context).await? } else { input };
     match args.input.dry_run {
         DryRun::None => {}
         DryRun::Server if args.rehearse.is_none() => {
@@ -92,5 +96,9 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     if let Some(how) = args.rehearse_first {
         issuance.rehearse_what_is_due(how, context).await?;
     }
-    issuance.run(context).await
+    let ended = issuance.run(context).await;
+    if is_numbered {
+        request_numbers::forget_older(&input, context).await;
+    }
+    ended
 }

@@ -15,12 +15,16 @@ pub(super) fn denial(chain: &Chain) -> Option<Failed> {
     let request = chain.request()?;
     let denied = condition(&request.status.conditions, "Denied")
         .filter(|denied| denied.status == ConditionStatus::True)?;
-    let name = chain.certificate.name();
-    let key = Key::new(Kind::CertificateRequest, request.name());
-    let why = format!("{key} is denied: {} ({})", denied.message, denied.reason);
-    let what = format!("Certificate {name} was not issued: {why}");
+    let (root, key) = (chain.key(), Key::new(Kind::CertificateRequest, request.name()));
+    let why = format!("is denied: {} ({})", denied.message, denied.reason);
+    let is_alone = root == key;
+    let what = if is_alone {
+        format!("{key} {why}")
+    } else {
+        format!("{root} was not issued: {key} {why}")
+    };
     let failed = Failed::new(FailureKind::Cluster, what).helped_by(NextStep::AskApprover);
-    Some(failed.helped_by(NextStep::RenewOncePassed(name)))
+    Some(if is_alone { failed } else { failed.helped_by(NextStep::RenewOncePassed(root.name)) })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use self::denial::denial;
 use super::advice::then_again;
 use super::blocker::{Blocker, of_challenges, of_order};
 use super::caa::CaaRefusal;
-use super::chain::{Chain, issuer_key};
+use super::chain::{Chain, issuer_key, key_of};
 use super::failed::{Failed, Tried};
 use super::failure_kind::FailureKind;
 use super::next_step::NextStep;
@@ -160,18 +160,17 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
 
 /// Somebody has deleted the Issuer since.
 fn no_issuer(chain: &Chain) -> Failed {
-    let name = chain.certificate.name();
     let Some(issuer) = issuer_key(&chain.certificate) else {
         return foreign_issuer(&chain.certificate);
     };
-    let what = format!("Certificate {name} was not issued: {issuer} not found");
+    let what = format!("{} was not issued: {issuer} not found", chain.key());
     Failed::new(FailureKind::Usage, what).helped_by(NextStep::BringIssuerBack)
 }
 
 /// The failure where the kind of a Certificate's issuer is none of ours.
 pub fn foreign_issuer(certificate: &Certificate) -> Failed {
-    let (name, kind) = (certificate.name(), certificate.spec.issuer_ref.effective_kind());
-    let what = format!("Certificate {name}: issuerRef.kind is {kind}, which is not ours");
+    let (key, kind) = (key_of(certificate), certificate.spec.issuer_ref.effective_kind());
+    let what = format!("{key}: issuerRef.kind is {kind}, which is not ours");
     Failed::new(FailureKind::Usage, what).helped_by(NextStep::IssuerKind)
 }
 
@@ -187,7 +186,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     if let Some(denied) = denial(chain) {
         return Some(denied);
     }
-    let name = chain.certificate.name();
+    let key = chain.key();
     let order = chain.order();
     let failed: Vec<&Challenge> =
         order.map(|order| ended_badly(chain, order).collect()).unwrap_or_default();
@@ -215,7 +214,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
             (FailureKind::Unexpected, issuing.message.clone(), problem)
         }
     };
-    let failed_so = Failed::new(kind, format!("Certificate {name} was not issued: {why}"));
+    let failed_so = Failed::new(kind, format!("{key} was not issued: {why}"));
     let excluded = CaaRefusal::of(chain, &failed, &why).map(Box::new);
     let place = (&chain.named_issuer(), chain.in_cluster);
     // Where CAA records are at fault, what the challenge has to show was seen.

@@ -10,7 +10,7 @@ use crate::diagnosis::next_step::NextStep;
 use crate::model::cause::{Cause, Symptom};
 use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, Issuer, Key, Kind, State};
+use crate::model::{CertificateRequest, Challenge, Issuer, Key, Kind, State};
 use crate::reconcile::schedule::Waits;
 
 /// What a challenge waits for.
@@ -179,9 +179,11 @@ pub fn step_beside_challenges(chain: &Chain) -> Option<Step> {
         return None;
     }
     let before = certificate.status.revision.unwrap_or(0);
-    let Some(request) =
-        chain.request().filter(|request| request.revision().is_some_and(|it| it > before))
-    else {
+    let is_new = |request: &&CertificateRequest| {
+        let is_all = request.metadata.uid == certificate.metadata.uid;
+        is_all || request.revision().is_some_and(|it| it > before)
+    };
+    let Some(request) = chain.request().filter(is_new) else {
         let waits_for = "its CertificateRequest";
         return Some(Step::of(waits_for.to_owned(), waits_for));
     };

@@ -89,6 +89,10 @@ pub(crate) fn identify(node: &Node) -> Result<DocumentKind, Remark> {
         }
     }
     if let Some(kind) = Kind::of_manifest(version, kind) {
+        // Of an exported one its Certificate makes the next.
+        if kind == Kind::CertificateRequest && is_owned(node) {
+            return Ok(DocumentKind::Foreign(kind.as_str().to_owned()));
+        }
         return Ok(known(kind, None));
     }
     let (group, number) = version.split_once('/').unwrap_or(("", version));
@@ -116,6 +120,11 @@ pub(crate) fn identify(node: &Node) -> Result<DocumentKind, Remark> {
         return Err(error("apiVersion", what).hint(format!("write {}", named.api_version())));
     }
     Ok(DocumentKind::Foreign(kind.to_owned()))
+}
+
+fn is_owned(node: &Node) -> bool {
+    let owners = node.get("metadata.ownerReferences");
+    owners.is_some_and(|owners| matches!(&owners.content, Content::List(all) if !all.is_empty()))
 }
 
 /// The annotation of an Ingress or Gateway by which cert-manager makes a Certificate for it.

@@ -16,10 +16,11 @@ use crate::model::key::Kind;
 pub(crate) fn of(kind: Kind) -> Option<Shape> {
     match kind {
         Kind::Certificate => Some(CERTIFICATE),
+        Kind::CertificateRequest => Some(CERTIFICATE_REQUEST),
         Kind::ClusterIssuer | Kind::Issuer => Some(ISSUER),
         Kind::Gateway | Kind::Ingress | Kind::ListenerSet => Some(ASKING),
         Kind::Secret => Some(SECRET),
-        Kind::CertificateRequest | Kind::Challenge | Kind::Event | Kind::Order => None,
+        Kind::Challenge | Kind::Event | Kind::Order => None,
     }
 }
 
@@ -28,6 +29,13 @@ const CERTIFICATE: Shape = Object(&[
     must("kind", Text),
     must("metadata", METADATA),
     must("spec", Object(CERTIFICATE_SPEC)),
+]);
+
+const CERTIFICATE_REQUEST: Shape = Object(&[
+    must("apiVersion", Text),
+    must("kind", Text),
+    must("metadata", METADATA),
+    must("spec", Object(CERTIFICATE_REQUEST_SPEC)),
 ]);
 
 const ISSUER: Shape = Object(&[
@@ -67,6 +75,22 @@ const LABELS: Shape = Map(&Text);
 const NAMES: Shape = List(&Text);
 const SECRET_KEY: Shape = Object(&[must("name", Text), may("key", Text)]);
 
+const ISSUER_REF: Shape = Object(&[must("name", Text), may("kind", Text), may("group", Text)]);
+
+/// Who asks is written by cert-manager's webhook, and refused by it where it is somebody else.
+const CERTIFICATE_REQUEST_SPEC: &[Field] = &[
+    must("request", Base64),
+    must("issuerRef", ISSUER_REF),
+    may("duration", Length),
+    may("isCA", Flag),
+    may("usages", List(&Choice(USAGES))),
+    may("username", Text),
+    may("uid", Text),
+    may("groups", NAMES),
+    may("extra", Map(&NAMES)),
+    may("csr", Renamed("request")),
+];
+
 const CERTIFICATE_SPEC: &[Field] = &[
     may("subject", SUBJECT),
     may("literalSubject", Text),
@@ -83,7 +107,7 @@ const CERTIFICATE_SPEC: &[Field] = &[
     must("secretName", Text),
     may("secretTemplate", Object(&[may("annotations", LABELS), may("labels", LABELS)])),
     may("keystores", KEYSTORES),
-    must("issuerRef", Object(&[must("name", Text), may("kind", Text), may("group", Text)])),
+    must("issuerRef", ISSUER_REF),
     may("isCA", Flag),
     may("usages", List(&Choice(USAGES))),
     may("privateKey", PRIVATE_KEY),

@@ -24,7 +24,7 @@ use self::set::Namespaces;
 use super::field::{FieldPath, Remark};
 use super::ingress::IngressLike;
 use super::validation::{self, Validation};
-use super::{Certificate, Issuer, Kind, Record, Secret, conversion};
+use super::{Certificate, CertificateRequest, Issuer, Kind, Record, Secret, conversion};
 
 /// One object of a manifest.
 #[derive(Clone, Debug, PartialEq)]
@@ -203,14 +203,15 @@ impl Reading<'_> {
 fn verdict(kind: Kind, object: &serde_json::Value) -> Result<Validation, serde_json::Error> {
     Ok(match kind {
         Kind::Certificate => validation::certificate(&Certificate::deserialize(object)?),
+        Kind::CertificateRequest => {
+            validation::certificate_request(&CertificateRequest::deserialize(object)?)
+        }
         Kind::ClusterIssuer | Kind::Issuer => validation::issuer(&Issuer::deserialize(object)?),
         Kind::Secret => Secret::deserialize(object).map(|_| Validation::default())?,
         Kind::Gateway | Kind::Ingress | Kind::ListenerSet => {
             IngressLike::deserialize_as(kind, object).map(|_| Validation::default())?
         }
-        Kind::CertificateRequest | Kind::Challenge | Kind::Event | Kind::Order => {
-            Validation::default()
-        }
+        Kind::Challenge | Kind::Event | Kind::Order => Validation::default(),
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Validation;
 use crate::model::certificate::{Certificate, CertificateSpec, network, subidentifiers};
-use crate::model::common::Duration;
+use crate::model::common::{Duration, IssuerRef};
 use crate::model::cron::Cron;
 use crate::model::field::FieldPath;
 use crate::model::keystore::{KeystoreFormat, Password};
@@ -31,11 +31,11 @@ pub fn certificate(certificate: &Certificate) -> Validation {
         secret,
         keystores,
         constraints,
-        issuer,
         odds_and_ends,
     ] {
         rule(spec, &at, &mut verdict);
     }
+    issuer_reference(&spec.issuer_ref, &at, &mut verdict);
     verdict
 }
 
@@ -267,8 +267,9 @@ fn constraints(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation)
     }
 }
 
-fn issuer(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
-    let (issuer, at) = (&spec.issuer_ref, at.key("issuerRef"));
+/// Checks the reference to an issuer below a spec.
+pub(super) fn issuer_reference(issuer: &IssuerRef, at: &FieldPath, verdict: &mut Validation) {
+    let at = at.key("issuerRef");
     verdict.object_name(at.key("name"), &issuer.name);
     if issuer.effective_group() != "cert-manager.io" {
         verdict.warn(at.key("group"), format!("issuers of {} are not ours", issuer.group));

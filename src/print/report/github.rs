@@ -68,8 +68,8 @@ fn note(page: &PipelinePage, certificate: &CertificateResult) -> String {
         properties.push(("file", path.to_owned()));
         properties.push(("line", place.line.to_string()));
     }
-    let CertificateResult { namespace, name, names, .. } = certificate;
-    properties.push(("title", format!("Certificate {namespace}/{name}: issued")));
+    let CertificateResult { kind, namespace, name, names, .. } = certificate;
+    properties.push(("title", format!("{kind} {namespace}/{name}: issued")));
     let names: Vec<&str> = names.iter().map(|name| &*name.name).collect();
     let mut message = names.join(", ");
     if let Some(end) = certificate.not_after {

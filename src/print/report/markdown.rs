@@ -154,12 +154,9 @@ fn of_fault(page: &PipelinePage, fault: &InputFault) -> String {
 }
 
 fn of_certificate(page: &PipelinePage, certificate: &CertificateResult) -> Option<String> {
-    let CertificateResult { namespace, name, error, .. } = certificate;
-    let title = format!(
-        "Certificate {}: {}",
-        code(&format!("{namespace}/{name}")),
-        word(certificate.outcome)
-    );
+    let CertificateResult { kind, namespace, name, error, .. } = certificate;
+    let title =
+        format!("{kind} {}: {}", code(&format!("{namespace}/{name}")), word(certificate.outcome));
     Some(section(&title, error.as_ref()?, certificate.source.as_ref(), page, &certificate.names))
 }
 

@@ -138,7 +138,8 @@ impl PipelinePage {
     /// What has an error of its own, and where it is written.
     fn ended(&self) -> Vec<EndedObject<'_>> {
         let certificates = self.report.certificates.iter().filter_map(|it| {
-            let key = Key::new(Kind::Certificate, ObjectName::new(&it.namespace, &it.name));
+            let kind = Kind::parse(it.kind).unwrap_or(Kind::Certificate);
+            let key = Key::new(kind, ObjectName::new(&it.namespace, &it.name));
             let (outcome, error, place) = (it.outcome, it.error.as_ref()?, it.source.as_ref());
             Some(EndedObject { key, outcome, error, place })
         });
@@ -257,6 +258,7 @@ mod sample {
         let is_there = error.is_none();
         let domain = format!("{name}.example.com");
         CertificateResult {
+            kind: "Certificate",
             namespace: "web".to_owned(),
             name: name.to_owned(),
             secret_name: format!("{name}-tls"),

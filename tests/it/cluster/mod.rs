@@ -12,6 +12,7 @@ mod ingress;
 mod kubectl;
 mod order;
 mod outage;
+mod own_csr;
 mod permissions;
 mod plugin;
 mod probe;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use kubectl_acme::ca::behaviour::RequestedBehaviour;
 use kubectl_acme::ca::{self, Config};
+use kubectl_acme::model::change_line::{ChangeLine, ChangedObject};
 use kubectl_acme::model::order_report::{
-    CertificateResult, ChangeLine, ChangedObject, ErrorDocument, ErrorReport, InputFault,
-    InputPlace, IssuerResult, LastOrder, NameResult, NamedIssuer, NamedObject, OrderReport,
-    RecordToMake, ReportedProblem, ResultOutcome, WrittenFiles,
+    CertificateResult, ErrorDocument, ErrorReport, InputFault, InputPlace, IssuerResult, LastOrder,
+    NameResult, NamedIssuer, NamedObject, OrderReport, RecordToMake, ReportedProblem,
+    ResultOutcome, WrittenFiles,
 };
 use kubectl_acme::model::{DnsName, Key, Kind, ObjectName};
 use rustix::process::{Pid, Signal, kill_process};
@@ -309,9 +310,10 @@ fn order_reports() -> [Value; 2] {
         problem: is_whole.then(problem),
     };
     let certificate = |is_whole: bool| CertificateResult {
+        kind: "Certificate",
         namespace: text(),
         name: text(),
-        secret_name: text(),
+        secret_name: if is_whole { text() } else { String::new() },
         issuer: NamedIssuer { kind: text(), name: text() },
         source: is_whole.then(place),
         changed: true,
@@ -324,7 +326,7 @@ fn order_reports() -> [Value; 2] {
         duration_seconds: is_whole.then_some(1.5),
         files: is_whole.then(|| WrittenFiles {
             certificate: text(),
-            key: text(),
+            key: Some(text()),
             manifest: Some(text()),
         }),
         order: is_whole.then(|| LastOrder { name: text(), url: text() }),

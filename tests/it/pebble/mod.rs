@@ -27,6 +27,7 @@ mod dns_look;
 mod dns_update;
 mod ingress;
 mod order;
+mod own_csr;
 mod peers;
 mod rehearse_caa;
 mod scale;

@@ -73,8 +73,8 @@ impl ByHand {
         certificates: impl Iterator<Item = &Key>,
     ) -> Result<Self, StoreError> {
         let mut told = BTreeSet::new();
-        for key in certificates.filter(|key| key.kind == Kind::Certificate) {
-            let Some(chain) = chain::read(store, &key.name).await? else { continue };
+        for key in certificates.filter(|key| key.kind.is_issued()) {
+            let Some(chain) = chain::of(store, key).await? else { continue };
             let open: Vec<&Challenge> =
                 chain.challenges.iter().filter(|c| hands.wait_for(c)).collect();
             // Those in the queue were told of together with the one before them.
@@ -133,10 +133,10 @@ impl ByHand {
         certificate: &Key,
         queued: &BTreeSet<ObjectName>,
     ) -> Result<Vec<Open>, StoreError> {
-        if certificate.kind != Kind::Certificate {
+        if !certificate.kind.is_issued() {
             return Ok(Vec::new());
         }
-        let Some(chain) = chain::read(store, &certificate.name).await? else {
+        let Some(chain) = chain::of(store, certificate).await? else {
             return Ok(Vec::new());
         };
         let Some(order) = chain.order() else { return Ok(Vec::new()) };

@@ -15,6 +15,7 @@ use super::{JUDGED_AT_ONCE, Supervision, Workers, passing};
 use crate::app::failure::Failure;
 use crate::app::follow::renewal::try_mark_for_renewal;
 use crate::app::follow::tracked::{End, Tracked};
+use crate::app::own_request::certificate_of;
 use crate::app::{chain, invocation};
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::Obstacles;
@@ -27,7 +28,7 @@ use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::NextStep;
 use crate::diagnosis::verdict::waits::{self, Step};
 use crate::diagnosis::verdict::{Verdict, judge_issuer, of_obstacle, verdict};
-use crate::model::{Certificate, Challenge, Issuer, Key, Kind, ObjectName};
+use crate::model::{Challenge, Issuer, Key, Kind, ObjectName};
 use crate::print::wait::{Wait as ShownWait, WaitEnd};
 use crate::store::Scope;
 use crate::store::error::StoreError;
@@ -143,8 +144,7 @@ impl Supervision {
 
     /// Somebody has deleted it: what hangs on it goes with it, and our controllers have time to take answers down.
     async fn deleted(&mut self, key: &Key, now: Timestamp) -> Result<(), StoreError> {
-        let left =
-            if key.kind == Kind::Certificate { self.left_of(key).await? } else { Vec::new() };
+        let left = if key.kind.is_issued() { self.left_of(key).await? } else { Vec::new() };
         let since = *self.clearing.entry(key.clone()).or_insert(now);
         let is_early = now < self.deadline && now.duration_since(since) < CLEARING;
         if !left.is_empty() && self.workers == Workers::Ours && is_early {
@@ -178,14 +178,14 @@ impl Supervision {
         obstacles: &Obstacles,
         now: Timestamp,
     ) -> Result<Option<(Verdict, Option<Step>)>, StoreError> {
-        if key.kind == Kind::Certificate {
+        if key.kind.is_issued() {
             let since = self.open.get(key).and_then(|followed| followed.since);
-            let mut chain = chain::read(&self.store, &key.name).await?;
+            let mut chain = chain::of(&self.store, key).await?;
             let fails =
                 |chain: &Chain| matches!(verdict(chain, obstacles, since), Verdict::Failed(_));
             // What somebody else has just written is told by several watches, in any order.
             if self.workers == Workers::Theirs && chain.as_ref().is_some_and(fails) {
-                chain = chain::read_anew(&self.store, &key.name).await?;
+                chain = chain::read_anew(&self.store, key).await?;
             }
             return Ok(chain.map(|chain| {
                 let verdict = match verdict(&chain, obstacles, since) {
@@ -234,7 +234,10 @@ impl Supervision {
             Some(order) => {
                 let order = ObjectName::new(&key.name.namespace, &order.name);
                 let failure = failure.step(&NextStep::DescribeOrder(order));
-                failure.step(&NextStep::Timeline(key.name.clone()))
+                match key.kind {
+                    Kind::Certificate => failure.step(&NextStep::Timeline(key.name.clone())),
+                    _ => failure,
+                }
             }
             None => failure,
         };
@@ -340,10 +343,8 @@ impl Supervision {
 
     /// The issuer of an object, and the directory of its CA.
     async fn authority(&self, key: &Key) -> Option<(Key, String)> {
-        let issuer = if key.kind == Kind::Certificate {
-            let certificates =
-                Resources::<Certificate>::new(Arc::clone(&self.store), Kind::Certificate);
-            issuer_key(&certificates.get(&key.name).await.ok()??)?
+        let issuer = if key.kind.is_issued() {
+            issuer_key(&certificate_of(&self.store.get(key).await.ok()??).ok()?)?
         } else {
             key.clone()
         };
@@ -354,10 +355,10 @@ impl Supervision {
 
     /// What a Certificate was at when time was up and nothing had failed yet; nothing where the store does not say.
     async fn last_step(&self, key: &Key) -> Option<Step> {
-        if key.kind != Kind::Certificate {
+        if !key.kind.is_issued() {
             return None;
         }
-        let chain = chain::read(&self.store, &key.name).await.ok()??;
+        let chain = chain::of(&self.store, key).await.ok()??;
         waits::step_beside_challenges(&chain).or_else(|| waits::step_at_challenge(&chain))
     }
 
@@ -378,7 +379,7 @@ impl Supervision {
         let was_due = self.open.get(key).is_some_and(Tracked::is_due);
         let state = match &end {
             End::Done(_) if was_due => "issued",
-            End::Done(_) if key.kind == Kind::Certificate => "up to date",
+            End::Done(_) if key.kind.is_issued() => "up to date",
             End::Done(_) => "ready",
             End::Failed(_) => "not issued",
             End::ByHand(..) => "waits for a person",

@@ -80,6 +80,9 @@ impl Supervision {
         match record.key.kind {
             Kind::Issuer | Kind::ClusterIssuer => self.dirty.extend(self.open.keys().cloned()),
             Kind::Certificate => self.is_below_certificate(record, exists, record.key.clone()),
+            Kind::CertificateRequest if self.open.contains_key(&record.key) => {
+                self.is_below_certificate(record, exists, record.key.clone());
+            }
             Kind::CertificateRequest | Kind::Order | Kind::Challenge => {
                 let metadata = record.metadata();
                 let Some(owner) = metadata.controller() else { return };

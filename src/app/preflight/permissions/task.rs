@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use super::ways::{Way, way, ways};
+use crate::app::own_request::certificate_of;
 use crate::diagnosis::chain::issuer_key;
 use crate::model::common::is_true;
 use crate::model::solver::Dns01Solver;
@@ -127,7 +128,11 @@ impl Task {
         }
         for certificate in &certificates {
             let namespace = &certificate.metadata.namespace;
-            task.secrets.insert(ObjectName::new(namespace, &certificate.spec.secret_name));
+            let secret = &certificate.spec.secret_name;
+            // Who has a signing request of his own has the key as well.
+            if !secret.is_empty() {
+                task.secrets.insert(ObjectName::new(namespace, secret));
+            }
             let key = issuer_key(certificate);
             let found = keys.iter().zip(&issuers).find(|(known, _)| Some(*known) == key.as_ref());
             match found.map(|(_, issuer)| issuer) {
@@ -274,8 +279,8 @@ fn webhook(solver: &ChallengeSolver) -> Option<String> {
 }
 
 fn certificates(records: &[Record]) -> Result<Vec<Certificate>, StoreError> {
-    let certificates = records.iter().filter(|record| record.key.kind == Kind::Certificate);
-    certificates.map(|record| typed(record.clone())).collect()
+    let issued = records.iter().filter(|record| record.key.kind.is_issued());
+    issued.map(certificate_of).collect()
 }
 
 /// An issuer as it will be: what is given counts before what is there.

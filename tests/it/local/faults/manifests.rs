@@ -126,7 +126,7 @@ fn nothing_to_issue_is_told() {
         "",
         2,
         "\
-error: nothing to issue: what was given holds no Certificate, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one
+error: nothing to issue: what was given holds no Certificate, CertificateRequest, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one
 hint: examples/ holds manifests to begin with; --domain NAME needs none
 ",
     );
