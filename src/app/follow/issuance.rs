@@ -14,6 +14,7 @@ use super::plan::{Opening, opening, would_be_due};
 use super::purpose::Purpose;
 use super::results;
 use super::subject::Results;
+use super::subset::{self, LeftOut};
 use super::tracked::{End, Tracked};
 use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
@@ -30,6 +31,7 @@ use crate::app::rehearsal::{Rehearsal, Rehearse};
 use crate::app::venue::Venue;
 use crate::controllers::renewal_inquiry::RenewalInquiry;
 use crate::model::{Key, Kind, Record};
+use crate::print::Printer;
 use crate::print::event_log::EventLog;
 use crate::store::Store;
 use crate::store::local::Access;
@@ -48,8 +50,42 @@ pub struct Issuance<'a> {
     pub purpose: Purpose,
     /// When the command began, and when its time is up.
     pub times: (Timestamp, Timestamp),
+    /// How often names that fail may be left out of Certificates that have others.
+    pub rounds: usize,
     /// Where every step is written for programs.
     pub events: &'a EventLog,
+}
+
+/// What came of earlier rounds of one command.
+#[derive(Default)]
+struct Earlier {
+    /// How those ended that are not tried again.
+    ends: BTreeMap<Key, End>,
+    /// All that was followed, and whether it was due.
+    followed: BTreeMap<Key, bool>,
+    /// Names that were left out.
+    left_out: LeftOut,
+}
+
+impl Earlier {
+    /// Keeps the ends of a round but for Certificates that are tried without some of their names, and says which names those are.
+    fn put_aside(
+        &mut self,
+        ends: BTreeMap<Key, End>,
+        known: BTreeMap<Key, End>,
+        failed: &LeftOut,
+        printer: &Printer,
+    ) {
+        for (key, end) in ends.into_iter().chain(known) {
+            let (Some(names), End::Failed(failure)) = (failed.get(&key), &end) else {
+                self.ends.insert(key, end);
+                continue;
+            };
+            let list: Vec<&str> = names.iter().map(String::as_str).collect();
+            printer.warning(&format!("{}; tried without {}", failure.message, list.join(", ")));
+            self.left_out.entry(key).or_default().extend(names.iter().cloned());
+        }
+    }
 }
 
 /// Where the work is done, and with what.
@@ -94,14 +130,47 @@ impl Issuance<'_> {
     /// # Errors
     /// Fails with the lowest exit code of all Certificates.
     pub async fn run(&self, context: &Context) -> Result<(), Failure> {
+        let mut fewer = Cow::Borrowed(self.input);
+        let mut before = Earlier::default();
+        for round in 0.. {
+            let (started, mut deadline) = self.times;
+            if round > 0 {
+                let timeout = self.work.timeout.0;
+                deadline = Timestamp::now().saturating_add(timeout).unwrap_or(Timestamp::MAX);
+            }
+            let this = Issuance { input: &fewer, times: (started, deadline), ..*self };
+            let is_last = round >= self.rounds;
+            match this.run_once(&mut before, is_last, context).await? {
+                None => break,
+                Some(left_out) => {
+                    let mut input = fewer.into_owned();
+                    for (key, names) in &left_out {
+                        input.change(key, |record| subset::without(record, names));
+                    }
+                    fewer = Cow::Owned(input);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Works until all has ended; says what came of it, unless there are Certificates to be tried without some of their names.
+    async fn run_once(
+        &self,
+        before: &mut Earlier,
+        is_last: bool,
+        context: &Context,
+    ) -> Result<Option<LeftOut>, Failure> {
         let Self { work: flags, purpose, times, events, .. } = *self;
-        let begun = Box::pin(begin(self, context)).await;
+        let begun = Box::pin(begin(self, &before.ends, context)).await;
         let (workshop, Begun { given, open, ends: known }) = match begun {
             Ok(begun) => begun,
-            Err(failure) => return self.settle_unbegun(context, failure).await,
+            Err(failure) => {
+                return self.settle_unbegun(context, failure).await.map(|()| None);
+            }
         };
         let (records, rehearsal) = (&*workshop.records, workshop.rehearsal.as_ref());
-        let followed = open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())).collect();
+        before.followed.extend(open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())));
         // Programs are told of what is issued, not of what is tried before.
         let steps = if purpose.is_first() { EventLog::default() } else { events.clone() };
         let job = Job {
@@ -122,11 +191,23 @@ impl Issuance<'_> {
             Some(rehearsal) => rehearsal.end(&workshop.store, &flags.drive, context).await,
             None => Ok(()),
         };
+        let printer = context.printer(&flags.output);
         if let Err(failure) = &tidied {
-            context.printer(&flags.output).error(&failure.message, &failure.hints);
+            printer.error(&failure.message, &failure.hints);
             worked.untidy = Some(failure.kind);
         }
+        if !is_last && worked.stopped.is_none() {
+            let failed = subset::failed(&worked.ends, &workshop.store).await?;
+            if !failed.is_empty() {
+                before.put_aside(worked.ends, known, &failed, &printer);
+                return Ok(Some(failed));
+            }
+        }
         worked.ends.extend(known);
+        worked.ends.append(&mut before.ends);
+        if self.rounds > 0 && purpose.is_kept() {
+            subset::keep(&worked.ends, &before.left_out, &workshop.store).await?;
+        }
         let results = Results {
             store: &workshop.store,
             out: workshop.out.as_deref(),
@@ -138,10 +219,10 @@ impl Issuance<'_> {
             timeline: flags.timeline,
             records,
             places: &self.input.places(),
-            followed: &followed,
+            followed: &before.followed,
             events,
         };
-        finish::settle(&results, &flags.output, context, worked).await
+        finish::settle(&results, &flags.output, context, worked).await.map(|()| None)
     }
 
     /// Says that nothing was done, and why.
@@ -160,9 +241,10 @@ struct Begun {
     ends: BTreeMap<Key, End>,
 }
 
-/// Checks everything, applies the manifests, and finds what is due.
+/// Checks everything, applies the manifests, and finds what is due beside what has ended in an earlier round.
 async fn begin<'a>(
     issuance: &Issuance<'a>,
+    ended: &BTreeMap<Key, End>,
     context: &Context,
 ) -> Result<(Workshop<'a>, Begun), Failure> {
     let Issuance { work, input, purpose, times: (started, deadline), .. } = *issuance;
@@ -221,8 +303,13 @@ async fn begin<'a>(
         None => Some(RenewalInquiry::new(Arc::new(clients(&work.drive.fetcher().await?.resolver)))),
     };
     let how = (work.drive.certificates.options(), inquiry);
+    let still: Cow<'_, [Record]> = if ended.is_empty() {
+        records.into()
+    } else {
+        records.iter().filter(|record| !ended.contains_key(&record.key)).cloned().collect()
+    };
     let Opening { open, ends } =
-        opening(records, &workshop.store, &workshop.claim, how, started).await?;
+        opening(&still, &workshop.store, &workshop.claim, how, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     if venue.has_providers() && purpose.rehearsed() != Some(Rehearse::Loopback) {
         let due = open.iter().filter(|(_, tracked)| tracked.is_due()).map(|(key, _)| key);

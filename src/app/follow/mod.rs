@@ -19,6 +19,7 @@ pub mod report;
 pub mod required_types;
 pub mod results;
 pub mod subject;
+pub mod subset;
 pub mod supervise;
 pub mod tracked;
 pub mod unbegun;

@@ -281,6 +281,13 @@ impl Input {
         Self { records, locations, asked, ..self }
     }
 
+    /// Changes the manifest of one object.
+    pub fn change(&mut self, key: &Key, change: impl FnOnce(&mut Record)) {
+        if let Some(record) = self.records.iter_mut().find(|record| record.key == *key) {
+            change(record);
+        }
+    }
+
     /// Tells whether it is a Certificate that no manifest holds.
     pub fn is_asked(&self, key: &Key) -> bool {
         self.asked.contains(key)

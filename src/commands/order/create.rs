@@ -8,6 +8,7 @@ use crate::app::failure::Failure;
 use crate::app::follow::events;
 use crate::app::follow::issuance::Issuance;
 use crate::app::follow::purpose::Purpose;
+use crate::app::follow::subset;
 use crate::app::follow::work::WorkArgs;
 use crate::app::input::{DryRun, InputArgs, dry_run, request_numbers};
 use crate::app::rehearsal::Rehearse;
@@ -47,6 +48,14 @@ pub struct CreateArgs {
         help_heading = "How to issue"
     )]
     pub rehearse_first: Option<Rehearse>,
+    /// Where some names of a Certificate fail, issue it for the others; they are tried again at its renewal
+    #[arg(
+        long,
+        conflicts_with_all = ["csr", "rehearse_first"],
+        hide_short_help = true,
+        help_heading = "How to issue"
+    )]
+    pub allow_subset_of_names: bool,
     /// How the work is done
     #[command(flatten)]
     pub work: WorkArgs,
@@ -83,6 +92,11 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         }
     }
     let input = with_certificates(input, &args.work, context).await?;
+    let input = if args.allow_subset_of_names && args.rehearse.is_none() {
+        subset::as_left_before(input, context, &context.printer(&args.work.output)).await?
+    } else {
+        input
+    };
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let events = events::open(args.work.events.as_deref())?;
     let issuance = Issuance {
@@ -91,6 +105,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         is_of_names: !args.input.domain.is_empty(),
         purpose: args.rehearse.map_or(Purpose::Issue, Purpose::Rehearse),
         times: (started, deadline),
+        rounds: if args.allow_subset_of_names { subset::ROUNDS } else { 0 },
         events: &events,
     };
     if let Some(how) = args.rehearse_first {

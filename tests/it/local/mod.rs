@@ -27,4 +27,5 @@ pub(crate) mod renewal_info;
 mod shells;
 mod solve;
 mod store;
+mod subset;
 mod tidy;
