@@ -20,7 +20,7 @@ use super::refusal::{Kind, Refusal};
 use super::reply::answer;
 use super::request::Signed;
 use super::state::{self, Id, Issuance, Issued, Status};
-use super::{caa, revocation_list, signing_request};
+use super::{caa, plain, signing_request};
 
 /// What Boulder sends while it issues, in seconds.
 const ISSUING_RETRY_AFTER: u32 = 3;
@@ -148,8 +148,8 @@ pub(super) fn issue(ca: &Ca, state: &mut state::State, id: Id, key: &SubjectKey,
         Some(moment) => Lifetime::Until(moment),
         None => Lifetime::For(validity.unwrap_or_default()),
     };
-    let list = revocation_list::url(&ca.base);
-    let leaf = Leaf { identifiers: &order.identifiers, key, lifetime, revocation_list: &list };
+    let revocation = plain::urls(ca);
+    let leaf = Leaf { identifiers: &order.identifiers, key, lifetime, revocation: &revocation };
     let issuance = match ca.authority.issue(&leaf, now) {
         Ok(signed) => {
             let issued = Issued {

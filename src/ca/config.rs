@@ -40,6 +40,10 @@ pub struct Config {
     pub retry_after: Option<u32>,
     /// For whom CAA records are looked at before a name is taken as proven; none are looked at without.
     pub caa: Option<Caa>,
+    /// How certificates say that their revocation is told.
+    pub revocation: Vec<RevocationSource>,
+    /// What the directory does not name.
+    pub without: Vec<OptionalEndpoint>,
     /// With a duration, finalize answers `processing` and issues that much later; else it issues at once.
     pub finalize_delay: Option<Duration>,
 }
@@ -64,7 +68,40 @@ impl Default for Config {
             refuse_nonces_percent: 0,
             retry_after: None,
             caa: None,
+            revocation: vec![RevocationSource::List],
+            without: Vec::new(),
             finalize_delay: None,
+        }
+    }
+}
+
+/// A way to tell that a certificate was revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevocationSource {
+    /// A list (RFC 5280 §5).
+    List,
+    /// An OCSP responder (RFC 6960).
+    Responder,
+}
+
+/// What a directory need not name (RFC 8555 §7.1.1, RFC 9773 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionalEndpoint {
+    /// Another key for an account.
+    KeyChange,
+    /// When to renew.
+    RenewalInfo,
+    /// Revocation.
+    RevokeCert,
+}
+
+impl OptionalEndpoint {
+    /// Its name in the directory.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::KeyChange => "keyChange",
+            Self::RenewalInfo => "renewalInfo",
+            Self::RevokeCert => "revokeCert",
         }
     }
 }

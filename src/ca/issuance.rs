@@ -3,12 +3,15 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use der::asn1::AnyRef;
+use der::{Encode as _, Tag, TagNumber};
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
-    CrlDistributionPoint, CrlIssuingDistributionPoint, CrlScope, DistinguishedName, DnType, Error,
-    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData,
-    RevocationReason, RevokedCertParams, SanType, SerialNumber, SignatureAlgorithm,
+    CrlDistributionPoint, CrlIssuingDistributionPoint, CrlScope, CustomExtension,
+    DistinguishedName, DnType, Error, ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair,
+    KeyUsagePurpose, PublicKeyData, RevocationReason, RevokedCertParams, SanType, SerialNumber,
+    SignatureAlgorithm, SigningKey as _,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
@@ -19,6 +22,10 @@ use crate::model::Identifier;
 const ROOT: &str = "kubectl-acme rehearsal root, trusted by nobody";
 const ALTERNATE_ROOT: &str = "kubectl-acme rehearsal root two, trusted by nobody";
 const INTERMEDIATE: &str = "kubectl-acme rehearsal intermediate, trusted by nobody";
+
+/// AuthorityInfoAccess, and in it the content of the object identifier for OCSP.
+const ACCESS: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 1, 1];
+const OCSP: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1];
 
 /// How long roots, the intermediate and our own server certificate are good.
 const AUTHORITY_VALIDITY: Duration = Duration::from_hours(10 * 365 * 24);
@@ -42,8 +49,16 @@ pub(super) struct Leaf<'a> {
     pub(super) identifiers: &'a [Identifier],
     pub(super) key: &'a SubjectKey,
     pub(super) lifetime: Lifetime,
-    /// Where the list lies in which it would stand, were it revoked.
-    pub(super) revocation_list: &'a str,
+    pub(super) revocation: &'a RevocationUrls,
+}
+
+/// Where would be told that a leaf was revoked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RevocationUrls {
+    /// The list lies there.
+    pub(super) list: Option<String>,
+    /// The OCSP responder is asked there.
+    pub(super) responder: Option<String>,
 }
 
 /// A certificate that was revoked.
@@ -106,6 +121,8 @@ impl IssuingAuthority {
             CertifiedIssuer::self_signed(authority(ALTERNATE_ROOT, now)?, KeyPair::generate()?)?;
         let mut parameters = authority(INTERMEDIATE, now)?;
         parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        // It signs answers of OCSP, too.
+        parameters.key_usages.insert(0, KeyUsagePurpose::DigitalSignature);
         parameters.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
         let alternate_intermediate = parameters.signed_by(&key, &alternate_root)?.pem();
@@ -136,11 +153,24 @@ impl IssuingAuthority {
     ) -> Result<IssuedCertificate, Error> {
         let mut parameters = parameters(leaf.identifiers, now, leaf.lifetime)?;
         parameters.key_usages = key_usages(leaf.key.algorithm);
-        parameters.crl_distribution_points = vec![point(leaf.revocation_list)];
+        parameters.crl_distribution_points =
+            leaf.revocation.list.iter().map(|url| point(url)).collect();
+        parameters.custom_extensions =
+            leaf.revocation.responder.iter().map(|url| access(url)).collect();
         let serial = random_serial(&self.surroundings)?;
         parameters.serial_number = Some(SerialNumber::from_slice(&serial.to_be_bytes()));
         let certificate = parameters.signed_by(leaf.key, &self.intermediate)?;
         Ok(IssuedCertificate { serial: format!("{serial:032x}"), der: certificate.der().to_vec() })
+    }
+
+    /// The certificate of whoever issues, DER.
+    pub(super) fn issuer(&self) -> &[u8] {
+        self.intermediate.der()
+    }
+
+    /// Signs something else by the key that issues: ECDSA with SHA-256.
+    pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
+        self.intermediate.key().sign(message)
     }
 
     /// Signs the list of those that were revoked, DER.
@@ -240,6 +270,17 @@ fn alternative_name(identifier: &Identifier) -> Result<SanType, Error> {
         Identifier::Dns(name) => Ok(SanType::DnsName(name.as_str().try_into()?)),
         Identifier::Ip(address) => Ok(SanType::IpAddress(*address)),
     }
+}
+
+/// Says where the OCSP responder is (RFC 5280 §4.2.2.1).
+fn access(url: &str) -> CustomExtension {
+    let element = |tag: Tag, content: &[u8]| {
+        AnyRef::new(tag, content).and_then(|element| element.to_der()).unwrap_or_default()
+    };
+    let place = element(TagNumber(6).context_specific(false), url.as_bytes());
+    let one = [element(Tag::ObjectIdentifier, OCSP), place].concat();
+    let all = element(Tag::Sequence, &element(Tag::Sequence, &one));
+    CustomExtension::from_oid_content(ACCESS, all)
 }
 
 fn point(url: &str) -> CrlDistributionPoint {

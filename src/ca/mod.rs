@@ -20,7 +20,9 @@ mod jws;
 mod listener;
 pub mod look;
 mod nonces;
+mod ocsp;
 mod orders;
+mod plain;
 mod protocol;
 mod refusal;
 mod renewal;
@@ -51,7 +53,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::behaviour::{Behaviours, RequestedBehaviour};
 pub use self::caa::NO_ACCOUNT;
-pub use self::config::{Caa, Config, MacKey, Profile, RecordAccount};
+pub use self::config::{
+    Caa, Config, MacKey, OptionalEndpoint, Profile, RecordAccount, RevocationSource,
+};
 use self::context::Ca;
 use self::issuance::IssuingAuthority;
 use self::look::Look;
@@ -175,7 +179,7 @@ pub async fn serve_as(
     let wire = behaviours.wire();
     let acceptor = listener::acceptor(shown, wire.protocol())?;
     let router = protocol::router(Arc::clone(&ca), &behaviours);
-    let plain = revocation_list::router(Arc::clone(&ca));
+    let plain = plain::router(Arc::clone(&ca));
     let stopped = stop.clone();
     let served = move |stream| {
         let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stopped.clone());

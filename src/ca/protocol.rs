@@ -77,7 +77,7 @@ async fn directory(State(ca): State<Arc<Ca>>) -> Json<Value> {
         .map(|profile| (profile.name.as_str(), profile.description.as_str()))
         .collect();
     let identities = ca.config.caa.as_ref().map(|caa| caa.identities.clone()).unwrap_or_default();
-    Json(json!({
+    let mut directory = json!({
         "keyChange": ca.url("/acme/key-change"),
         "newAccount": ca.url("/acme/new-account"),
         "newNonce": ca.url("/acme/new-nonce"),
@@ -91,7 +91,11 @@ async fn directory(State(ca): State<Arc<Ca>>) -> Json<Value> {
             "termsOfService": ca.url("/terms"),
             "website": ca.url("/"),
         },
-    }))
+    });
+    if let Some(places) = directory.as_object_mut() {
+        places.retain(|name, _| ca.config.without.iter().all(|endpoint| endpoint.word() != name));
+    }
+    Json(directory)
 }
 
 /// Gives a nonce, which [`accompany`] adds: 200 for HEAD, 204 for GET (§7.2).

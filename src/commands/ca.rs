@@ -14,7 +14,7 @@ use crate::app::follow::results;
 use crate::app::input::completers;
 use crate::app::invocation;
 use crate::ca::behaviour::{self, RequestedBehaviour};
-use crate::ca::{self, Caa, Config, RecordAccount};
+use crate::ca::{self, Caa, Config, RecordAccount, RevocationSource};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::Identifier;
 use crate::print::colour::Colour;
@@ -52,6 +52,9 @@ pub struct CaArgs {
     /// Look at CAA records before names are taken as proven, as the CA that they call so; repeatable [default: none are looked at]
     #[arg(long, value_name = "NAME")]
     pub caa_identity: Vec<String>,
+    /// Where certificates say that their revocation is told: a list, an OCSP responder
+    #[arg(long, value_name = "SOURCES", value_enum, default_value = "crl")]
+    pub revocation: RevocationChoice,
     /// Behave in this way, which a client has to survive; repeatable [default: as a good CA does]
     #[arg(long, value_name = "NAME[=VALUE]", add = completers::behaviours())]
     pub behave: Vec<String>,
@@ -74,6 +77,27 @@ pub struct CaArgs {
     pub look: LookArgs,
 }
 
+/// Where certificates say that their revocation is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum RevocationChoice {
+    /// In a list, as Let's Encrypt has it
+    Crl,
+    /// By an OCSP responder
+    Ocsp,
+    /// By both
+    Both,
+}
+
+impl RevocationChoice {
+    fn sources(self) -> Vec<RevocationSource> {
+        match self {
+            Self::Crl => vec![RevocationSource::List],
+            Self::Ocsp => vec![RevocationSource::Responder],
+            Self::Both => vec![RevocationSource::List, RevocationSource::Responder],
+        }
+    }
+}
+
 /// Serves until interrupted.
 ///
 /// # Errors
@@ -89,6 +113,7 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
         refuse_nonces_percent: args.refuse_nonces,
         caa: (!args.caa_identity.is_empty())
             .then(|| Caa { identities: args.caa_identity.clone(), account: RecordAccount::Own }),
+        revocation: args.revocation.sources(),
         ..Config::default()
     };
     for name in &args.name {

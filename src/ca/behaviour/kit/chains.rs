@@ -11,7 +11,7 @@ use rcgen::KeyPair;
 use x509_parser::parse_x509_certificate;
 
 use super::super::super::issuance::{Leaf, Lifetime, SubjectKey};
-use super::super::super::revocation_list;
+use super::super::super::plain;
 use super::super::super::signing_request::subject_key;
 use super::super::rule::Effect::{Chains, Heads};
 use super::super::rule::{RequestScene, Trigger};
@@ -232,7 +232,7 @@ fn other_leaf(
         identifiers: &names,
         key: &key,
         lifetime: Lifetime::For(LIFETIME),
-        revocation_list: &revocation_list::url(&scene.ca.base),
+        revocation: &plain::urls(scene.ca),
     };
     scene.ca.authority.issue(&leaf, now).ok().map(|signed| signed.der)
 }
