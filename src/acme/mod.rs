@@ -23,6 +23,7 @@ pub mod inspection;
 mod jws;
 pub mod keys;
 mod nonces;
+pub mod ocsp;
 pub mod plain;
 mod post;
 pub mod refusal;

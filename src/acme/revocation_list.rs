@@ -206,7 +206,7 @@ fn number(serial: &[u8]) -> &[u8] {
 }
 
 /// The word of a reason (RFC 5280 §5.3.1).
-fn word(reason: u8) -> Option<&'static str> {
+pub(super) fn word(reason: u8) -> Option<&'static str> {
     Some(match reason {
         1 => "keyCompromise",
         2 => "cACompromise",

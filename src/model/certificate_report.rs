@@ -73,16 +73,16 @@ pub struct ReportedCertificate {
 pub struct ReportedRevocation {
     /// What is known.
     pub state: RevocationState,
-    /// The list that says so, or that was to say it.
+    /// The list or OCSP responder that says so, or that was to say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// When it was revoked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
-    /// Why it was revoked, in the words of RFC 5280 §5.3.1, where the list says so.
+    /// Why it was revoked, in the words of RFC 5280 §5.3.1, where that is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// By when there is another list.
+    /// By when there is another list or answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_update: Option<Time>,
     /// Why it is not known.
@@ -94,11 +94,11 @@ pub struct ReportedRevocation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RevocationState {
-    /// It does not stand in the list of its CA.
+    /// Its CA says so, or it does not stand in the CA's list.
     Good,
     /// It names no place that tells.
     NotOffered,
-    /// It does.
+    /// Its CA has revoked it.
     Revoked,
     /// It could not be found out.
     Unknown,

@@ -212,7 +212,9 @@ fn revoked(revocation: &ReportedRevocation) -> String {
     let list = revocation.url.as_deref().unwrap_or_default();
     match revocation.state {
         RevocationState::Good => format!("no, by {list}"),
-        RevocationState::NotOffered => "not known: it names no list that would tell".to_owned(),
+        RevocationState::NotOffered => {
+            "not known: it names neither a list nor a responder".to_owned()
+        }
         RevocationState::Revoked => {
             let at = revocation.at.map(|at| format!(" {at}")).unwrap_or_default();
             let why = revocation.reason.map(|why| format!(" ({why})")).unwrap_or_default();
@@ -464,7 +466,7 @@ mod tests {
             (
                 RevocationState::NotOffered,
                 WindowState::NotOffered,
-                "Revoked: not known: it names no list that would tell Renewal Window: the CA offers none"
+                "Revoked: not known: it names neither a list nor a responder Renewal Window: the CA offers none"
                     .to_owned(),
             ),
         ] {

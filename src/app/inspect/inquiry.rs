@@ -1,4 +1,4 @@
-//! What a CA is asked about certificates that it has issued: whether it has revoked one (by the list that the certificate names),
+//! What a CA is asked about certificates that it has issued: whether it has revoked one (by the lists or OCSP responders that the certificate names),
 //! and when it wants one to be renewed (RFC 9773). No account is needed, and nothing is spent. What cannot be found out is told as
 //! not known, never as good.
 
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::FoundCertificate;
 use crate::acme::renewal_info::RenewalAnswer;
-use crate::acme::revocation::RevocationLists;
+use crate::acme::revocation::RevocationInquiry;
 use crate::acme::{Clients, Directory, renewal_info};
 use crate::app::engine;
 use crate::controllers::accounts::tls_of;
@@ -34,7 +34,7 @@ const LONGEST: usize = 300;
 pub struct Inquiry {
     store: Option<Arc<dyn Store>>,
     clients: Clients,
-    lists: RevocationLists,
+    revocation: RevocationInquiry,
     authorities: Mutex<HashMap<Key, Arc<OnceCell<Arc<AskedAuthority>>>>>,
     now: Timestamp,
 }
@@ -59,9 +59,9 @@ impl std::fmt::Debug for Inquiry {
 impl Inquiry {
     /// Nobody was asked yet; issuers are in that store, where there is one.
     pub fn new(store: Option<Arc<dyn Store>>, resolver: &Arc<dyn Resolve>, now: Timestamp) -> Self {
-        let lists = RevocationLists::with_resolver(in_place_of_system(resolver));
+        let revocation = RevocationInquiry::with_resolver(in_place_of_system(resolver));
         let clients = engine::clients(resolver);
-        Self { store, clients, lists, authorities: Mutex::default(), now }
+        Self { store, clients, revocation, authorities: Mutex::default(), now }
     }
 
     /// Asks both questions about a certificate, side by side.
@@ -70,7 +70,7 @@ impl Inquiry {
         found: &FoundCertificate,
     ) -> (ReportedRevocation, Option<ReportedWindow>) {
         let content = &found.reported.content;
-        tokio::join!(self.lists.state(&found.chain, content, self.now), self.window(found))
+        tokio::join!(self.revocation.state(&found.chain, content, self.now), self.window(found))
     }
 
     /// When a certificate is to be renewed in the eyes of its CA; nothing where it is from no issuer that is known.

@@ -6,6 +6,7 @@ mod approval;
 mod behaviours;
 mod causes;
 mod certificate_check;
+mod certificate_ocsp;
 mod certificate_show;
 mod challenge_answer;
 mod cli;
