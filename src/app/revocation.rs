@@ -4,8 +4,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+
 use crate::acme::chain;
-use crate::acme::inspection::Material;
+use crate::acme::inspection::{InspectedChain, Material};
 use crate::acme::{AccountKey, PrivateKey, RevocationReason, RevokedBy};
 use crate::app::account::{AccountDesk, AskArgs, NamedAccount, ask};
 use crate::app::confirm::{ConfirmArgs, confirm};
@@ -35,7 +37,15 @@ pub struct RevokeArgs {
     /// Sign with the certificate's own private key in place of the account's
     ///
     /// It is read from this file; without one, from beside the certificate.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        // That of paths takes none that is empty.
+        value_parser = OsStringValueParser::new().map(PathBuf::from)
+    )]
     key: Option<PathBuf>,
     /// The answer to the question before
     #[command(flatten)]
@@ -82,6 +92,8 @@ struct Doomed {
     /// DER.
     der: Vec<u8>,
     serial: String,
+    /// Subject of whoever signed it.
+    issuer: String,
     /// The Certificate that it was issued for, where that was named.
     certificate: Option<ObjectName>,
     account: NamedAccount,
@@ -112,7 +124,7 @@ pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
         let session = desk.session(&one.account, key, url)?;
         let what = format!("cannot revoke {} by the account of", one.word);
         let revoking = session.revoke(&one.der, args.reason.reason(), by);
-        ask(revoking, &one.account, &what, context).await?;
+        ask(revoking, &one.account, &what, context).await.map_err(|why| helped(why, one))?;
         printer.text(&format!("certificate {} of {} is revoked\n", one.serial, one.word))?;
     }
     if let Some(name) = doomed.iter().find_map(|one| one.certificate.as_ref()) {
@@ -154,7 +166,30 @@ async fn find(
         None => None,
         Some(path) => Some(own_key(word, path, &material, &leaf.public_key, context).await?),
     };
-    Ok(Doomed { word: word.to_owned(), der, serial: leaf.serial, certificate, account, key })
+    let (word, serial) = (word.to_owned(), leaf.serial);
+    let issuer = InspectedChain::read(std::slice::from_ref(&der), context.now());
+    let issuer = issuer.map(|read| read.content.issuer).unwrap_or_default();
+    Ok(Doomed { word, der, serial, issuer, certificate, account, key })
+}
+
+/// What helps where a CA does not revoke.
+fn helped(failure: Failure, one: &Doomed) -> Failure {
+    let Some(problem) = &failure.facts.problem else { return failure };
+    let hint = match (problem.short_kind(), &one.certificate) {
+        ("unauthorized", _) if one.key.is_none() => {
+            "--key=FILE signs with the certificate's own private key, which needs no account"
+                .to_owned()
+        }
+        ("alreadyRevoked", Some(name)) => {
+            let renewal = invocation::current().renewal(name);
+            format!("nothing is left to be done but to replace it: {renewal}")
+        }
+        ("malformed", _) => {
+            format!("it was signed by {}: --issuer names the Issuer of that CA", one.issuer)
+        }
+        _ => return failure,
+    };
+    failure.hint(hint)
 }
 
 /// The private key of a certificate, which has to be its own.
@@ -179,7 +214,8 @@ async fn own_key(
     };
     if key.public_key() != public_key {
         let what = format!("the key is not that of the certificate of {word}: nothing was revoked");
-        return Err(Failure::usage(what));
+        let hint = "--key=FILE names its own; without --key the account revokes it";
+        return Err(Failure::usage(what).hint(hint));
     }
     AccountKey::from_key(key).map_err(|why| {
         Failure::usage(format!("the key of {word} cannot sign a revocation: {why}"))

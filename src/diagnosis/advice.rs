@@ -41,8 +41,7 @@ fn for_ca(error: &AcmeError, issuer: &Key) -> Option<NextStep> {
                 Fault::Passing => NextStep::CheckConnection(issuer),
             });
         }
-        // Nothing that is asked of it brings what it does not offer.
-        AcmeError::NotOffered { .. } => return None,
+        AcmeError::NotOffered { .. } => return Some(NextStep::BesideAcme),
         AcmeError::NotAcme { .. } | AcmeError::Protocol { .. } => {
             return Some(NextStep::CheckDirectory(issuer));
         }

@@ -33,6 +33,8 @@ pub enum NextStep {
     OpenPages(Vec<String>),
     /// Read what the CA says on these pages.
     ReadPages(Vec<String>),
+    /// Ask the CA by other means: by ACME it does not offer this.
+    BesideAcme,
     /// Wait for the CA: it says that the fault is its own.
     AuthorityAtFault,
     /// Lift the pause of the account, which ends by nothing else.

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use super::{AccountDesk, AskArgs, NamedAccount, ask};
+use super::{AccountDesk, AskArgs, NamedAccount, WrittenParts, ask};
 use crate::acme::Acme as _;
 use crate::acme::session::closed;
 use crate::app::confirm::{ConfirmArgs, confirm};
@@ -68,12 +68,22 @@ pub async fn update(args: UpdateArgs, context: &Context) -> Result<(), Failure> 
         acme.email.clone_from(&email);
     }
     let key = desk.key(&account)?;
+    let is_other = changed.spec != account.issuer.spec;
+    let issuer = if is_other { &["patch", "update"][..] } else { &["patch"] };
+    let written = WrittenParts { issuer, secret: &[], is_told: true };
+    desk.must_be_writable(&account, &written, context).await?;
     let url = account.url(&key);
     let session = desk.session(&account, key, url)?;
     let contact = issuer::contact(&email);
     let what = "cannot change the contact of the account of";
-    ask(session.update_contact(&contact), &account, what, context).await?;
-    if changed.spec != account.issuer.spec {
+    let asked = ask(session.update_contact(&contact), &account, what, context).await;
+    asked.map_err(|failure| {
+        let kind = failure.facts.problem.as_ref().map(|problem| problem.short_kind());
+        let is_contact = kind.is_some_and(|kind| kind.ends_with("Contact"));
+        let hint = "--email names another address, --no-email none; the contact is as it was";
+        if is_contact { failure.hint(hint) } else { failure }
+    })?;
+    if is_other {
         changed = desk.issuers(&account).replace(&changed).await?;
     }
     desk.record(&changed, Outcome::ContactUpdated).await?;
@@ -89,6 +99,8 @@ pub async fn deactivate(args: DeactivateArgs, context: &Context) -> Result<(), F
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
     let key = desk.key(&account)?;
+    let written = WrittenParts { issuer: &["patch"], secret: &[], is_told: true };
+    desk.must_be_writable(&account, &written, context).await?;
     let url = account.url(&key);
     let session = desk.session(&account, key, url)?;
     let named = account.key();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-use super::{AccountDesk, AskArgs, NamedAccount, ask, is_unknown, refused};
+use super::{AccountDesk, AskArgs, NamedAccount, WrittenParts, ask, is_unknown, refused};
 use crate::acme::{AccountKey, AccountReply, Acme as _, Registration};
 use crate::app::blocking::{Left, aside};
 use crate::app::context::Context;
@@ -148,9 +148,7 @@ pub async fn recover(args: RecoverArgs, context: &Context) -> Result<(), Failure
     };
     let key = match given {
         Some(key) => key,
-        None => desk.key(&account).map_err(|failure| {
-            failure.hint("where the key is in a file, --key FILE finds the account by it")
-        })?,
+        None => desk.key(&account)?,
     };
     let wish = Adoption { account, key, replace: false, input };
     adopt(&desk, wish, context).await
@@ -211,6 +209,16 @@ async fn adopt(desk: &AccountDesk, wish: Adoption, context: &Context) -> Result<
             "account import --replace takes the key in its place and keeps the old one beside it",
         ));
     }
+    let written = WrittenParts {
+        issuer: if input.is_some() { &["create", "patch"] } else { &["patch"] },
+        secret: match &account.secret {
+            None => &["create"],
+            Some(_) if desk.key(&account).is_ok_and(|known| known.hash() == key.hash()) => &[],
+            Some(_) => &["update"],
+        },
+        is_told: true,
+    };
+    desk.must_be_writable(&account, &written, context).await?;
     let found = find(desk, &account, &key, context).await?;
     let printer = context.printer(&OutputArgs::default());
     if let Some(input) = &input {

@@ -6,6 +6,7 @@ pub mod key_file;
 pub mod rollover;
 pub mod show;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,15 +16,18 @@ use crate::app::engine;
 use crate::app::failure::Failure;
 use crate::app::flags::look::LookArgs;
 use crate::app::input::{lookup, target};
+use crate::app::invocation;
+use crate::app::preflight::permissions;
 use crate::controllers::ReconcileError;
 use crate::controllers::accounts::{Accounts, account_key, account_url, tls_of};
 use crate::diagnosis::advice;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::issuer::AcmeIssuer;
-use crate::model::{Issuer, Key, Kind, Problem, Secret};
-use crate::store::Store;
+use crate::model::{Issuer, Key, Kind, ObjectName, Problem, Secret};
+use crate::store::cluster::permissions::Permission;
 use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
+use crate::store::{Store, events};
 
 /// How long a CA has to answer: a person waits.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,6 +45,17 @@ pub struct AccountDesk {
     store: Arc<dyn Store>,
     clients: Arc<Clients>,
     accounts: Accounts,
+}
+
+/// What is written beside the status of an Issuer, by the verbs of Roles.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WrittenParts {
+    /// On the Issuer.
+    pub issuer: &'static [&'static str],
+    /// On the Secret of the account key.
+    pub secret: &'static [&'static str],
+    /// Whether Events tell of it.
+    pub is_told: bool,
 }
 
 /// One Issuer with what its account is made of.
@@ -125,6 +140,35 @@ impl AccountDesk {
         Ok(NamedAccount { secret, ..account })
     }
 
+    /// Fails where somebody may not write down in a cluster what comes of it: what a CA has done cannot be taken back.
+    ///
+    /// # Errors
+    /// Fails with all that is missing, before the CA was asked.
+    pub async fn must_be_writable(
+        &self,
+        account: &NamedAccount,
+        written: &WrittenParts,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let key = account.key();
+        let named = |verb: &'static str, kind, place: &str, name: &str| {
+            let any = Permission::of_kind(verb, kind, place);
+            // Names cannot be given for objects that are not there yet.
+            if verb == "create" { any } else { any.named(name) }
+        };
+        let ObjectName { namespace, name } = &key.name;
+        let mut wanted = BTreeSet::from([Permission::on("patch", &key).on_status()]);
+        wanted.extend(written.issuer.iter().map(|verb| named(verb, key.kind, namespace, name)));
+        let place = self.accounts.secret_namespace(&account.issuer);
+        let secret = &account.acme.private_key_secret_ref.name;
+        wanted.extend(written.secret.iter().map(|verb| named(verb, Kind::Secret, place, secret)));
+        if written.is_told {
+            let home = events::home(namespace);
+            wanted.extend(["create", "patch"].map(|it| Permission::of_kind(it, Kind::Event, home)));
+        }
+        permissions::need(context, &wanted).await
+    }
+
     /// Where the Secret of an account key is.
     fn secret_place(&self, account: &NamedAccount) -> String {
         let namespace = self.accounts.secret_namespace(&account.issuer);
@@ -140,10 +184,12 @@ impl AccountDesk {
         let Some(secret) = &account.secret else {
             let place = self.secret_place(account);
             let what = format!("Secret {place} with the account key of {named} is not there");
-            return Err(Failure::usage(what).about(&named));
+            return Err(Failure::usage(what).about(&named).hint(by_copy(&named)));
         };
-        account_key(&account.acme, secret)
-            .map_err(|why| Failure::usage(format!("account key of {named}: {why}")).about(&named))
+        account_key(&account.acme, secret).map_err(|why| {
+            let what = format!("account key of {named}: {why}");
+            Failure::usage(what).about(&named).hint(by_copy(&named))
+        })
     }
 
     /// A session of an account with a key; `url` is its account, where that is known.
@@ -204,11 +250,31 @@ pub async fn ask<T>(
     };
     tokio::select! {
         answered = tokio::time::timeout(PATIENCE, asking) => match answered {
-            Ok(answered) => answered.map_err(|error| refused(error, account, what)),
+            Ok(answered) => answered.map_err(|error| {
+                let has_other_key = is_unknown(&error);
+                let failure = refused(error, account, what);
+                if !has_other_key {
+                    return failure;
+                }
+                let secret = &account.acme.private_key_secret_ref.name;
+                let name = &account.issuer.metadata.name;
+                let import = format!("account import {name} --key FILE --replace");
+                let import = invocation::current().like_in(&account.issuer.metadata.namespace, &import);
+                failure.hint(format!(
+                    "Secret {secret} holds the key of no account there; {import} takes in the key of one"
+                ))
+            }),
             Err(_) => Err(late()),
         },
         kind = context.interrupted().wait() => Err(Failure::silent(kind)),
     }
+}
+
+/// How the account of an Issuer is found again by a copy of its key.
+fn by_copy(issuer: &Key) -> String {
+    let recover = format!("account recover {} --key FILE", issuer.name.name);
+    let recover = invocation::current().like_in(&issuer.name.namespace, &recover);
+    format!("{recover} finds the account again by a copy of its key")
 }
 
 /// What a CA refused.

@@ -2,8 +2,8 @@
 //!
 //! A kill at any moment leaves both keys in the Secret, and the same command, or the controllers, go on.
 
-use super::{AccountDesk, AskArgs, NamedAccount, failed};
-use crate::acme::AccountKey;
+use super::{AccountDesk, AskArgs, NamedAccount, WrittenParts, ask, failed, refused};
+use crate::acme::{AccountKey, Acme as _, AcmeError};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
@@ -16,6 +16,11 @@ use crate::model::{IssuerRef, Key, KeyAlgorithm, Kind, Order, Secret, State};
 use crate::store::Scope;
 use crate::store::local::Access;
 use crate::store::resources::Resources;
+
+/// What fails, where it does.
+const DEED: &str = "cannot change the account key of";
+/// What a refusal leaves.
+const KEPT: &str = "the account keeps the key that it has";
 
 /// Flags of `account rollover`.
 #[derive(Clone, Debug, clap::Args)]
@@ -79,23 +84,25 @@ pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
     if !args.force {
         nothing_under_way(&desk, &account).await?;
     }
+    let written = WrittenParts { secret: &["update"], ..WrittenParts::default() };
+    desk.must_be_writable(&account, &written, context).await?;
     let printer = context.printer(&OutputArgs::default());
-    match account.secret.as_ref().filter(|s| accounts::is_being_changed(&account.acme, s)) {
-        Some(_) => printer.note("another key was stored by an earlier command: going on with it"),
-        None => store_next(&desk, &account, wanted).await?,
+    let secret = account.secret.as_ref();
+    if secret.is_some_and(|secret| accounts::is_being_changed(&account.acme, secret)) {
+        printer.note("another key was stored by an earlier command: going on with it");
+    } else {
+        can_be_changed(&desk, &account, &old, context).await?;
+        store_next(&desk, &account, wanted).await?;
     }
-    let what = "cannot change the account key of";
     let ended = tokio::select! {
         ended = desk.accounts.finish_rollover(&account.issuer) => ended,
         kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
     };
     let ended = ended.map_err(|error| {
-        failed(error, &account, what).hint("both keys are kept: the same command goes on")
+        failed(error, &account, DEED).hint("both keys are kept: the same command goes on")
     })?;
     match ended {
-        RolloverEnd::Refused(error) => {
-            Err(failed(error.into(), &account, what).hint("the account keeps the key that it has"))
-        }
+        RolloverEnd::Refused(error) => Err(refused(error, &account, DEED).hint(KEPT)),
         // Somebody else brought it to its end.
         RolloverEnd::Changed { .. } | RolloverEnd::Idle => {
             let mut printer = context.printer(&OutputArgs::default());
@@ -104,6 +111,23 @@ pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// Asks whether the CA changes keys at all, and whether it knows the account, before another key is stored.
+async fn can_be_changed(
+    desk: &AccountDesk,
+    account: &NamedAccount,
+    key: &AccountKey,
+    context: &Context,
+) -> Result<(), Failure> {
+    let session = desk.session(account, key.clone(), account.url(key))?;
+    let directory = ask(session.directory(), account, DEED, context).await?;
+    if directory.key_change.is_none() {
+        let server = account.acme.server.clone();
+        let error = AcmeError::NotOffered { server, what: "keyChange" };
+        return Err(refused(error, account, DEED).hint(KEPT));
+    }
+    ask(session.account_state(), account, DEED, context).await.map(drop)
 }
 
 /// Makes a key and stores it before the CA hears of it.

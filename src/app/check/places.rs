@@ -20,6 +20,8 @@ use crate::store::resources::typed;
 
 /// Largest list that is read, in bytes.
 const LARGEST: u64 = 16 << 20;
+/// Most digits of a serial number (RFC 5280 §4.1.2.2).
+const LONGEST: usize = 40;
 /// Where TLS is spoken unless told otherwise.
 const HTTPS: u16 = 443;
 
@@ -197,13 +199,15 @@ fn host(line: &str) -> Option<(String, u16)> {
     }
 }
 
-/// A serial number in lower-case hexadecimal without zeroes before it, however it is written.
+/// A serial number in lower-case hexadecimal without zeroes before it, however it is written; what is longer than one is none, such
+/// as a fingerprint.
 pub fn serial(text: &str) -> Option<String> {
     let lower = text.trim().to_ascii_lowercase();
     let lower = lower.strip_prefix("0x").unwrap_or(&lower);
     let digits: String = lower.chars().filter(|c| *c != ':').collect();
     let is_number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit());
-    is_number.then(|| digits.trim_start_matches('0').to_owned())
+    let digits = digits.trim_start_matches('0');
+    (is_number && digits.len() <= LONGEST).then(|| digits.to_owned())
 }
 
 #[cfg(test)]
@@ -235,6 +239,9 @@ mod tests {
             assert_eq!(serial(text).as_deref(), Some("4a1b2"), "{text}");
         }
         assert_eq!(serial("4g"), None);
+        let longest = "7".repeat(LONGEST);
+        assert_eq!(serial(&format!("00{longest}")), Some(longest.clone()));
+        assert_eq!(serial(&format!("{longest}0")), None);
         assert_eq!(serial(""), None);
     }
 }

@@ -295,7 +295,12 @@ pub async fn certificate_and_order(
     if let Some(order) = store.get(&named).await? {
         // Its owner, whatever else has that name.
         let Some(owner) = lookup::above(store, order, Kind::Certificate).await? else {
-            return Err(Failure::usage(format!("{named} belongs to no Certificate")));
+            let delete = format!("order delete {}", named.name.name);
+            let delete = invocation::current().like_in(&named.name.namespace, &delete);
+            let what = format!("{named} belongs to no Certificate");
+            return Err(Failure::usage(what)
+                .about(&named)
+                .hint(format!("nothing can go on without one; {delete} takes it away")));
         };
         return Ok((owner.name, Some(name)));
     }

@@ -94,6 +94,9 @@ impl Words {
                 }
             },
             NextStep::ReadPages(pages) => format!("the CA says more at {}", pages.join(" and ")),
+            NextStep::BesideAcme => {
+                "the CA does this on its own pages, if at all: by ACME nobody can ask it".to_owned()
+            }
             NextStep::AuthorityAtFault => {
                 "the fault is the CA's own; its status page may tell more".to_owned()
             }

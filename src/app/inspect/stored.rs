@@ -113,7 +113,9 @@ pub async fn of_secret(
     let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
     let Some(secret) = secrets.get(name).await? else {
         let ObjectName { namespace, name } = name;
-        return Err(failed(format!("secrets \"{name}\" not found in namespace {namespace}")));
+        let list = invocation::current().like_in(namespace, "get certificates");
+        let what = format!("secrets \"{name}\" not found in namespace {namespace}");
+        return Err(failed(what).hint(format!("those of Certificates: {list}")));
     };
     let source = source(SourceKind::Secret, name);
     let found = of_data(source, &secret, given, now);

@@ -96,7 +96,8 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
         let is_wide = *printer.format() == Format::Wide;
         let style = CheckStyle { is_wide, namespaces, headers, width: printer.width() };
         printer.text(&table(&checked(&surveyed), style, context.now()))?;
-        sum_up(&surveyed, args.renew, &printer);
+        let list = places.listed.as_ref().map(|(_, name)| &**name);
+        sum_up(&surveyed, list, args.renew, &printer);
     }
     let renewed = if args.renew {
         context.global.cluster.terms = args.work.drive.lease.terms()?;
@@ -161,11 +162,14 @@ fn print(
 }
 
 /// Says in a line how many certificates there were, and what comes next.
-fn sum_up(surveyed: &[Surveyed], renews: bool, printer: &Printer) {
+fn sum_up(surveyed: &[Surveyed], list: Option<&str>, renews: bool, printer: &Printer) {
     let of = |verdict| surveyed.iter().filter(|one| one.checked.verdict == verdict).count();
     let (replace, unknown) = (of(CheckVerdict::Replace), of(CheckVerdict::Unknown));
     let all = match surveyed.len() {
-        0 => return printer.note("no certificates were found"),
+        0 => {
+            let of_list = list.map(|name| format!("no certificate has a serial number of {name}"));
+            return printer.note(of_list.as_deref().unwrap_or("no certificates were found"));
+        }
         1 => "1 certificate was".to_owned(),
         all => format!("{all} certificates were"),
     };

@@ -188,11 +188,63 @@ fn an_account_is_shown_changed_given_another_key_found_again_and_ended() {
     says(&bench, &["account", "deactivate", "pebble", "--yes"], 0, "is deactivated");
     says(&bench, &["account", "show", "pebble"], 7, "deactivated");
     says(&bench, &["certificate", "renew", "web", "--timeout=3m"], 7, "deactivated");
-    // Who may only read changes nothing.
-    let reader = bench.namespace.service_account(
-        "reader",
-        "- apiGroups: [\"cert-manager.io\"]\n  resources: [issuers]\n  verbs: [get, list]\n",
-    );
-    let refused = bench.run(&reader, &["account", "rollover", "pebble"]);
-    assert!(!refused.status.success(), "{refused:?}");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn whoever_may_only_read_changes_nothing_by_any_verb_neither_here_nor_at_the_ca() {
+    let arena = Arena::enter();
+    let bench = Bench::new(&arena, "readers");
+    let kubectl = bench.namespace.kubectl();
+    bench.order(&kubectl, &[], 0);
+    says(&bench, &["account", "export", "pebble", "--out=account.pem"], 0, "account.pem");
+    let objects = json!({
+        "apiGroups": ["cert-manager.io", "acme.cert-manager.io"], "resources": ["*"], "verbs": ["get", "list", "watch"],
+    });
+    let secrets =
+        json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]});
+    let looker = bench.namespace.service_account("looker", &json!([objects]).to_string());
+    let reader = bench.namespace.service_account("reader", &json!([objects, secrets]).to_string());
+    let kinds = "certificates,certificaterequests,orders,challenges,issuers,secrets";
+    let stored = || kubectl.run(&["get", kinds, "--output=json"]);
+    let (before, account) = (stored(), shown(&bench));
+    let issuers = "issuers.cert-manager.io \"pebble\"";
+    let all_missing = "error: permissions are missing, and nothing was done: ";
+    // Who may read Secrets lacks what is written.
+    for (words, missing) in [
+        (&["certificate", "renew", "web"][..], "orders"),
+        (&["order", "retry", "web"], "orders"),
+        (&["order", "resume", "web"], "orders"),
+        (&["certificate", "deny", "web-1"], "is already approved"),
+        (&["account", "update", "pebble", "--email=ops@example.com"], &format!("update {issuers}")),
+        (&["account", "update", "pebble", "--no-email"], "patch issuers.cert-manager.io/status"),
+        (&["account", "rollover", "pebble"], "update secrets \"pebble-account\""),
+        (&["account", "deactivate", "pebble", "--yes"], "patch issuers.cert-manager.io/status"),
+        (&["account", "recover", "pebble"], "patch issuers.cert-manager.io/status"),
+        (&["account", "import", "pebble", "--key=account.pem"], &format!("patch {issuers}")),
+    ] {
+        let is_decided = words[1] == "deny";
+        let said = check(&bench.run(&reader, words), if is_decided { 1 } else { 8 });
+        assert!(is_decided || said.contains(all_missing), "{words:?}: {said}");
+        assert!(said.contains(missing) && said.contains("hint: "), "{words:?}: {said}");
+        assert_eq!(stored(), before, "{words:?}");
+    }
+    // Who may not is told so by the verbs that read them, too.
+    for words in [
+        &["certificate", "show", "web"][..],
+        &["certificate", "revoke", "web", "--yes"],
+        &["certificate", "revoke", "web", "--yes", "--key"],
+        &["account", "export", "pebble", "--out=other.pem"],
+        &["account", "show", "pebble"],
+        &["account", "deactivate", "pebble", "--yes"],
+        &["account", "recover", "pebble"],
+    ] {
+        let said = check(&bench.run(&looker, words), 8);
+        assert!(said.contains("get secrets") && said.contains("hint: "), "{words:?}: {said}");
+    }
+    let said = check(&bench.run(&looker, &["certificate", "check", "web"]), 11);
+    assert!(said.contains("of 1 not all is known"), "{said}");
+    assert!(!bench.folder().join("other.pem").exists());
+    assert_eq!((stored(), shown(&bench)), (before, account));
+    assert_eq!((bench.pebble.orders(), bench.pebble.accounts()), (1, 1));
 }

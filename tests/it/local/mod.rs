@@ -19,6 +19,7 @@ mod faults;
 mod generated;
 mod kill;
 mod lab;
+mod life_cycle;
 mod man;
 mod order_report;
 mod pairs;

@@ -136,6 +136,18 @@ pub async fn all_that_is_missing(context: &Context, failure: Failure) -> Failure
     }
 }
 
+/// Fails where something of this is not permitted in the cluster, where there is one; nothing has been written then.
+///
+/// # Errors
+/// Fails with all that is missing, and what to do about it.
+pub async fn need(context: &Context, wanted: &BTreeSet<Permission>) -> Result<(), Failure> {
+    let Some(cluster) = Permissions::new(context, Task::default()).cluster else { return Ok(()) };
+    let namespaces = wanted.iter().map(|one| &one.namespace).filter(|name| !name.is_empty());
+    let rules = cluster.rules(&namespaces.cloned().collect()).await;
+    let lacking = cluster.lacking(wanted, &rules).await;
+    if lacking.is_empty() { Ok(()) } else { Err(are_missing(&lacking)) }
+}
+
 /// Says what is not permitted, with the commands that give it.
 pub fn are_missing(lacking: &[Permission]) -> Failure {
     missing(lacking, &[], &Task::default())
