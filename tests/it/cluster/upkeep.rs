@@ -212,9 +212,9 @@ fn whoever_may_only_read_changes_nothing_by_any_verb_neither_here_nor_at_the_ca(
     let all_missing = "error: permissions are missing, and nothing was done: ";
     // Who may read Secrets lacks what is written.
     for (words, missing) in [
-        (&["certificate", "renew", "web"][..], "orders"),
-        (&["order", "retry", "web"], "orders"),
-        (&["order", "resume", "web"], "orders"),
+        (&["certificate", "renew", "web"][..], "patch certificates.cert-manager.io/status"),
+        (&["order", "retry", "web"], "patch certificates.cert-manager.io/status"),
+        (&["order", "resume", "web"], "patch certificates.cert-manager.io/status"),
         (&["certificate", "deny", "web-1"], "is already approved"),
         (&["account", "update", "pebble", "--email=ops@example.com"], &format!("update {issuers}")),
         (&["account", "update", "pebble", "--no-email"], "patch issuers.cert-manager.io/status"),
