@@ -13,7 +13,7 @@ use super::input::applying::behind;
 use super::input::{Input, NOTHING_GIVEN};
 use super::lead::Claim;
 use crate::controllers::ReconcileError;
-use crate::controllers::ingress_shim::{IngressShimController, read};
+use crate::controllers::ingress_shim::{Foreseen, IngressShimController, read};
 use crate::controllers::recorder::Recorder;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::ingress::{Gateway, IngressLike};
@@ -96,6 +96,62 @@ pub async fn with_certificates(
             .hint("an Ingress asks by an annotation: cert-manager.io/issuer, cert-manager.io/cluster-issuer"));
     }
     Ok(input.asking(made, &idle))
+}
+
+/// The Certificates for which objects given ask and that are not given themselves; what cannot be used is warned of.
+///
+/// # Errors
+/// Fails when annotations contradict each other or cannot be read.
+pub fn asked_for(
+    input: &Input,
+    work: &WorkArgs,
+    context: &Context,
+) -> Result<Vec<Record>, Failure> {
+    let (printer, defaults) = (context.printer(&work.output), work.drive.ingress_shim.defaults());
+    let mut reading =
+        AskedReader { input, defaults: &defaults, printer: &printer, made: Vec::new() };
+    for (index, record) in input.records().iter().enumerate() {
+        if !Kind::ASKING.contains(&record.key.kind) {
+            continue;
+        }
+        let object = read(record)?;
+        let may_ask =
+            asks(record.key.kind, &object.metadata().annotations, &defaults) || inherits(&object);
+        if may_ask && !lacks_issuer(&object, &defaults) {
+            reading.read(index, &object)?;
+        }
+    }
+    Ok(reading.made.into_iter().map(|(record, _)| record).collect())
+}
+
+/// What would become of Certificates, were an object applied as it is here: those that it asks for, and those of its own for which it
+/// no longer does. Nothing is written.
+///
+/// # Errors
+/// Fails when the store does, or an annotation cannot be read.
+pub async fn would_become(
+    applied: &Record,
+    store: &Arc<dyn Store>,
+    work: &WorkArgs,
+) -> Result<Vec<(Record, Foreseen)>, Failure> {
+    let mut applied = applied.clone();
+    if let Some(there) = store.get(&applied.key).await? {
+        applied.object["metadata"]["uid"] = there.uid().into();
+    }
+    let recorder = Recorder::new(Arc::clone(store));
+    let defaults = work.drive.ingress_shim.defaults();
+    let shim = IngressShimController::new(applied.key.kind, recorder, defaults);
+    let foreseen = shim.foresee(&applied).await.map_err(|error| failed(&applied.key, error))?;
+    let told = foreseen.into_iter().filter_map(|(certificate, what)| {
+        let mut record = record(&certificate)?;
+        // What is there already keeps what only the store says.
+        let status = serde_json::to_value(&certificate.status).ok()?;
+        if what != Foreseen::Created {
+            record.object["status"] = status;
+        }
+        Some((record, what))
+    });
+    Ok(told.collect())
 }
 
 /// Tells whether only its Gateway may say whether it asks.

@@ -26,6 +26,19 @@ pub struct IngressShimController {
     recorder: Recorder,
 }
 
+/// What would become of a Certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreseen {
+    /// It would be made.
+    Created,
+    /// It is not asked for any more.
+    Deleted,
+    /// It is as asked for.
+    Unchanged,
+    /// It would be written as asked for.
+    Updated,
+}
+
 impl IngressShimController {
     /// Puts the controller of a kind together, one of [`Kind::ASKING`].
     pub fn new(kind: Kind, recorder: Recorder, defaults: Defaults) -> Self {
@@ -50,6 +63,39 @@ impl IngressShimController {
         let observed = Observed { certificates: &certificates, parent: parent.as_ref() };
         let plan = ingress_shim::plan(&object, observed, &self.defaults)?;
         Ok(Some((object, plan)))
+    }
+
+    /// What would become of Certificates, were an object stored as it is here; nothing is written.
+    ///
+    /// # Errors
+    /// Fails when the store does, or an annotation cannot be read.
+    pub async fn foresee(
+        &self,
+        applied: &Record,
+    ) -> Result<Vec<(Certificate, Foreseen)>, ReconcileError> {
+        let object = read(applied)?;
+        let parent = self.parent(&object).await?;
+        let namespace = &applied.key.name.namespace;
+        let certificates = self.certificates.list(&Scope::namespace(namespace)).await?;
+        let observed = Observed { certificates: &certificates, parent: parent.as_ref() };
+        let plan = ingress_shim::plan(&object, observed, &self.defaults)?;
+        let mut all: Vec<(Certificate, Foreseen)> = plan
+            .changes
+            .into_iter()
+            .map(|change| match change {
+                CertificateChange::Create(one) => (*one, Foreseen::Created),
+                CertificateChange::Update(one) => (*one, Foreseen::Updated),
+                CertificateChange::Delete(one) => (*one, Foreseen::Deleted),
+            })
+            .collect();
+        let uid = &object.metadata().uid;
+        for certificate in certificates {
+            let is_changed = all.iter().any(|(one, _)| one.name() == certificate.name());
+            if certificate.metadata.is_controlled_by(uid) && !is_changed {
+                all.push((certificate, Foreseen::Unchanged));
+            }
+        }
+        Ok(all)
     }
 
     async fn parent(&self, object: &IngressLike) -> Result<Option<Gateway>, StoreError> {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Input, applying};
+use crate::app::asking;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
@@ -15,6 +16,7 @@ use crate::app::follow::work::WorkArgs;
 use crate::app::lead::{self, Claim};
 use crate::app::preflight::{self, provider_check};
 use crate::app::venue::Venue;
+use crate::controllers::ingress_shim::Foreseen;
 use crate::model::memory::is_ours;
 use crate::model::{Kind, Record};
 use crate::print::format::Format;
@@ -24,13 +26,16 @@ use crate::store::local::Access;
 use crate::store::memory::MemoryStore;
 use crate::store::{Scope, Store};
 
-/// What decides whether a Certificate is due, and what its providers need.
-const HELD: [Kind; 7] = [
+/// What decides whether a Certificate is due, and what its providers need; and what owns some of them, without which they would go.
+const HELD: [Kind; 10] = [
     Kind::Certificate,
     Kind::CertificateRequest,
     Kind::Challenge,
     Kind::ClusterIssuer,
+    Kind::Gateway,
+    Kind::Ingress,
     Kind::Issuer,
+    Kind::ListenerSet,
     Kind::Order,
     Kind::Secret,
 ];
@@ -44,14 +49,19 @@ struct DryRunResult {
     word: &'static str,
 }
 
-/// Prints the manifests as they are.
+/// Prints the manifests as they are. By name, Certificates for which others of them ask are told, too; documents are for whoever
+/// applies them, and then those come by themselves.
 ///
 /// # Errors
-/// Fails when stdout cannot be written.
-pub fn client(input: &Input, context: &Context, output: &OutputArgs) -> Result<(), Failure> {
-    let outcomes: Vec<_> =
-        input.records().iter().map(|record| outcome(record.clone(), "created")).collect();
-    print(&outcomes, "dry run", context, output)
+/// Fails when annotations cannot be read, or stdout cannot be written.
+pub fn client(input: &Input, work: &WorkArgs, context: &Context) -> Result<(), Failure> {
+    let mut records = input.records().to_vec();
+    let asked = asking::asked_for(input, work, context)?;
+    if context.printer(&work.output).format().is_for_people() {
+        records.extend(asked);
+    }
+    let outcomes: Vec<_> = records.into_iter().map(|record| outcome(record, "created")).collect();
+    print(&outcomes, "dry run", context, &work.output)
 }
 
 /// Asks the store about all manifests, and prints what would become of them; nothing is written, `out` included. A person may
@@ -62,7 +72,9 @@ pub fn client(input: &Input, context: &Context, output: &OutputArgs) -> Result<(
 pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result<(), Failure> {
     let (manual, output, out) = (&args.manual, &args.output, &args.out);
     let printer = context.printer(output);
-    let records = input.records();
+    let given = input.records();
+    let asked = asking::asked_for(input, args, context)?;
+    let records = &[given, &asked].concat()[..];
     let store = context.store(Access::ReadOnly).await?;
     let cluster = applying::behind(&store, context);
     if let Some(cluster) = cluster {
@@ -80,14 +92,23 @@ pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result
         check_providers(records, &store, args, context).await?;
     }
     let after = match cluster {
-        None => records.to_vec(),
-        Some(cluster) => applying::try_out(input, records, cluster, &printer).await?,
+        None => given.to_vec(),
+        Some(cluster) => applying::try_out(input, given, cluster, &printer).await?,
     };
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut certificates) = (Vec::new(), Vec::new());
     for record in after {
+        if Kind::ASKING.contains(&record.key.kind) {
+            for (certificate, what) in asking::would_become(&record, &store, args).await? {
+                // One that is given as such is told as such.
+                if given.iter().all(|given| given.key != certificate.key) {
+                    certificates.push(outcome(certificate, asked_word(what)));
+                }
+            }
+        }
         let word = word(&store, &record).await?;
         outcomes.push(outcome(record, word));
     }
+    outcomes.extend(certificates);
     print(&outcomes, "server dry run", context, output)
 }
 
@@ -113,6 +134,15 @@ async fn check_providers(
     let due = opening.open.iter().filter(|(_, tracked)| tracked.is_due());
     let due = due.map(|(key, _)| key);
     provider_check::check(due, &copy, &work.drive, None, (context, &work.output)).await
+}
+
+fn asked_word(what: Foreseen) -> &'static str {
+    match what {
+        Foreseen::Created => "created",
+        Foreseen::Deleted => "deleted",
+        Foreseen::Unchanged => "unchanged",
+        Foreseen::Updated => "configured",
+    }
 }
 
 fn outcome(record: Record, word: &'static str) -> DryRunResult {

@@ -88,7 +88,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
             return dry_run::server(&input, &args.work, context).await;
         }
         DryRun::Client | DryRun::Server => {
-            return dry_run::client(&input, context, &args.work.output);
+            return dry_run::client(&input, &args.work, context);
         }
     }
     let input = with_certificates(input, &args.work, context).await?;
