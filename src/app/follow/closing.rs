@@ -120,6 +120,7 @@ mod tests {
             certificate: PathBuf::from("out/www-tls/tls.crt"),
             key: Some("tls.key".into()),
             manifest: None,
+            outdated: Vec::new(),
         };
         let after = Issued::After(SignedDuration::from_millis(5_903));
         let one =

@@ -58,6 +58,20 @@ pub struct Written {
     pub key: Option<PathBuf>,
     /// The Secret as a manifest, where one was asked for.
     pub manifest: Option<PathBuf>,
+    /// Other forms that lie beside them from before, and that the Secret no longer has: they stay, for nobody knows who uses them.
+    pub outdated: Vec<PathBuf>,
+}
+
+impl Written {
+    /// Says of each file that is not kept up to date any more that it stays, one line each.
+    pub fn outdated_lines(&self) -> impl Iterator<Item = String> {
+        self.outdated.iter().map(|path| {
+            format!(
+                "{} is no longer asked for: it stays as it is, and may be deleted",
+                path.display()
+            )
+        })
+    }
 }
 
 /// How long a write waits for others who write to the same folder.
@@ -136,9 +150,9 @@ pub async fn write(
     // Last: whoever waits for a new one finds its key there already.
     let text = certificate.to_vec();
     files.push(Content { name: CERTIFICATE, text, readers: Readers::Permitted });
-    write_files(&path, files, patience).await?;
+    let outdated = write_files(&path, files, patience).await?;
     let (certificate, key) = (path.join(CERTIFICATE), Some(path.join(KEY)));
-    Ok(Written { certificate, key, manifest: manifest_path })
+    Ok(Written { certificate, key, manifest: manifest_path, outdated })
 }
 
 /// Writes a chain whose key somebody else has below `folder`, as [`write`] does; a key that is there was issued for another
@@ -155,8 +169,9 @@ pub async fn write_chain(
     expect_no_key(folder, name, &patience.interrupted).await?;
     let path = folder.join(name);
     let (text, readers) = (chain.to_vec(), Readers::Permitted);
-    write_files(&path, vec![Content { name: CERTIFICATE, text, readers }], patience).await?;
-    Ok(Written { certificate: path.join(CERTIFICATE), key: None, manifest: None })
+    let file = Content { name: CERTIFICATE, text, readers };
+    let outdated = write_files(&path, vec![file], patience).await?;
+    Ok(Written { certificate: path.join(CERTIFICATE), key: None, manifest: None, outdated })
 }
 
 /// Looks whether a key of ours is where only a chain is to be written.
@@ -179,16 +194,21 @@ pub async fn expect_no_key(
     Ok(())
 }
 
+/// Writes files to a folder, and tells which others there are not asked for any more.
 async fn write_files(
     path: &Path,
     files: Vec<Content>,
     patience: &WriteWait,
-) -> Result<(), Failure> {
+) -> Result<Vec<PathBuf>, Failure> {
     let here = path.to_owned();
     let folder = on_disk(path, &patience.interrupted, move || open(&here)).await?;
     wait_for_turn(path, &folder, patience).await?;
     let here = path.to_owned();
-    on_disk(path, &patience.interrupted, move || replace(&here, &folder, &files)).await
+    let replaced = move || {
+        replace(&here, &folder, &files)?;
+        Ok(outdated(&here, &files))
+    };
+    on_disk(path, &patience.interrupted, replaced).await
 }
 
 /// Writes a file that anybody may read.
@@ -287,6 +307,13 @@ fn replace(path: &Path, folder: &Folder, files: &[Content]) -> Result<(), Failur
     let drafts = files.iter().map(|file| draft(path, folder, file));
     let drafts: Vec<_> = drafts.collect::<Result<_, _>>()?;
     take_places(path, folder, drafts.into_iter().flatten())
+}
+
+/// The other forms in a folder that are not among its files any more.
+fn outdated(path: &Path, files: &[Content]) -> Vec<PathBuf> {
+    let others = FORMS.iter().filter(|(form, _)| files.iter().all(|file| file.name != *form));
+    let others = others.map(|(form, _)| path.join(form));
+    others.filter(|path| fs::symlink_metadata(path).is_ok_and(|it| it.is_file())).collect()
 }
 
 /// Writes the new text of a file beside it, unless the file has that text already.

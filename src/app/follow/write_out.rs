@@ -47,6 +47,9 @@ pub async fn write_out(
                 };
                 let line = closing::line(&certificate, issued, place, context.now());
                 printer.note(&line);
+                for line in written.iter().flat_map(Written::outdated_lines) {
+                    printer.note(&line);
+                }
             }
             Ok(_) => {}
             Err(failure) => {

@@ -173,6 +173,9 @@ impl<'a> Files<'a> {
                 if self.missed.remove(&name).is_some() || is_news {
                     let path = written.certificate.display();
                     progress.line(&format!("Certificate {name}: up to date in {path}"), now);
+                    for line in written.outdated_lines() {
+                        progress.line(&line, now);
+                    }
                 }
                 if let Some(ran) = ran {
                     progress.line(&ran, now);

@@ -9,6 +9,7 @@ mod certificate_check;
 mod certificate_ocsp;
 mod certificate_show;
 mod challenge_answer;
+mod changed_wishes;
 mod cli;
 mod crash;
 mod definitions;
