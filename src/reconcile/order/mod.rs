@@ -228,7 +228,10 @@ fn pending(observed: &Observed<'_>, created_at: Timestamp, now: Timestamp) -> Ac
     let (mut is_open, mut kept_back_from) = (false, None);
     let mut last_deed = created_at;
     let mut unsettled: Vec<Timestamp> = Vec::new();
-    for challenge in observed.challenges {
+    // One of an order that the CA has dropped, and that is about to go, says nothing of this one.
+    let required = observed.required.unwrap_or_default();
+    let is_of_this = |c: &&Challenge| required.iter().any(|r| r.name == c.metadata.name);
+    for challenge in observed.challenges.iter().filter(is_of_this) {
         let status = &challenge.status;
         if status.state.is_some_and(State::is_failure) {
             return after_failure(challenge, observed, now);
@@ -904,6 +907,16 @@ mod tests {
         assert_eq!(next(false), Action::Fetch);
         let given_up = Action::GiveUp("challenge for www.example.com: refused".to_owned(), None);
         assert_eq!(next(true), given_up);
+    }
+
+    #[test]
+    fn a_challenge_of_an_order_that_the_ca_has_dropped_does_not_end_the_next_one() {
+        let read = ending(order("o").state(State::Pending).authorization(NAME).build());
+        let left = challenge("left.example").state(State::Errored).change(|c| {
+            c.metadata.deletion_timestamp = Some(at(4).into());
+        });
+        let ours = challenge(NAME).running(true).state(State::Pending).build();
+        check(&read, &[left.build(), ours], 5, &wait());
     }
 
     #[test]
