@@ -5,14 +5,14 @@
 //! read is answered and not told again.
 //!
 //! Once its Order has failed, a Challenge that was not accepted yet ends as `errored`: its slot and its name would stay
-//! taken. A Challenge whose Order is gone keeps its state until it is collected, and nothing is asked for it: what
+//! taken. One that was ends so a minute later, if the CA says nothing of its name: the answer would stay up for ever. A Challenge whose Order is gone keeps its state until it is collected, and nothing is asked for it: what
 //! ended it was not its own end (`tests/fixtures/traces/08-certificate-deleted.jsonl`).
 //!
 //! A Challenge reads its own authorization only when it resumes, when the order has failed, when another one waits for
 //! its slot or name, or when one of its order is kept from the CA, since a pending order does not tell which names it
 //! has proved. In all other cases the Order is polled in its place.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Wake;
 pub use super::challenge_facts::first_state;
@@ -25,6 +25,9 @@ use super::pauses::{Pace, Polled, poll_at};
 use crate::model::cause::Sighting;
 use crate::model::memory::Memory;
 use crate::model::{Challenge, Order, State, Time};
+
+/// How long after its Order has failed a Challenge waits for the CA's word on its own name.
+const WORD_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// What the machine looks at beside the Challenge.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +136,9 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
         return Action::Present;
     }
     if let Some(accepted_at) = memory.accepted_at {
+        if is_past_hope(accepted_at, observed, now) {
+            return Action::Abandon;
+        }
         if !observed.answer_stands {
             return Action::Present;
         }
@@ -155,6 +161,15 @@ fn finish(challenge: &Challenge) -> Action {
         return Action::Settle;
     }
     Action::Wait(Wake::OnChange)
+}
+
+/// Tells whether the CA has had its time to say of the name what it has said of the order.
+fn is_past_hope(accepted_at: Timestamp, observed: &Observed<'_>, now: Timestamp) -> bool {
+    let Some(order) = observed.order.filter(|order| has_failed(Some(order))) else { return false };
+    let failed_at = order.status.failure_time.map_or(accepted_at, Time::timestamp);
+    let from = failed_at.max(accepted_at);
+    let was_read = observed.polled.is_some_and(|polled| polled.at > from);
+    was_read && now.duration_since(from) > WORD_WITHIN
 }
 
 fn after_acceptance(
@@ -456,6 +471,26 @@ mod tests {
     #[test]
     fn a_challenge_of_a_failed_order_gives_its_slot_back() {
         check(&running(|_| ()), State::Invalid, &NOBODY_LOOKED, 13, &Action::Abandon);
+    }
+
+    #[test]
+    fn a_ca_that_never_says_a_word_of_a_name_does_not_keep_the_answer_of_a_failed_order_up() {
+        let accepted = running(|c| accepted_at(c, 12));
+        let order = order("web-1-42").state(State::Invalid).authorization("www.example.com");
+        let order = order.change(|o| o.status.failure_time = Some(at(100).into())).build();
+        let next = |polled: i64, second: i64| {
+            let polled = Some(Polled { at: at(polled), retry_after: None });
+            let observed = Observed { order: Some(&order), polled, ..NOBODY_LOOKED };
+            next_action(&accepted, &observed, at(second))
+        };
+        assert!(matches!(next(159, 160), Action::Wait(Wake::At(_))));
+        // What was read before the order failed says nothing of that.
+        assert_eq!(next(90, 161), Action::FetchState);
+        assert_eq!(next(159, 161), Action::Abandon);
+        let new = record(&accepted, Outcome::Abandoned, at(161)).status;
+        assert_eq!(new.state, Some(State::Errored));
+        let gone = running(|c| new.clone_into(&mut c.status));
+        check(&gone, State::Invalid, &NOBODY_LOOKED, 161, &Action::CleanUp);
     }
 
     #[test]
