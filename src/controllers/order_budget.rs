@@ -68,7 +68,8 @@ impl OrderBudget {
     /// Grants the newOrder of an Order, and keeps in the store that it goes out.
     ///
     /// # Errors
-    /// Fails with [`ReconcileError::OverBudget`] when none may go out, and when the store cannot keep it: nothing goes out then.
+    /// Fails with [`ReconcileError::OverBudget`] when none may go out, when the store cannot keep it, and when another process has
+    /// got the order already: nothing goes out then.
     pub(super) async fn ask(
         &self,
         store: &Arc<dyn Store>,
@@ -81,6 +82,10 @@ impl OrderBudget {
         for turn in 0..TRIES {
             let holder = holder(&*store, order, turn > 0).await?;
             self.learn(&holder, now);
+            // Others may have written down what came of it, and we have not heard of that yet.
+            if self.is_asked_by_others(order) && has_its_order(&*store, order).await? {
+                break;
+            }
             let budget = Budget {
                 allowance: self.allowance,
                 holder: &holder.uid,
@@ -275,6 +280,10 @@ impl OrderBudget {
         self.ledger(holder).0.iter().map(|entry| entry.number).max().map_or(1, |last| last + 1)
     }
 
+    fn is_asked_by_others(&self, order: &Order) -> bool {
+        self.all().iter().any(|known| known.entry.uid == order.metadata.uid && !known.is_ours)
+    }
+
     fn asked_again(&self, holder: &str, number: u64) {
         let mut all = self.all();
         let found =
@@ -333,6 +342,12 @@ async fn holder(store: &dyn Store, order: &Order, anew: bool) -> Result<LedgerHo
     }
     let Metadata { uid, .. } = metadata;
     Ok(LedgerHolder { key, uid, ledger: Ledger::default(), issued: 0, certificate: None })
+}
+
+/// Tells whether an Order is written down with its order by now.
+async fn has_its_order(store: &dyn Store, order: &Order) -> Result<bool, StoreError> {
+    let known = store.get_anew(&Key::new(Kind::Order, order.name())).await?;
+    Ok(known.is_some_and(|known| !known.text("/status/url").is_empty()))
 }
 
 async fn write(
@@ -446,6 +461,30 @@ mod tests {
 
     fn now() -> Timestamp {
         "2026-11-23T06:00:00.5Z".parse().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_not_heard_that_another_process_got_the_order_asks_for_none() {
+        let scene = scene(1).await;
+        let names = [Identifier::parse("www.example.com").unwrap()];
+        let (order, asked) = (&scene.orders[0], (ACCOUNT, &names[..]));
+        let first = OrderBudget::new(Allowance::Standing);
+        first.ask(&scene.store, order, asked, now()).await.unwrap();
+        let second = OrderBudget::new(Allowance::Standing);
+        let later = now() + minutes(1);
+        // Nothing is written down: it was killed, for all that anybody knows.
+        let granted = second.ask(&scene.store, order, asked, later).await.unwrap();
+        assert_eq!(granted.excuse, Some(Excuse::Unread));
+        let key = Key::new(Kind::Order, order.name());
+        let mut record = scene.store.get(&key).await.unwrap().unwrap();
+        record.object["status"] = json!({"url": "https://ca.example/order/1"});
+        scene.store.replace(record, Part::Status).await.unwrap();
+        let third = OrderBudget::new(Allowance::Standing);
+        let refused = third.ask(&scene.store, order, asked, later + minutes(1)).await;
+        let is_race = |error: &ReconcileError| {
+            matches!(error, ReconcileError::Store(StoreError::Conflict { .. }))
+        };
+        assert!(is_race(&refused.unwrap_err()));
     }
 
     fn minutes(minutes: i64) -> SignedDuration {
