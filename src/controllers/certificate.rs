@@ -219,8 +219,8 @@ impl CertificateController {
                 let quiet = fields.is_empty();
                 Ok(if quiet { Outcome::Deleted } else { Outcome::KeyOutdated(fields) })
             }
-            Action::DeleteRequest(name) => {
-                self.requests.delete(&named(&name)).await?;
+            Action::DeleteRequest(request) => {
+                self.requests.delete_exactly(&request).await?;
                 Ok(Outcome::Deleted)
             }
             Action::RepairSecret(metadata) => {

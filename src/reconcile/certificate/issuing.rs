@@ -37,7 +37,7 @@ pub(super) fn next_action(
         Err(action) => return action,
     };
     if let Some(unwanted) = unwanted_request(certificate, observed, key, now) {
-        return Action::DeleteRequest(unwanted);
+        return Action::DeleteRequest(Box::new(unwanted));
     }
     let Some(request) = next(certificate, observed) else {
         return create_request(certificate, observed);
@@ -148,7 +148,7 @@ fn unwanted_request(
     observed: &Observed,
     key: &KeyFacts,
     now: Timestamp,
-) -> Option<String> {
+) -> Option<CertificateRequest> {
     let unwanted = |facts: &&RequestFacts| {
         let Some(revision) = facts.request.revision() else { return true };
         revision == next_revision(certificate)
@@ -158,7 +158,7 @@ fn unwanted_request(
     };
     let live = |facts: &&RequestFacts| !facts.request.metadata.is_deleted();
     let found = observed.requests.iter().filter(live).find(unwanted)?;
-    Some(found.request.metadata.name.clone())
+    Some(found.request.clone())
 }
 
 /// Tells whether a request came to a bad end in a try before this one. A try is known by the temporary Secret with its key, which

@@ -344,7 +344,10 @@ mod tests {
                     };
                     (format!("delete key {secret}"), outcome)
                 }
-                Action::DeleteRequest(name) => {
+                Action::DeleteRequest(request) => {
+                    let is_that = |facts: &RequestFacts| facts.request == *request;
+                    assert!(self.observed.requests.iter().any(is_that), "another of its name");
+                    let name = request.metadata.name;
                     self.observed.requests.retain(|facts| facts.request.metadata.name != name);
                     (format!("delete {name}"), Outcome::Deleted)
                 }

@@ -6,11 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::readiness;
 use super::types::{Action, Observed, Outcome, current, next};
-use crate::model::Certificate;
 use crate::model::certificate::READY;
 use crate::model::common::is_true;
 use crate::model::keystore::{KeystoreFormat, Keystores};
 use crate::model::memory::{Holder, Memory};
+use crate::model::{Certificate, CertificateRequest};
 use crate::reconcile::facts::{KeystoreFacts, LeafFacts, OutputFormat, SecretFacts, annotation};
 use crate::reconcile::renewal::Life;
 use crate::reconcile::{Wake, differences, policy, renewal, renewal_info, request, secret_content};
@@ -225,16 +225,14 @@ pub(super) fn surplus_request(certificate: &Certificate, observed: &Observed) ->
         return None;
     }
     let limit = certificate.spec.revision_history_limit.unwrap_or(1).max(1);
-    let mut known: Vec<(i64, &str)> = observed
-        .requests
-        .iter()
-        .filter(|facts| !facts.request.metadata.is_deleted())
-        .filter_map(|facts| Some((facts.request.revision()?, facts.request.metadata.name.as_str())))
-        .collect();
-    known.sort_unstable();
+    let live = observed.requests.iter().map(|facts| &facts.request);
+    let live = live.filter(|request| !request.metadata.is_deleted());
+    let mut known: Vec<(i64, &CertificateRequest)> =
+        live.filter_map(|request| Some((request.revision()?, request))).collect();
+    known.sort_unstable_by_key(|(revision, request)| (*revision, &request.metadata.name));
     let surplus = known.len().saturating_sub(usize::try_from(limit).unwrap_or(1));
     let oldest = known.first().filter(|_| surplus > 0)?;
-    Some(Action::DeleteRequest(oldest.1.to_owned()))
+    Some(Action::DeleteRequest(Box::new(oldest.1.clone())))
 }
 
 /// The next moment at which this Certificate may have something to do.

@@ -57,8 +57,8 @@ pub enum Action {
     CreateRequest(Box<CertificateRequest>, String),
     /// Delete a temporary Secret; the fields that its key does not fit.
     DeleteNextKey(String, Vec<&'static str>),
-    /// Delete a CertificateRequest.
-    DeleteRequest(String),
+    /// Delete this CertificateRequest, and none that took its name since.
+    DeleteRequest(Box<CertificateRequest>),
     /// Give the Secret these labels and annotations, and every form that the spec asks for; key and chain stay.
     RepairSecret(SecretMetadata),
     /// Store the key for the next certificate, under that name or a new one.
