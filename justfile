@@ -13,9 +13,9 @@ default:
 ci:
     @JUST={{ just_executable() }} tests/bed/sum fmt lint docs supply unused words scripts tests
 
-# What the gate leaves out: the oldest Rust, kills at every write on a live cluster, many certificates, cert-manager beside us twice
+# What the gate leaves out: the oldest Rust, kills at every write on a live cluster, many certificates, cert-manager beside us twice, wider searches
 nightly:
-    @JUST={{ just_executable() }} KUBECTL_ACME_TEST_KILLS=0/1 tests/bed/sum fmt lint docs supply unused words scripts oldest tests scale beside-again sim-by-date
+    @JUST={{ just_executable() }} KUBECTL_ACME_TEST_KILLS=0/1 tests/bed/sum fmt lint docs supply unused words scripts oldest tests scale beside-again model sim-by-date
 
 # The inner loop: compile, and run the unit tests whose names contain NAME
 rule NAME:
@@ -73,6 +73,10 @@ oldest:
 # Search through what may happen to the engine, from a seed on; built quick, beside the other builds
 sim SECONDS="60" SEED="1":
     KUBECTL_ACME_SIM_SECONDS={{ SECONDS }} KUBECTL_ACME_SIM_SEED={{ SEED }} cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test sim -- no_seed --nocapture
+
+# Visit every state of the machines within wider bounds than the gate's; built quick, beside the other builds
+model:
+    KUBECTL_ACME_MODEL=large cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test model -- --nocapture --test-threads=1
 
 # Switch faults on, one at a time, and print after how many seeds the search finds each
 sim-mutants SECONDS="120":
