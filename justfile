@@ -56,7 +56,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,conformance,diagnose,dns01,scale}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
+    shellcheck --external-sources tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,conformance,diagnose,dns01,scale,soak}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -142,6 +142,11 @@ bench:
 conformance:
     cargo build --release --locked
     benches/conformance.sh target/release/kubectl-acme
+
+# Let `run` renew 2,000 certificates here and 300 in a cluster for so many minutes, with faults all along
+soak MINUTES="60":
+    cargo build --release --locked
+    benches/soak.sh target/release/kubectl-acme {{ MINUTES }}
 
 # Measure 100 wildcard names over 10 zones beside lego, on one BIND
 bench-dns01:
