@@ -18,7 +18,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements that a connection keeps: all of ours.
 const STATEMENTS: usize = 32;
 /// Most memory for pages of a database, for each connection, in KiB.
-const PAGES_KIB: i64 = 16 << 10;
+const PAGES_KIB: i64 = 6 << 10;
 /// Held while the file is made or migrated. Two processes that switch a new file to WAL at once would fail with
 /// SQLITE_BUSY, whatever their patience.
 const OPEN_LOCK: &str = "open.lock";
