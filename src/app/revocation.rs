@@ -237,12 +237,17 @@ async fn stored(
     let Some(issuer) = issuer.filter(|key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer))
     else {
         let what = format!("{key} was issued by none of ACME's issuers");
-        return Err(Failure::usage(what).about(&key));
+        return Err(Failure::usage(what).about(&key).hint("whoever has issued it revokes it"));
     };
     let place = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
     let secret = store.get(&Key::new(Kind::Secret, place.clone())).await?;
     let secret: Option<Secret> = secret.map(typed).transpose()?;
-    let none = || Failure::usage(format!("{key} has no certificate in Secret {place}")).about(&key);
+    let none = || {
+        let show = format!("timeline certificate/{}", key.name.name);
+        let show = invocation::current().like_in(&key.name.namespace, &show);
+        let what = format!("{key} has no certificate in Secret {place}");
+        Failure::usage(what).about(&key).hint(format!("how far it is: {show}"))
+    };
     let secret = secret.ok_or_else(none)?;
     let mut bytes = secret.value(TLS_CRT).ok_or_else(none)?.to_vec();
     bytes.push(b'\n');

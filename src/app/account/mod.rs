@@ -216,7 +216,8 @@ impl NamedAccount {
         let key = Key::new(issuer.issuer_kind(), issuer.name());
         let Some(acme) = issuer.spec.acme.clone() else {
             let what = format!("{key} is of another type than acme: it has no account");
-            return Err(Failure::usage(what).about(&key));
+            let list = invocation::current().like_in(&key.name.namespace, "account show");
+            return Err(Failure::usage(what).about(&key).hint(format!("those that have: {list}")));
         };
         Ok(Self { issuer, acme, secret })
     }

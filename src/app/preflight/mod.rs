@@ -43,7 +43,7 @@ pub async fn check(
     let places = SecretPlaces { records, store, cluster_resources };
     for record in records {
         if venue.is_ours_alone() && matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
-            check_type(record)?;
+            check_type(&record.key, &typed::<Issuer>(record.clone())?)?;
         }
     }
     let mut folders = BTreeSet::new();
@@ -99,6 +99,10 @@ async fn check_certificate(
             None => return Err(unknown_issuer(certificate, &key)),
         },
     };
+    if venue.is_ours_alone() {
+        // One that is in the store came there by another way than ours; nobody here would ever issue from it.
+        check_type(&key, &issuer)?;
+    }
     keystores::check(certificate, places).await?;
     challenge_types::check(certificate, &key, &issuer, venue)?;
     check_own_solvers(certificate, &key, &issuer, venue)?;
@@ -120,17 +124,13 @@ fn unknown_issuer(certificate: &Certificate, key: &Key) -> Failure {
     .hint("issuerRef.kind is Issuer unless it says ClusterIssuer")
 }
 
-fn check_type(record: &Record) -> Result<(), Failure> {
-    let issuer = typed::<Issuer>(record.clone())?;
+fn check_type(key: &Key, issuer: &Issuer) -> Result<(), Failure> {
     if issuer.spec.acme.is_some() {
         return Ok(());
     }
     let types = issuer.spec.types().join(", ");
-    Err(Failure::usage(format!(
-        "{} is of type {types}: on this machine only acme issues",
-        record.key
-    ))
-    .hint("a cluster with cert-manager serves the other types"))
+    Err(Failure::usage(format!("{key} is of type {types}: on this machine only acme issues"))
+        .hint("a cluster with cert-manager serves the other types"))
 }
 
 /// Looks at the solvers that only this program has.

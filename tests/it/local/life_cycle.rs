@@ -432,3 +432,75 @@ async fn what_has_ended_or_belongs_to_nobody_is_left_alone() {
     )
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_of_another_sort_or_not_there_yet_is_told_as_such() {
+    let desk = Desk::new().await;
+    let store = LocalStore::open(&desk.terminal.path("state"), Access::ReadWrite).unwrap();
+    let object = |kind: &str, name: &str, spec: Value| {
+        let metadata = json!({"name": name, "namespace": "default"});
+        let api = "cert-manager.io/v1";
+        Record::new(json!({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}))
+    };
+    let certificate = |name: &str, issuer: Value| {
+        let spec = json!({"secretName": format!("{name}-tls"), "dnsNames": ["a.example.com"], "issuerRef": issuer});
+        object("Certificate", name, spec)
+    };
+    let foreign = json!({"name": "pca", "kind": "AWSPCAIssuer", "group": "awspca.cert-manager.io"});
+    for record in [
+        object("Issuer", "own", json!({"selfSigned": {}})),
+        certificate("new", json!({"name": "acme"})),
+        certificate("signed", json!({"name": "own"})),
+        certificate("foreign", foreign),
+    ] {
+        store.create(record.unwrap()).await.unwrap();
+    }
+    drop(store);
+    let no_account =
+        "error: Issuer default/own is of another type than acme: it has no account\nhint: ";
+    for words in [
+        &["account", "show", "own"][..],
+        &["account", "update", "own", "--no-email"],
+        &["account", "rollover", "own"],
+        &["account", "deactivate", "own", "--yes"],
+        &["account", "recover", "own"],
+        &["account", "export", "own", "--out=key.pem"],
+    ] {
+        desk.refuses(words, 2, &[no_account]).await;
+    }
+    for (name, line) in [
+        (
+            "new",
+            "error: Certificate default/new has no certificate in Secret default/new-tls\nhint: how far it is: ",
+        ),
+        (
+            "signed",
+            "error: Certificate default/signed has no certificate in Secret default/signed-tls\nhint: ",
+        ),
+        (
+            "foreign",
+            "error: Certificate default/foreign was issued by none of ACME's issuers\nhint: whoever has issued it",
+        ),
+    ] {
+        desk.refuses(&["certificate", "revoke", name, "--yes"], 2, &[line]).await;
+        let line = format!("error: cannot show Certificate default/{name}: there is no Secret");
+        desk.refuses(&["certificate", "show", name], 1, &[&line, "hint: how far it is: "]).await;
+    }
+    for (words, code, line) in [
+        (
+            ["certificate", "renew", "signed"],
+            2,
+            "Issuer default/own is of type selfSigned: on this machine only acme issues",
+        ),
+        (["certificate", "renew", "foreign"], 2, "issuerRef.group is awspca.cert-manager.io"),
+        (["order", "retry", "foreign"], 2, "issuerRef.group is awspca.cert-manager.io"),
+        (["order", "resume", "new"], 2, "nothing is under way"),
+        (
+            ["certificate", "approve", "new"],
+            1,
+            "certificaterequests.cert-manager.io \"new\" not found",
+        ),
+    ] {
+        desk.refuses(&words, code, &["error: ", line, "hint: "]).await;
+    }
+}
