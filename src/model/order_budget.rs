@@ -244,6 +244,8 @@ impl Budget<'_> {
         let excuse = last.and_then(|last| match last.entry.became {
             // What this process has not read the Order says.
             Became::Asked if last.is_ours => None,
+            // A certificate has come of it, of which the ledger alone was not told.
+            Became::Asked if last.entry.revision <= self.issued => None,
             Became::Asked => Some(Excuse::Unread),
             Became::LostToAnother => Some(Excuse::LostToAnother),
             Became::Dropped => Some(Excuse::Dropped),
@@ -435,6 +437,14 @@ mod tests {
             Err(Denial::TooSoon { pause }) => format!("too soon {}", pause.as_secs()),
         };
         assert_eq!(found, expected, "{rows:?}");
+    }
+
+    #[test]
+    fn what_has_brought_a_certificate_is_no_order_of_which_nobody_knows() {
+        let (mut budget, past) = scene(Allowance::OneShot, &[(60, Became::Asked, false, "old")]);
+        assert_eq!(budget.judge(&past).unwrap().excuse, Some(Excuse::Unread));
+        budget.issued = 1;
+        assert_eq!(budget.judge(&past).unwrap().excuse, None);
     }
 
     #[test]
