@@ -14,7 +14,7 @@ use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::on_issued::OnIssuedArgs;
 use crate::app::flags::output::OutputArgs;
-use crate::app::follow::results::WriteWait;
+use crate::app::follow::folder_turn::WriteWait;
 use crate::app::invocation;
 use crate::app::lead::claim_everything;
 use crate::app::lead::stopping::{self, Stopping, say_stopped};

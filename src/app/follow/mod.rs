@@ -6,6 +6,7 @@ pub mod closing;
 pub mod due;
 pub mod events;
 pub mod finish;
+pub mod folder_turn;
 pub mod issuance;
 pub mod leftovers;
 pub mod manual;

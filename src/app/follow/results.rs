@@ -6,15 +6,15 @@
 //! become readable by an update; other users get copies (`examples/systemd`).
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jiff::Timestamp;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
+use super::folder_turn::{WriteWait, wait_for_turn};
 use crate::app::blocking::{Interrupted, Left, aside};
 use crate::app::failure::Failure;
 use crate::app::invocation::quoted;
@@ -23,12 +23,6 @@ use crate::disk::{self, Draft, Durability, Folder, Links, Readers};
 use crate::model::Secret;
 use crate::store::folder::explain;
 
-/// How long a write waits when there is no deadline, and the longest that it ever does: others have a folder for a moment only.
-const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(10);
-/// The shortest, so that results that came last are written, too.
-const SHORTEST_LOCK_WAIT: Duration = Duration::from_secs(1);
-/// How often a waiting write looks again.
-const POLL: Duration = Duration::from_millis(50);
 /// How long a file system may take for what it nearly always does at once.
 const FILE_SYSTEM_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long it may after a signal: a pair should not be left half written.
@@ -71,35 +65,6 @@ impl Written {
                 path.display()
             )
         })
-    }
-}
-
-/// How long a write waits for others who write to the same folder.
-#[derive(Clone, Debug)]
-pub struct WriteWait {
-    limit: Duration,
-    interrupted: Interrupted,
-}
-
-impl WriteWait {
-    /// The wait of a command that works until it is interrupted.
-    pub fn new(interrupted: &Interrupted) -> Self {
-        Self { limit: LONGEST_LOCK_WAIT, interrupted: interrupted.clone() }
-    }
-
-    /// Whether a signal came.
-    pub fn interrupted(&self) -> &Interrupted {
-        &self.interrupted
-    }
-
-    /// The wait of a command that gives up at a deadline.
-    pub fn until(deadline: Timestamp, interrupted: &Interrupted) -> Self {
-        let left =
-            Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
-        Self {
-            limit: left.clamp(SHORTEST_LOCK_WAIT, LONGEST_LOCK_WAIT),
-            interrupted: interrupted.clone(),
-        }
     }
 }
 
@@ -166,7 +131,7 @@ pub async fn write_chain(
     chain: &[u8],
     patience: &WriteWait,
 ) -> Result<Written, Failure> {
-    expect_no_key(folder, name, &patience.interrupted).await?;
+    expect_no_key(folder, name, patience.interrupted()).await?;
     let path = folder.join(name);
     let (text, readers) = (chain.to_vec(), Readers::Permitted);
     let file = Content { name: CERTIFICATE, text, readers };
@@ -201,14 +166,14 @@ async fn write_files(
     patience: &WriteWait,
 ) -> Result<Vec<PathBuf>, Failure> {
     let here = path.to_owned();
-    let folder = on_disk(path, &patience.interrupted, move || open(&here)).await?;
+    let folder = on_disk(path, patience.interrupted(), move || open(&here)).await?;
     wait_for_turn(path, &folder, patience).await?;
     let here = path.to_owned();
     let replaced = move || {
         replace(&here, &folder, &files)?;
         Ok(outdated(&here, &files))
     };
-    on_disk(path, &patience.interrupted, replaced).await
+    on_disk(path, patience.interrupted(), replaced).await
 }
 
 /// Writes a file that anybody may read.
@@ -359,53 +324,6 @@ fn take_places<'a>(
     if is_new { folder.keep_names().map_err(|error| fail(path, &error)) } else { Ok(()) }
 }
 
-/// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
-/// locks, the writers are few. Whoever may read the folder may lock it, so this ends. The turn ends when the folder is closed.
-async fn wait_for_turn(path: &Path, folder: &Folder, patience: &WriteWait) -> Result<(), Failure> {
-    let file = folder.handle();
-    let end = Instant::now() + patience.limit;
-    loop {
-        match file.try_lock() {
-            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
-            Err(TryLockError::WouldBlock) if Instant::now() >= end => {
-                let message = format!("cannot write {}: {}", path.display(), locked(file));
-                return Err(Failure::new(FailureKind::Unexpected, message)
-                    .hint("end what holds it, or write elsewhere: --out DIR"));
-            }
-            Err(TryLockError::WouldBlock) => {}
-        }
-        tokio::select! {
-            () = sleep(POLL) => {}
-            kind = patience.interrupted.wait() => {
-                let (path, locked) = (path.display(), locked(file));
-                let message = format!("cannot write {path}: interrupted while {locked}");
-                return Err(Failure::new(kind, message));
-            }
-        }
-    }
-}
-
-/// Says who holds the lock on a folder, in words.
-fn locked(folder: &File) -> String {
-    let holder = folder.metadata().ok().and_then(|folder| holder(&folder));
-    let who = holder.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"));
-    format!("{who} holds a lock on that folder")
-}
-
-/// The process that holds the lock, where the system lists locks: `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`.
-fn holder(folder: &Metadata) -> Option<u32> {
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    let inode = folder.ino().to_string();
-    let mut locks = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    locks.find_map(|lock| match lock[..] {
-        [_, "FLOCK", _, _, process, place, ..] if place.rsplit(':').next() == Some(&*inode) => {
-            // Processes outside our own view of them have the number 0.
-            process.parse().ok().filter(|id| *id != 0)
-        }
-        _ => None,
-    })
-}
-
 pub(super) fn draft_name(name: &str) -> String {
     format!("{name}.new")
 }
@@ -417,7 +335,11 @@ pub(super) fn fail(path: &Path, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::PermissionsExt;
+
+    use jiff::Timestamp;
+    use tokio::time::Instant;
 
     use super::*;
     use crate::model::{Blob, Metadata};

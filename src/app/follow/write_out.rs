@@ -6,9 +6,10 @@ use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
 use super::closing::{self, Issued, Location};
+use super::folder_turn::WriteWait;
 use super::purpose::Purpose;
 use super::report::{self, Stories, Story};
-use super::results::{self, WriteWait, Written};
+use super::results::{self, Written};
 use super::subject::Results;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
