@@ -92,6 +92,9 @@ pub struct CertificateResult {
     pub exit_code: u8,
     /// Every name it is for.
     pub names: Vec<NameResult>,
+    /// Names that were asked for and left out, because they failed and others did not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Until when the certificate in the Secret is valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Time>,

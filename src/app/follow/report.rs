@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::manual::ManualRecord;
 use super::results::Written;
+use super::subset;
 use crate::app::chain;
 use crate::app::failure::Failure;
 use crate::app::own_request::certificate_of;
@@ -159,6 +160,7 @@ fn certificate_result(
         outcome,
         exit_code: error.as_ref().map_or(0, |error| error.exit_code),
         names: name_results(certificate, chain, is_there),
+        left_out: subset::kept(certificate).into_iter().collect(),
         not_after: status.not_after,
         renewal_time: status.renewal_time,
         revision: status.revision,

@@ -125,7 +125,8 @@ pub async fn as_left_before(
     Ok(input)
 }
 
-fn kept(certificate: &Certificate) -> BTreeSet<String> {
+/// The names that a Certificate was issued without.
+pub fn kept(certificate: &Certificate) -> BTreeSet<String> {
     let text = certificate.metadata.annotations.get(LEFT_OUT).map_or("", String::as_str);
     text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

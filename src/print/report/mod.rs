@@ -259,6 +259,7 @@ mod sample {
         let domain = format!("{name}.example.com");
         CertificateResult {
             kind: "Certificate",
+            left_out: Vec::new(),
             namespace: "web".to_owned(),
             name: name.to_owned(),
             secret_name: format!("{name}-tls"),
