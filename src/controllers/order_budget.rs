@@ -99,14 +99,17 @@ impl OrderBudget {
                 Err(denial) => return Err(self.denied(&holder, order, denial, now)),
             };
             let granted = Granted { permit: grant.permit, excuse: grant.excuse };
-            if let Some(number) = grant.again {
-                self.asked_again(&holder.uid, number);
+            if grant.again.is_some_and(|number| self.asked_again(&holder.uid, number)) {
                 return Ok(granted);
+            }
+            // What another process has asked is written anew: whoever comes after us counts from now on.
+            if let Some(number) = grant.again {
+                self.free((number, order.metadata.uid.clone()));
             }
             let annotations = &order.metadata.annotations;
             let revision = annotations.get(REVISION).and_then(|text| text.parse().ok());
             let entry = Entry {
-                number: self.next_number(&holder.uid),
+                number: grant.again.unwrap_or_else(|| self.next_number(&holder.uid)),
                 at: now,
                 order: order.metadata.name.clone(),
                 uid: order.metadata.uid.clone(),
@@ -284,14 +287,15 @@ impl OrderBudget {
         self.all().iter().any(|known| known.entry.uid == order.metadata.uid && !known.is_ours)
     }
 
-    fn asked_again(&self, holder: &str, number: u64) {
+    /// Notes that one of ours goes out again; tells whether it is ours.
+    fn asked_again(&self, holder: &str, number: u64) -> bool {
         let mut all = self.all();
-        let found =
-            |known: &&mut BudgetEntry| known.holder == holder && known.entry.number == number;
-        if let Some(known) = all.iter_mut().find(found) {
-            (known.is_ours, known.entry.became, known.error) = (true, Became::Asked, None);
-            (known.ago, known.since) = (SignedDuration::ZERO, Instant::now());
-        }
+        let of_holder = all.iter_mut().filter(|known| known.holder == holder && known.is_ours);
+        let mut found = of_holder.filter(|known| known.entry.number == number);
+        let Some(known) = found.next() else { return false };
+        (known.entry.became, known.error) = (Became::Asked, None);
+        (known.ago, known.since) = (SignedDuration::ZERO, Instant::now());
+        true
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<BudgetEntry>> {
@@ -475,11 +479,14 @@ mod tests {
         // Nothing is written down: it was killed, for all that anybody knows.
         let granted = second.ask(&scene.store, order, asked, later).await.unwrap();
         assert_eq!(granted.excuse, Some(Excuse::Unread));
+        // Whoever comes after that waits as long as if it had asked itself.
+        let third = OrderBudget::new(Allowance::Standing);
+        let soon = scene.ask(&third, 0, later + SignedDuration::from_secs(9)).await.unwrap_err();
+        assert_eq!(soon.denial, Denial::TooSoon { pause: SignedDuration::from_secs(1) });
         let key = Key::new(Kind::Order, order.name());
         let mut record = scene.store.get(&key).await.unwrap().unwrap();
         record.object["status"] = json!({"url": "https://ca.example/order/1"});
         scene.store.replace(record, Part::Status).await.unwrap();
-        let third = OrderBudget::new(Allowance::Standing);
         let refused = third.ask(&scene.store, order, asked, later + minutes(1)).await;
         let is_race = |error: &ReconcileError| {
             matches!(error, ReconcileError::Store(StoreError::Conflict { .. }))

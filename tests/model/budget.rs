@@ -62,13 +62,16 @@ fn budget(account: &str) -> Budget<'_> {
 }
 
 /// Grants the newOrder of the Order and writes the ledger, which others may have written meanwhile: it is read anew then.
-/// Returns the state after that write, if there was one, and whether others have asked before; or how long to wait, if that helps.
-pub(crate) fn ask(state: &State, process: u8) -> Result<(State, bool), Option<SignedDuration>> {
+/// Returns the state after that write, if there was one; or how long to wait, if that helps.
+pub(crate) fn ask(
+    state: &State,
+    process: u8,
+    forgets: bool,
+) -> Result<State, Option<SignedDuration>> {
     let mut asked = *state;
     let ledger_now = asked.store.ledger;
     let ours = asked.process(process);
     learn(ours, &ledger_now);
-    let is_after_others = ours.known.iter().flatten().any(|known| !known.is_ours);
     match budget(ACCOUNT.url).judge(&past(ours, state.now)) {
         Err(Denial::TooSoon { pause } | Denial::Failures { pause }) => return Err(Some(pause)),
         Err(Denial::Spent { .. } | Denial::Lost) => return Err(None),
@@ -76,8 +79,13 @@ pub(crate) fn ask(state: &State, process: u8) -> Result<(State, bool), Option<Si
             if let Some(number) = grant.again {
                 let index = usize::try_from(number).unwrap() - 1;
                 let known = ours.known[index].as_mut().unwrap();
+                let was_ours = known.is_ours;
                 known.ask.became = Fate::of(Became::Asked);
                 (known.since, known.is_ours) = (state.now, true);
+                if !was_ours && !forgets {
+                    known.ask.at = state.now;
+                    asked.store.ledger = ledger(ours);
+                }
             } else {
                 let ask = Ask { at: state.now, became: Fate::of(Became::Asked) };
                 let free = ours.known.iter().position(Option::is_none);
@@ -87,7 +95,14 @@ pub(crate) fn ask(state: &State, process: u8) -> Result<(State, bool), Option<Si
             }
         }
     }
-    Ok((asked, is_after_others))
+    Ok(asked)
+}
+
+/// Whether another process has asked for the order before.
+pub(crate) fn is_asked_by_others(state: &State, process: u8) -> bool {
+    let mut process = state.processes[usize::from(process)];
+    learn(&mut process, &state.store.ledger);
+    process.known.iter().flatten().any(|known| !known.is_ours)
 }
 
 /// Whether an order that the CA has dropped is asked for again.

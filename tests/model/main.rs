@@ -162,6 +162,9 @@ fn whoever_forgets_something_is_found() {
     let touched = Left { touches: 1, ..left(0, 0, 0, 1) };
     finds(Mutant::Unwritten, Setting { left: touched, ..two }, "one order: 2 were made");
     finds(Mutant::Anew, Setting { left: left(1, 1, 0, 0), ..two }, "one order: 2 were made");
+    // A process that is killed each time it has asked: without that moment the next one does not wait.
+    let thrice = Setting { left: left(2, 0, 1, 0), ..two };
+    finds(Mutant::AskedAgain, thrice, "one order: three go out at once");
     finds(Mutant::SelfCheck, USUAL, "acceptance: the answer of challenge 0 was never seen");
     finds(Mutant::Finalizer, USUAL, "finalizer: the answer of challenge 0 goes up without one");
     finds(Mutant::CleanUp, USUAL, "end: nothing more happens");

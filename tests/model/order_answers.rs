@@ -62,9 +62,14 @@ impl World {
             let recorded = self.recorded(state, view.order, outcome);
             return one("the order is written down", *state, recorded.writes.clone());
         }
-        let (mut asked, mut is_after_others) = (*state, false);
+        // Whoever asked before may have written down what came of it, and we have not seen that yet.
+        let is_behind = view.order != state.store.order && !self.setting.has(Mutant::Anew);
+        if is_behind && budget::is_asked_by_others(state, process) {
+            return one("the Order is read anew before another newOrder", *state, Vec::new());
+        }
+        let mut asked = *state;
         if !self.setting.has(Mutant::Ledger) {
-            (asked, is_after_others) = match budget::ask(state, process) {
+            asked = match budget::ask(state, process, self.setting.has(Mutant::AskedAgain)) {
                 Ok(asked) => asked,
                 Err(Some(pause)) => return Step::Waits(Wake::At(moment(state.now) + pause)),
                 Err(None) => {
@@ -74,14 +79,10 @@ impl World {
             };
         }
         let checked = properties::order_is_in_its_ledger(&asked)
+            .and_then(|()| properties::orders_are_apart(&mut asked))
             .and_then(|()| properties::pause_is_kept(self, &asked, process, Job::Order));
         if let Err(why) = checked {
             return Step::Goes(vec![Branch { what: "newOrder", result: Err(why), writes: vec![] }]);
-        }
-        // Whoever asked before may have written down what came of it, and we have not seen that yet.
-        if is_after_others && view.order != state.store.order && !self.setting.has(Mutant::Anew) {
-            budget::note(asked.process(process), Became::NotMade);
-            return one("the Order is read anew before another newOrder", asked, Vec::new());
         }
         let mut branches = Vec::new();
         if asked.left.kills > 0 && asked.store.ledger != state.store.ledger {
@@ -232,6 +233,8 @@ impl World {
                     let dropped = CaOrder { state: CaState::Dropped, ..at_ca };
                     after.ca[usize::from(number)] = Some(dropped);
                     after.excused += 1;
+                    // What was used is not asked for again.
+                    after.may_fail |= at_ca.finalized > 0;
                     self.truth(
                         Ok(after),
                         process,

@@ -21,6 +21,21 @@ pub(crate) fn one_order(state: &State) -> Holds {
     Ok(())
 }
 
+/// Whether the last newOrder is less than ten seconds ago.
+pub(crate) fn was_just_asked(state: &State) -> Option<u8> {
+    let (at, times) = state.asked?;
+    let ago = moment(state.now).duration_since(moment(at));
+    (ago.as_secs() < 10).then_some(times)
+}
+
+/// Two newOrders are ten seconds apart, whoever asks. What a process has asked for again is not written down each time, so that
+/// there may be one more after it is killed.
+pub(crate) fn orders_are_apart(state: &mut State) -> Holds {
+    let times = was_just_asked(state).unwrap_or(0) + 1;
+    state.asked = Some((state.now, times));
+    if times > 2 { Err("one order: three go out at once".to_owned()) } else { Ok(()) }
+}
+
 /// A newOrder stands in the ledger before it goes out.
 pub(crate) fn order_is_in_its_ledger(state: &State) -> Holds {
     if state.store.ledger.iter().flatten().next().is_none() {

@@ -22,6 +22,8 @@ pub(crate) struct Setting {
 pub(crate) enum Mutant {
     /// To write down that a newOrder goes out.
     Ledger,
+    /// To write down that one is asked for again, after a process that is no more.
+    AskedAgain,
     /// That an order was made which it could not write down.
     Unwritten,
     /// To read an Order anew of which others have asked already.

@@ -8,7 +8,7 @@ use super::shelf::Id;
 /// Names of the order.
 pub(crate) const NAMES: [&str; 2] = ["a.example.com", "b.example.com"];
 /// Most orders that a CA makes here.
-pub(crate) const ORDERS: usize = 3;
+pub(crate) const ORDERS: usize = 4;
 /// A place for each Challenge that there may be: one for each name of each order.
 pub(crate) const SLOTS: usize = NAMES.len() * ORDERS;
 /// Most newOrders that are counted.
@@ -193,6 +193,8 @@ pub(crate) struct State {
     pub(crate) left: Left,
     /// What excuses another newOrder.
     pub(crate) excused: u8,
+    /// When the CA was asked for an order last, and how many went out at once then.
+    pub(crate) asked: Option<(u8, u8)>,
     /// The CA has asked for patience: which process, about what, and when.
     pub(crate) patience: Option<(u8, Job, u8)>,
     /// Whether something happened that no client can mend.

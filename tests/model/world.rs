@@ -11,7 +11,7 @@ use super::apply::{Branch, End};
 use super::challenge_step::Plan;
 use super::objects;
 use super::order_step::OrderWrites;
-use super::properties::{is_as_it_should_be, is_over};
+use super::properties::{is_as_it_should_be, is_over, was_just_asked};
 use super::search::{Model, Successors};
 use super::setting::Setting;
 use super::shelf::{Id, Shelf};
@@ -277,6 +277,7 @@ impl Model for World {
             stale: None,
             left: self.setting.left,
             excused: 0,
+            asked: None,
             patience: None,
             may_fail: false,
         }
@@ -311,6 +312,8 @@ impl Model for World {
         let is_late = state.now + 1 >= self.setting.moments;
         if state.now < LAST && (!is_late || gathered.calm.is_none() && gathered.waits) {
             let mut later = State { now: state.now + 1, ..*state };
+            // What is as long ago concerns nobody any more.
+            later.asked = later.asked.filter(|_| was_just_asked(&later).is_some());
             if is_late {
                 later.left = Left::default();
             }
