@@ -1,6 +1,8 @@
 //! How to reach a cluster: kubeconfig files and flags as kubectl takes them, or the Pod we run in.
 
 use std::env;
+use std::fs::{self, File, Metadata};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +17,8 @@ use crate::store::error::StoreError;
 
 /// Longest that one request may take unless a flag says otherwise; kubectl would wait for ever.
 const REQUEST: Duration = Duration::from_secs(30);
+/// Largest kubeconfig read, in bytes.
+const LARGEST: u64 = 16 << 20;
 /// Longest that a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -149,9 +153,24 @@ fn merged(paths: &[PathBuf]) -> Result<Option<Kubeconfig>, ClusterFault> {
 }
 
 fn read(path: &Path) -> Result<Kubeconfig, ClusterFault> {
-    Kubeconfig::read_from(path).map_err(|error| ClusterFault::Configuration {
-        why: format!("{}: {}", path.display(), chain(&error)),
-    })
+    let refused =
+        |why: &str| ClusterFault::Configuration { why: format!("{}: {why}", path.display()) };
+    if let Some(why) = beyond_reading(path) {
+        return Err(refused(why));
+    }
+    Kubeconfig::read_from(path).map_err(|error| refused(&chain(&error)))
+}
+
+/// Why a file cannot be given to kube, which reads any size and panics at half a letter of UTF-16. A pipe is read once, by kube.
+fn beyond_reading(path: &Path) -> Option<&'static str> {
+    let size = fs::metadata(path).ok().filter(Metadata::is_file)?.len();
+    if size > LARGEST {
+        return Some("it is too large");
+    }
+    let mut mark = [0; 2];
+    File::open(path).ok()?.read_exact(&mut mark).ok()?;
+    let is_utf16 = matches!(mark, [0xff, 0xfe] | [0xfe, 0xff]);
+    (is_utf16 && size % 2 == 1).then_some("it ends in the middle of a letter of UTF-16")
 }
 
 /// The entry of the kubeconfig that a context logs in with. One that is not there would log nobody in, and say so nowhere.
@@ -193,8 +212,6 @@ fn in_cluster() -> Result<FoundConfig, ClusterFault> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn kubeconfig(user: &str, context: &str) -> String {
@@ -231,5 +248,9 @@ mod tests {
         let said = merged(std::slice::from_ref(&file)).unwrap_err().to_string();
         let expected = format!("cannot use the kubeconfig: {}: ", file.display());
         assert!(said.starts_with(&expected), "{said}");
+        let half: Vec<u8> = [&[0xff, 0xfe][..], b"a\0b"].concat();
+        fs::write(&file, half).unwrap();
+        let said = merged(&[file]).unwrap_err().to_string();
+        assert!(said.ends_with(": it ends in the middle of a letter of UTF-16"), "{said}");
     }
 }
