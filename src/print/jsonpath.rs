@@ -224,6 +224,15 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_would_take_all_time_or_memory_is_refused() {
+        let long = format!("{{{}}}", ".{".repeat(3000));
+        refused(&long, "a path is longer than 4096 bytes");
+        let unions = "['a','b']".repeat(40);
+        let why = "its unions come to too many paths";
+        refused(&format!("{{{unions}}}"), &format!("cannot read the path \"{unions}\": {why}"));
+    }
+
+    #[test]
     fn paths_are_filled_in() {
         check("{.kind}", "List");
         check("{$.kind}", "List");

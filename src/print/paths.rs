@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+/// Longest path, in bytes: what is read of it grows with its square.
+const LONGEST: usize = 4096;
+/// Most queries that the unions of one path come to.
+const MOST_QUERIES: usize = 1000;
+
 /// Where a path starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
@@ -16,6 +21,9 @@ pub(super) enum Root {
 /// The differences: a backslash makes a dot part of a name; a quoted name in brackets is a path of its own
 /// (`['metadata.name']`), so that a union of such needs one query each.
 pub(super) fn standard(path: &str) -> Result<(Root, Vec<String>), JsonPathError> {
+    if path.len() > LONGEST {
+        return Err(JsonPathError(format!("a path is longer than {LONGEST} bytes")));
+    }
     let (root, steps) = match path.chars().next() {
         Some('$') => (Root::Document, &path[1..]),
         Some('@') => (Root::Current, &path[1..]),
@@ -25,6 +33,10 @@ pub(super) fn standard(path: &str) -> Result<(Root, Vec<String>), JsonPathError>
     let steps = if steps == "." { "" } else { steps };
     let mut queries = vec!["$".to_owned()];
     for choices in walk(steps, path)? {
+        if choices.len() * queries.len() > MOST_QUERIES {
+            let why = "its unions come to too many paths";
+            return Err(JsonPathError(format!("cannot read the path \"{path}\": {why}")));
+        }
         queries = choices
             .iter()
             .flat_map(|choice| queries.iter().map(move |query| format!("{query}{choice}")))
