@@ -59,6 +59,9 @@ pub struct Set {
     pub warnings: Vec<Complaint>,
 }
 
+/// So many mistakes are told; whoever has made more mends these first.
+const MOST_ERRORS: usize = 500;
+
 /// Reads a set of manifests.
 ///
 /// Old API versions are converted, with a warning. Exported objects lose what their cluster wrote
@@ -67,7 +70,9 @@ pub struct Set {
 /// # Errors
 /// Fails with every complaint about the set, in the order of the text.
 pub fn read(sources: &[Source], namespaces: Namespaces<'_>) -> Result<Set, Vec<Complaint>> {
-    let mut reading = Reading { sources, errors: Vec::new(), set: Set::default() };
+    let lines = sources.iter().map(|source| source.text.lines().collect()).collect();
+    let shows = sources.iter().map(|source| show_of_text(&source.text)).collect();
+    let mut reading = Reading { sources, lines, shows, errors: Vec::new(), set: Set::default() };
     let mut drafts = reading.drafts();
     for draft in &mut drafts {
         draft.strip();
@@ -92,6 +97,10 @@ pub fn read(sources: &[Source], namespaces: Namespaces<'_>) -> Result<Set, Vec<C
 
 struct Reading<'a> {
     sources: &'a [Source],
+    /// The lines of each, which are looked up for each complaint.
+    lines: Vec<Vec<&'a str>>,
+    /// How much of each may be shown before it is known what stands there.
+    shows: Vec<Show>,
     errors: Vec<Complaint>,
     set: Set,
 }
@@ -102,6 +111,9 @@ impl Reading<'_> {
         let mut drafts = Vec::new();
         for (index, source) in self.sources.iter().enumerate() {
             for document in yaml::documents(&source.text) {
+                if self.errors.len() >= MOST_ERRORS {
+                    return drafts;
+                }
                 match document {
                     Ok(node) => {
                         let nodes = draft::expand(node);
@@ -110,7 +122,7 @@ impl Reading<'_> {
                     Err(broken) => {
                         let mut remark = Remark::new(FieldPath::default(), broken.message);
                         remark.hint = broken.hint.map(str::to_owned);
-                        let show = show_of_text(&source.text);
+                        let show = self.shows[index];
                         self.errors.push(self.complaint(index, broken.at, "", remark, show));
                     }
                 }
@@ -131,10 +143,11 @@ impl Reading<'_> {
                 self.set.skipped.push(Skipped { kind, name, location, asks_for_certificate });
                 None
             }
+            Err(_) if self.errors.len() >= MOST_ERRORS => None,
             Err(remark) => {
                 let title = draft::title(node.text_of("kind"), &node);
                 let at = node.find(&remark.path, remark.matter);
-                let show = show_of_text(&self.sources.get(source)?.text);
+                let show = *self.shows.get(source)?;
                 self.errors.push(self.complaint(source, at, &title, remark, show));
                 None
             }
@@ -153,18 +166,20 @@ impl Reading<'_> {
         }
         draft.found.warnings.extend(verdict.warnings);
         let show = if draft.kind == Kind::Secret { Show::NamesOnly } else { Show::Everything };
-        let complaints = |remarks: &[Remark]| -> Vec<Complaint> {
+        let complaints = |remarks: &[Remark], most: usize| -> Vec<Complaint> {
             let title = draft.title();
             remarks
                 .iter()
+                .take(most)
                 .map(|remark| {
                     let at = draft.node.find(&remark.path, remark.matter);
                     self.complaint(draft.source, at, &title, remark.clone(), show)
                 })
                 .collect()
         };
-        let (errors, warnings) =
-            (complaints(&draft.found.errors), complaints(&draft.found.warnings));
+        let room = MOST_ERRORS.saturating_sub(self.errors.len());
+        let errors = complaints(&draft.found.errors, room);
+        let warnings = complaints(&draft.found.warnings, MOST_ERRORS);
         self.errors.extend(errors);
         self.set.warnings.extend(warnings);
         if let Some(record) = Record::new(object) {
@@ -189,12 +204,12 @@ impl Reading<'_> {
         // Text from a file is shown on terminals, which obey what they should only show.
         let plain = |text: &str| text.replace(char::is_control, "\u{fffd}");
         remark.message = plain(&remark.message);
-        let text = self.sources.get(source).map_or("", |source| &source.text);
+        let line = self.lines.get(source).and_then(|lines| lines.get(at.line.saturating_sub(1)));
         Complaint {
             location: self.location(source, at),
             object: plain(object),
             remark,
-            excerpt: excerpt(text, at, show),
+            excerpt: excerpt(line.unwrap_or(&""), at, show),
         }
     }
 }

@@ -8,6 +8,9 @@ use serde_yaml::{Options, Spanned};
 
 use super::tree::{Content, FieldEntry, Node, Position};
 
+/// So many documents are read of one text.
+const MOST_DOCUMENTS: usize = 50_000;
+
 /// Why a document cannot be read, and where.
 #[derive(Debug)]
 pub(crate) struct Broken {
@@ -21,7 +24,12 @@ pub(crate) struct Broken {
 /// Documents are cut apart first, as kubectl does, so that one that is broken does not hide the next.
 pub(crate) fn documents(text: &str) -> Vec<Result<Node, Broken>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    pieces(text)
+    let pieces = pieces(text);
+    if let Some((at, _)) = pieces.get(MOST_DOCUMENTS) {
+        let message = format!("a text has {MOST_DOCUMENTS} documents at most");
+        return vec![Err(Broken { at: *at, message, hint: Some("split it") })];
+    }
+    pieces
         .into_iter()
         .map(|(start, piece)| document(piece, start))
         .filter(|document| !matches!(document, Ok(node) if node.is_null()))
@@ -63,23 +71,27 @@ fn is_content(line: &str) -> bool {
 fn json_pieces(text: &str) -> Option<Vec<(Position, &str)>> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     let (mut pieces, mut begin) = (Vec::new(), 0);
+    let mut at = Position { line: 1, column: 1 };
     while let Some(next) = stream.next() {
         next.ok()?;
         let piece = &text[begin..stream.byte_offset()];
-        let blank = piece.len() - piece.trim_start().len();
-        pieces.push((place(text, begin + blank), piece.trim_start()));
+        let content = piece.trim_start();
+        at = behind(at, &piece[..piece.len() - content.len()]);
+        pieces.push((at, content));
+        at = behind(at, content);
         begin = stream.byte_offset();
     }
     Some(pieces)
 }
 
-/// The place of a byte in a text.
-fn place(text: &str, offset: usize) -> Position {
-    let before = &text[..offset];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+/// The place behind a text that begins at another.
+fn behind(at: Position, passed: &str) -> Position {
+    let Some(newline) = passed.rfind('\n') else {
+        return Position { column: at.column + passed.chars().count(), ..at };
+    };
     Position {
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
+        line: at.line + passed.matches('\n').count(),
+        column: passed[newline + 1..].chars().count() + 1,
     }
 }
 
@@ -339,6 +351,17 @@ mod tests {
             values("{\"a\":\t1}\n{\"b\": \"\\ud83d\\ude00\"} {}"),
             [json!({"a": 1}), json!({"b": "😀"}), json!({})]
         );
+    }
+
+    #[test]
+    fn json_objects_know_their_places_however_many_there_are() {
+        let text = format!("{}\n  {{\"ö\": 1}} {{}}", "{}".repeat(3));
+        let places: Vec<_> = pieces(&text).iter().map(|(at, _)| (at.line, at.column)).collect();
+        assert_eq!(places, [(1, 1), (1, 3), (1, 5), (2, 3), (2, 12)]);
+        let many = documents(&"{}".repeat(MOST_DOCUMENTS + 1));
+        assert_eq!(many.len(), 1);
+        assert!(many[0].is_err());
+        assert_eq!(documents(&"{}".repeat(9)).len(), 9);
     }
 
     #[test]
