@@ -15,7 +15,7 @@ ci:
 
 # What the gate leaves out: the oldest Rust, kills at every write on a live cluster, many certificates, cert-manager beside us twice, wider searches
 nightly:
-    @JUST={{ just_executable() }} KUBECTL_ACME_TEST_KILLS=0/1 tests/bed/sum fmt lint docs supply unused words scripts oldest tests scale beside-again model sim-by-date
+    @JUST={{ just_executable() }} KUBECTL_ACME_TEST_KILLS=0/1 tests/bed/sum fmt lint docs supply unused words scripts oldest tests scale beside-again model fuzz sim-by-date
 
 # The inner loop: compile, and run the unit tests whose names contain NAME
 rule NAME:
@@ -77,6 +77,10 @@ sim SECONDS="60" SEED="1":
 # Visit every state of the machines within wider bounds than the gate's; built quick, beside the other builds
 model:
     KUBECTL_ACME_MODEL=large cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test model -- --nocapture --test-threads=1
+
+# Read what nobody wrote for us, for so long, from another seed each time unless one is given; a second for each input
+fuzz MINUTES="10" SEED=`date +%s`:
+    KUBECTL_ACME_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) KUBECTL_ACME_FUZZ_SEED={{ SEED }} KUBECTL_ACME_FUZZ_LIMIT=1000 cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test hostile -- nothing --nocapture
 
 # Switch faults on, one at a time, and print after how many seeds the search finds each
 sim-mutants SECONDS="120":
