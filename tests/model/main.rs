@@ -11,13 +11,13 @@
 //! A search of our own in place of stateright: its `eventually` holds on acyclic paths only, and what we fear most are circles;
 //! and a process killed between two writes, or that writes late, is a successor here and would be an actor there.
 //!
-//! `just model` has the wider bounds. What this does not cover, and the simulation does in part (`tests/sim/`): the driver, so that a change
-//! that wakes nobody is not found; the controllers' own code, in whose place `order_step`, `challenge_step` and `budget` do the
-//! same; sessions, nonces (a refused one never reaches a machine) and accounts; solvers and probes; an API server that lets writes
-//! through in another order. Nor: a process that loses the Lease while a write of it is late; several Orders that share one at
-//! the CA; expiry; wildcards, records that a resolver keeps, answers by hand, a wait in place of the self-check; people who change
-//! or delete; renewal. A stale read of the Order's job is of everything, one of a Challenge's of its Order alone: its own object
-//! is what wakes it.
+//! `just model` has the wider bounds. What this does not cover, and the simulation does in part (`tests/sim/`): the driver, so that
+//! a change that wakes nobody is not found; the controllers' own code, in whose place `order_step`, `challenge_step` and `budget` do
+//! the same; sessions, nonces (a refused one never reaches a machine) and accounts; solvers and probes; an API server that lets
+//! writes through in another order. Nor: several Orders that share one at the CA; a Retry-After whose write was refused; expiry;
+//! wildcards, records that a resolver keeps, answers by hand, a wait in place of the self-check; people who change or delete;
+//! renewal. A stale read of the Order's job is of everything, one of a Challenge's of its Order alone: its own object is what wakes
+//! it.
 #![allow(clippy::unwrap_used, reason = "a fault ends the run that sees it")]
 #![allow(clippy::large_types_passed_by_value, reason = "a state is copied for each step")]
 #![allow(clippy::print_stdout, reason = "whoever searches wants to read how large it was")]
@@ -96,11 +96,7 @@ fn what_is_written_late_does_no_harm() {
 #[test]
 fn answers_that_end_with_their_process_are_put_up_again() {
     let small = Setting { cap: 2, serves: true, moments: 1, ..USUAL };
-    check(
-        "answers that a process serves",
-        small,
-        Setting { left: left(2, 0, 1, 0), moments: 3, ..small },
-    );
+    check("answers that a process serves", small, Setting { moments: 3, ..small });
 }
 
 #[test]
