@@ -78,9 +78,9 @@ sim SECONDS="60" SEED="1":
 model:
     KUBECTL_ACME_MODEL=large cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test model -- --nocapture --test-threads=1
 
-# Read what nobody wrote for us, for so long, from another seed each time unless one is given; a second for each input
+# Read what nobody wrote for us, for so long, from another seed each time unless one is given; two seconds for each input at most
 fuzz MINUTES="10" SEED=`date +%s`:
-    KUBECTL_ACME_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) KUBECTL_ACME_FUZZ_SEED={{ SEED }} KUBECTL_ACME_FUZZ_LIMIT=1000 cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test hostile -- nothing --nocapture
+    KUBECTL_ACME_FUZZ_SECONDS=$(({{ MINUTES }} * 60)) KUBECTL_ACME_FUZZ_SEED={{ SEED }} KUBECTL_ACME_FUZZ_LIMIT=2000 cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test hostile -- nothing --nocapture
 
 # Switch faults on, one at a time, and print after how many seeds the search finds each
 sim-mutants SECONDS="120":
