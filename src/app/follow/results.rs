@@ -120,7 +120,7 @@ pub async fn write(
     Ok(Written { certificate, key, manifest: manifest_path, outdated })
 }
 
-/// Writes a chain whose key somebody else has below `folder`, as [`write`] does; a key that is there was issued for another
+/// Writes a chain whose key somebody else has below `folder`, as [`write()`] does; a key that is there was issued for another
 /// certificate, and nothing is written beside it.
 ///
 /// # Errors
