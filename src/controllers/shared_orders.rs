@@ -53,9 +53,12 @@ impl SharedOrders {
         known.unheard.entry(name.clone()).or_default().extend(others);
     }
 
-    /// Notes that an Order is gone.
+    /// Notes that an Order is gone, which may be found out before that change is told: the others hear of it then.
     pub fn forget(&self, name: &ObjectName) {
-        self.note(name, None);
+        let others = self.note(name, None);
+        if !others.is_empty() {
+            self.0.lock().unheard.entry(name.clone()).or_default().extend(others);
+        }
     }
 
     /// The other Orders that have this order of a CA, in the order in which they got it, and whether that was before this one.
@@ -86,6 +89,17 @@ mod tests {
 
     fn named(orders: &[ObjectName]) -> Vec<&str> {
         orders.iter().map(|order| order.name.as_str()).collect()
+    }
+
+    #[test]
+    fn whoever_waits_for_an_order_that_is_gone_hears_of_it_with_the_change() {
+        let shared = SharedOrders::default();
+        let [a, b] = ["a", "b"].map(|name| ObjectName::new("web", name));
+        shared.note(&a, Some("1"));
+        shared.note(&b, Some("1"));
+        shared.forget(&a);
+        assert_eq!(named(&shared.note(&a, None)), ["b"]);
+        assert!(shared.note(&a, None).is_empty(), "once");
     }
 
     #[test]
