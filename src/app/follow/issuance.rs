@@ -206,7 +206,8 @@ impl Issuance<'_> {
         worked.ends.extend(known);
         worked.ends.append(&mut before.ends);
         if self.rounds > 0 && purpose.is_kept() {
-            subset::keep(&worked.ends, &before.left_out, &workshop.store).await?;
+            let Earlier { followed, left_out, .. } = &*before;
+            subset::keep(&worked.ends, followed, left_out, &workshop.store).await?;
         }
         let results = Results {
             store: &workshop.store,

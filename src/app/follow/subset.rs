@@ -131,18 +131,22 @@ pub fn kept(certificate: &Certificate) -> BTreeSet<String> {
     text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Keeps which names were left out of Certificates that were issued without them, and forgets those of others.
+/// Keeps which names were left out of Certificates that were issued without them, and forgets those of others that were due, as
+/// `followed` says of each.
 ///
 /// # Errors
 /// Fails when the store does.
 pub async fn keep(
     ends: &BTreeMap<Key, End>,
+    followed: &BTreeMap<Key, bool>,
     left_out: &LeftOut,
     store: &Arc<dyn Store>,
 ) -> Result<(), StoreError> {
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
-    for (key, _) in ends.iter().filter(|(key, end)| key.kind == Kind::Certificate && end.is_good())
-    {
+    let is_new = |(key, end): &(&Key, &End)| {
+        key.kind == Kind::Certificate && end.is_good() && followed.get(*key) == Some(&true)
+    };
+    for (key, _) in ends.iter().filter(is_new) {
         let now = left_out.get(key).cloned().unwrap_or_default();
         // Its controllers write, too.
         for _ in 0..10 {

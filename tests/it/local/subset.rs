@@ -1,7 +1,7 @@
 //! `order --allow-subset-of-names`: names that lead nowhere are left out, and tried again when it is time.
 
 use kubectl_acme::ca::Config;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::bed::free_port;
 use crate::support::ca::TestCa;
@@ -26,10 +26,13 @@ async fn ca() -> TestCa {
 fn person(ca: &TestCa, names: &[&str]) -> Terminal {
     let mut terminal = Terminal::elsewhere();
     terminal.http_port = ca.http01.port();
-    let issuer = issuer(&ca.server.directory_url(), ca.server.tls_root_pem(), json!({}));
-    let common = json!({"commonName": names[0]});
-    terminal.manifests(&[issuer, certificate("web", names, common)]);
+    manifests(ca, &terminal, names, json!({"commonName": names[0]}));
     terminal
+}
+
+fn manifests(ca: &TestCa, terminal: &Terminal, names: &[&str], spec: Value) {
+    let issuer = issuer(&ca.server.directory_url(), ca.server.tls_root_pem(), json!({}));
+    terminal.manifests(&[issuer, certificate("web", names, spec)]);
 }
 
 fn order(terminal: &Terminal, flags: &[&str]) -> Said {
@@ -77,11 +80,20 @@ async fn names_that_the_ca_refuses_are_left_out_until_the_renewal() {
     );
     assert!(said.stderr.contains(&told) && said.stderr.contains("nothing is due"), "{said:?}");
     assert_eq!(orders(), before);
+    // Nor has it when the Secret alone is put right.
+    let formats = json!([{"type": "CombinedPEM"}]);
+    let more = json!({"commonName": REFUSED, "additionalOutputFormats": formats});
+    manifests(&ca, &terminal, &[REFUSED, GOOD], more);
+    for _ in 0..2 {
+        let said = order(&terminal, &allowed);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.stderr.contains(&told), "{said:?}");
+    }
+    assert!(terminal.path("out/web-tls/tls-combined.pem").exists());
+    assert_eq!(orders(), before);
     // Without the flag all names are asked for, and so they are when the manifest asks for others.
     assert_eq!(order(&terminal, &[]).code, Some(4));
-    let more = certificate("web", &[GOOD, "new.example.com", REFUSED], json!({}));
-    let issuer = issuer(&ca.server.directory_url(), ca.server.tls_root_pem(), json!({}));
-    terminal.manifests(&[issuer, more]);
+    manifests(&ca, &terminal, &[GOOD, "new.example.com", REFUSED], json!({}));
     assert_eq!(order(&terminal, &allowed).code, Some(0));
     assert!(names(&terminal).contains("new.example.com") && !names(&terminal).contains(REFUSED));
 }
@@ -93,7 +105,7 @@ async fn names_whose_answer_cannot_be_seen_are_left_out_when_time_is_up() {
     let said = order_within(&terminal, "5s", &["--allow-subset-of-names", "-o", "json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains(&format!("tried without {SILENT}")), "{said:?}");
-    let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let report: Value = serde_json::from_str(&said.stdout).unwrap();
     let one = &report["certificates"][0];
     assert_eq!((&one["outcome"], &one["leftOut"]), (&json!("issued"), &json!([SILENT])));
     assert!(names(&terminal).contains(GOOD) && !names(&terminal).contains(SILENT));
