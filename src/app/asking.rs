@@ -71,24 +71,17 @@ pub async fn with_certificates(
     let mut reading =
         AskedReader { input: &input, defaults: &defaults, printer: &printer, made: Vec::new() };
     let mut idle = BTreeSet::new();
-    for (index, record) in input.records().iter().enumerate() {
-        if !Kind::ASKING.contains(&record.key.kind) {
+    for (index, lacks_issuer) in reading.read_all()? {
+        let key = &input.records()[index].key;
+        if lacks_issuer {
+            reading.say_lacking(index, key);
+        } else if asked_before(key, context).await? {
             continue;
-        }
-        let object = read(record)?;
-        if asks(record.key.kind, &object.metadata().annotations, &defaults) || inherits(&object) {
-            if lacks_issuer(&object, &defaults) {
-                idle.insert(record.key.clone());
-                reading.say_lacking(index, &record.key);
-                continue;
-            }
-            reading.read(index, &object)?;
-        } else if !asked_before(&record.key, context).await? {
-            idle.insert(record.key.clone());
+        } else {
             let place = place(input.location(index));
-            let Key { kind, name } = &record.key;
-            printer.note(&format!("left alone: {kind} {} ({place})", name.name));
+            printer.note(&format!("left alone: {} {} ({place})", key.kind, key.name.name));
         }
+        idle.insert(key.clone());
     }
     let made = reading.made;
     if idle.len() == input.records().len() {
@@ -110,17 +103,7 @@ pub fn asked_for(
     let (printer, defaults) = (context.printer(&work.output), work.drive.ingress_shim.defaults());
     let mut reading =
         AskedReader { input, defaults: &defaults, printer: &printer, made: Vec::new() };
-    for (index, record) in input.records().iter().enumerate() {
-        if !Kind::ASKING.contains(&record.key.kind) {
-            continue;
-        }
-        let object = read(record)?;
-        let may_ask =
-            asks(record.key.kind, &object.metadata().annotations, &defaults) || inherits(&object);
-        if may_ask && !lacks_issuer(&object, &defaults) {
-            reading.read(index, &object)?;
-        }
-    }
+    reading.read_all()?;
     Ok(reading.made.into_iter().map(|(record, _)| record).collect())
 }
 
@@ -184,6 +167,26 @@ struct AskedReader<'a> {
 }
 
 impl AskedReader<'_> {
+    /// Reads what all objects ask for; returns which ask for nothing, and of each whether that is for want of an issuer.
+    fn read_all(&mut self) -> Result<Vec<(usize, bool)>, Failure> {
+        let mut silent = Vec::new();
+        for (index, record) in self.input.records().iter().enumerate() {
+            let kind = record.key.kind;
+            if !Kind::ASKING.contains(&kind) {
+                continue;
+            }
+            let object = read(record)?;
+            let asks = asks(kind, &object.metadata().annotations, self.defaults);
+            let may_ask = asks || inherits(&object);
+            if may_ask && !lacks_issuer(&object, self.defaults) {
+                self.read(index, &object)?;
+            } else {
+                silent.push((index, may_ask));
+            }
+        }
+        Ok(silent)
+    }
+
     fn read(&mut self, index: usize, object: &IngressLike) -> Result<(), Failure> {
         let location = self.input.location(index);
         let key = object.key();
