@@ -58,12 +58,23 @@ fn corpora() -> Vec<Corpus> {
         let mut paths: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
         paths.sort();
         let read = |path: PathBuf| {
-            let bytes = fs::read(&path).unwrap();
+            let bytes = input(&path);
             (path, bytes)
         };
         Corpus { kind, files: paths.into_iter().map(read).collect() }
     });
     corpus.collect()
+}
+
+/// A file of a corpus. One of `pieces` says how often each text comes, one after the other, as JSON.
+fn input(path: &Path) -> Vec<u8> {
+    let bytes = fs::read(path).unwrap();
+    if path.extension().is_none_or(|extension| extension != "pieces") {
+        return bytes;
+    }
+    let pieces: Vec<(usize, String)> = serde_json::from_slice(&bytes).unwrap();
+    let pieces: String = pieces.iter().map(|(times, text)| text.repeat(*times)).collect();
+    pieces.into_bytes()
 }
 
 /// Both in one test: how much memory an input takes is counted for the whole process.
