@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::stream::select_all;
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::task::{self, JoinSet};
+use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span};
 
@@ -25,6 +25,8 @@ use crate::store::{Change, Scope, Store};
 
 /// Most objects looked at side by side.
 const CONCURRENCY: usize = 256;
+/// Most changes heard in a row, before steps that have ended and pauses that are over have their turn.
+const IN_A_ROW: u32 = 1_000;
 
 /// Runs controllers over a store until it is told to stop.
 #[derive(Debug)]
@@ -92,15 +94,27 @@ impl Driver {
         let store = Arc::clone(&self.store);
         let mut changes = select_all(kinds.into_iter().map(|kind| store.watch(kind, Scope::all())));
         let clock = Arc::clone(&self.clock);
+        let mut in_a_row = 0;
         loop {
             self.start_waiting();
+            if in_a_row == IN_A_ROW {
+                in_a_row = 0;
+                task::yield_now().await;
+                while let Some(done) = self.running.try_join_next_with_id() {
+                    self.ended(done);
+                }
+                self.wake_due().await?;
+            }
             let next_alarm = self.work_queue.next_alarm().into_iter().chain(self.listens).min();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 // What others have done comes before what we have: whoever falls behind is told of everything anew.
                 change = changes.next() => match change {
-                    Some(Ok(change)) => self.changed(change).await?,
+                    Some(Ok(change)) => {
+                        in_a_row += 1;
+                        self.changed(change).await?;
+                    }
                     Some(Err(error)) if error.may_pass() => {
                         debug!(%error, "the store is away; this watch begins again");
                     }
@@ -108,20 +122,28 @@ impl Driver {
                     None => return Ok(()),
                 },
                 Some(done) = self.running.join_next_with_id(), if !self.running.is_empty() => {
-                    let (id, result) = match done {
-                        Ok(done) => done,
-                        Err(panic) => (panic.id(), Err(ReconcileError::Panicked.into())),
-                    };
-                    if let Some(job) = self.jobs.remove(&id) {
-                        self.settle(job, result);
-                    }
+                    self.ended(done);
                 }
-                () = sleep(&*clock, next_alarm) => {
-                    self.work_queue.wake_due(self.clock.now());
-                    self.listen_again().await?;
-                }
+                () = sleep(&*clock, next_alarm) => self.wake_due().await?,
             }
         }
+    }
+
+    /// Settles a step that has ended.
+    fn ended(&mut self, done: Result<(task::Id, Result<Wake, Stopped>), JoinError>) {
+        let (id, result) = match done {
+            Ok(done) => done,
+            Err(panic) => (panic.id(), Err(ReconcileError::Panicked.into())),
+        };
+        if let Some(job) = self.jobs.remove(&id) {
+            self.settle(job, result);
+        }
+    }
+
+    /// Wakes whoever's pause is over.
+    async fn wake_due(&mut self) -> Result<(), StoreError> {
+        self.work_queue.wake_due(self.clock.now());
+        self.listen_again().await
     }
 
     async fn changed(&mut self, change: Change) -> Result<(), StoreError> {
@@ -349,6 +371,46 @@ mod tests {
         assert_eq!(steps(), STEPS + 1);
         stop.cancel();
         working.await.unwrap().unwrap();
+    }
+
+    /// Others write to it without end.
+    #[derive(Debug)]
+    struct Busy(MemoryStore, Record);
+
+    impl Front for Busy {
+        fn behind(&self) -> &dyn Store {
+            &self.0
+        }
+        fn watch(&self, _: Kind, _: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
+            let told = self.1.clone();
+            stream::repeat_with(move || Ok(Change::Applied(told.clone()))).boxed()
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn steps_go_on_while_others_write_without_end() {
+        let store = MemoryStore::new();
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
+        });
+        let issuer = store.create(Record::new(issuer).unwrap()).await.unwrap();
+        let store: Arc<dyn Store> = Arc::new(Busy(store, issuer));
+        let restless = Arc::new(Restless::default());
+        let (sender, _obstacles) = watch::channel(Obstacles::new());
+        let controllers: Vec<Arc<dyn Controller>> = vec![restless.clone()];
+        let (clock, all) = (Arc::new(SystemClock::default()), Selection::all());
+        let driver = Driver::new(store, clock, controllers, all, sender);
+        let stop = CancellationToken::new();
+        let working = tokio::spawn(driver.run(stop.clone()));
+        let five = async {
+            while restless.0.load(Ordering::Relaxed) < 5 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let went_on = tokio::time::timeout(Duration::from_mins(1), five).await;
+        stop.cancel();
+        working.await.unwrap().unwrap();
+        went_on.unwrap();
     }
 
     /// Writes another reason at each look, and wants to look again in an hour.
