@@ -4,7 +4,7 @@
 //! obstacle of that challenge alone: one tenant's mistake must not end the work of all. One-shot commands count only
 //! the Challenges that they drive, because those of an interrupted run have nobody who works on them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -95,6 +95,8 @@ pub struct Scheduler {
     selection: Selection,
     contention: SharedContention,
     recorder: Recorder,
+    /// Those of which nobody knows whether they were started: the store did not answer.
+    doubtful: Mutex<BTreeSet<ObjectName>>,
     /// When the next pass may be made.
     rest: Mutex<Timestamp>,
 }
@@ -111,9 +113,19 @@ impl Scheduler {
         let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge)
             .written_by(source::CHALLENGES);
         let orders = Resources::new(Arc::clone(recorder.store()), Kind::Order);
-        let standings = Mutex::default();
+        let (standings, doubtful) = Default::default();
         let rest = Mutex::new(Timestamp::MIN);
-        Self { standings, challenges, orders, limits, selection, contention, recorder, rest }
+        Self {
+            standings,
+            challenges,
+            orders,
+            limits,
+            selection,
+            contention,
+            recorder,
+            doubtful,
+            rest,
+        }
     }
 
     /// Starts what may start, and tells some of the others what they wait for; returns whether more are to be told.
@@ -122,6 +134,7 @@ impl Scheduler {
     /// Fails when the store does. What stands in the way of one challenge keeps none of the others.
     pub async fn pass(&self, now: Timestamp) -> Result<bool, Stopped> {
         let began = Instant::now();
+        self.settle_doubts().await?;
         let all = self.ours().await?;
         let all = all.iter().map(|challenge| &**challenge);
         let Plan { admitted, queue } = schedule::plan(all.clone(), self.limits);
@@ -152,10 +165,27 @@ impl Scheduler {
         admitted: impl IntoIterator<Item = &Challenge>,
         now: Timestamp,
     ) -> BTreeMap<Key, ReconcileError> {
-        let starts = admitted
-            .into_iter()
-            .map(async |challenge| fault(challenge, self.start(challenge, now).await));
+        let starts = admitted.into_iter().map(async |challenge| {
+            let started = self.start(challenge, now).await;
+            if started.as_ref().is_err_and(StoreError::may_pass) {
+                self.doubtful.lock().insert(challenge.name());
+            }
+            fault(challenge, started)
+        });
         join_all(starts).await.into_iter().flatten().collect()
+    }
+
+    /// Reads anew what may have been started without our hearing of it: it has a slot, and its name, if so.
+    async fn settle_doubts(&self) -> Result<(), StoreError> {
+        let doubtful = self.doubtful.lock().clone();
+        for name in doubtful {
+            match self.challenges.get_anew(&name).await {
+                Err(error) if error.may_pass() => return Err(error),
+                // What cannot be read is an obstacle of its own.
+                _ => self.doubtful.lock().remove(&name),
+            };
+        }
+        Ok(())
     }
 
     async fn tell(&self, challenge: &Challenge, reason: &str) -> Result<(), StoreError> {
