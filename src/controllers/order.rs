@@ -8,14 +8,14 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::accounts::Accounts;
-use super::order_budget::{Granted, OrderBudget, became};
+use super::order_budget::{Granted, OrderBudget};
 use super::order_requests::{OrderAtCa, Unanswered, is_unknown_account, refused};
 use super::polls::Polls;
 use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
 use super::unwritten_orders::UnwrittenOrders;
-use super::{Controller, ReconcileError, Stopped, name_conflict};
+use super::{Controller, ReconcileError, Stopped, name_conflict, order_ledger};
 use crate::model::event::{reason, source};
 use crate::model::memory::Holder;
 use crate::model::order_budget::{Became, Excuse};
@@ -28,7 +28,7 @@ use crate::model::{
 use crate::reconcile::order::required::{OrderTerms, Required, Types, required};
 use crate::reconcile::order::shared::Sharer;
 use crate::reconcile::order::{self, Action, LastRead, Observed, OrderRequest, Outcome};
-use crate::reconcile::{Note, Recorded, Wake};
+use crate::reconcile::{Note, Recorded, Refusal, Wake};
 use crate::store::Scope;
 use crate::store::error::StoreError;
 use crate::store::events::reference;
@@ -94,7 +94,6 @@ impl OrderController {
         let acme = self.accounts.session(&issuer).await?;
         let scope = Scope::owned_by(&order.metadata.namespace, &order.metadata.uid);
         let challenges = self.challenges.list(&scope).await?;
-        let sharers = self.sharers(order).await?;
         let account_url = acme.account_url().unwrap_or_default();
         let directory = issuer.spec.acme.as_ref().map_or("", |acme| &acme.server);
         let account = Account { url: &account_url, thumbprint: acme.thumbprint(), directory };
@@ -102,7 +101,7 @@ impl OrderController {
         let observed = Observed {
             challenges: &challenges,
             required: required.as_deref(),
-            sharers: &sharers,
+            sharers: &self.sharers(order).await?,
             heard: self.heard.of(&order.metadata),
         };
         let at_ca = OrderAtCa {
@@ -147,7 +146,7 @@ impl OrderController {
         let polled = order::polled(&outcome, now);
         let is_dropped = matches!(outcome, Outcome::Dropped(_));
         let recorded = order::record(order, outcome, now);
-        match became(order, is_dropped, &recorded.status) {
+        match order_ledger::became(order, is_dropped, &recorded.status) {
             // Before the Order can be tried again.
             Some(bad @ (Became::Refused | Became::Failed | Became::Dropped)) => {
                 self.budget.keep(self.recorder.store(), order, bad, now).await?;
@@ -156,8 +155,8 @@ impl OrderController {
             None => {}
         }
         if let Some(polled) = polled {
-            let has_failed = |c: &Challenge| c.status.state.is_some_and(State::is_failure);
-            let after_failure = challenges.iter().any(has_failed);
+            let after_failure =
+                challenges.iter().any(|c| c.status.state.is_some_and(State::is_failure));
             self.heard.note(&order.metadata, LastRead { polled, after_failure });
         }
         let forgets = !order.status.url.is_empty() && recorded.status.url.is_empty();
@@ -200,6 +199,7 @@ impl OrderController {
         issuer: &Issuer,
         wanted: OrderTerms,
     ) -> Result<Outcome, ReconcileError> {
+        let begun = Instant::now();
         if let Some(seen) = self.unwritten.of(at_ca.order) {
             return Ok(Outcome::Created(seen));
         }
@@ -208,7 +208,10 @@ impl OrderController {
             Ok(Err(outcome)) => return Ok(outcome),
             Err(unanswered) => return self.told(at_ca, Err(unanswered)).await,
         };
-        let Granted { permit, excuse } = self.permit(at_ca, &wanted).await?;
+        let Granted { permit, excuse } = match self.permit(at_ca, &wanted).await? {
+            Ok(granted) => granted,
+            Err(why) => return Ok(Outcome::Refused(OrderRequest::Create, why)),
+        };
         if excuse == Some(Excuse::Unread) {
             // The order of which nobody knows may replace it already; and a CA may fail over it each time.
             wanted.replaces = None;
@@ -228,24 +231,24 @@ impl OrderController {
                 Err(ReconcileError::Missing(why))
             }
             asked => {
-                self.budget.note_answer(at_ca.order, &asked);
+                self.budget.note_answer(at_ca.order, &asked, at_ca.now + begun.elapsed());
                 self.told(at_ca, asked).await
             }
         }
     }
 
-    /// The right to ask for an order; why there is another one after one before is told.
+    /// The right to ask for an order, or the CA's refusal that still holds; why there is another one after one before is told.
     async fn permit(
         &self,
         at_ca: OrderAtCa<'_>,
         wanted: &OrderTerms,
-    ) -> Result<Granted, ReconcileError> {
+    ) -> Result<Result<Granted, Refusal>, ReconcileError> {
         let OrderAtCa { order, now, .. } = at_ca;
         let account = at_ca.acme.account_url().unwrap_or_default();
         let asked = (&*account, &*wanted.identifiers);
         match self.budget.ask(self.recorder.store(), order, asked, now).await {
             Ok(granted) => {
-                if let Some(excuse) = granted.excuse {
+                if let Ok(Granted { excuse: Some(excuse), .. }) = &granted {
                     let message = format!("Asking the CA for another order: {excuse}");
                     let note = Note::normal(source::ORDERS, reason::ORDERED_AGAIN, message);
                     self.recorder.note(&reference(order), &note, now).await?;
@@ -308,9 +311,7 @@ impl OrderController {
         order: &Order,
         missing: Vec<Required>,
     ) -> Result<Outcome, ReconcileError> {
-        let made =
-            missing.iter().map(|required| (required.name.clone(), required.spec.dns_name.clone()));
-        let made = made.collect();
+        let made = missing.iter().map(|m| (m.name.clone(), m.spec.dns_name.clone())).collect();
         let creations = missing.into_iter().map(|required| self.create_challenge(order, required));
         try_join_all(creations).await?;
         Ok(Outcome::ChallengesCreated(made))
@@ -390,8 +391,7 @@ impl Controller for OrderController {
             self.heard.forget(&key.name);
             return Ok(Wake::OnChange);
         };
-        let is_over = order.status.state.is_some_and(State::is_failure);
-        if is_over || order.metadata.is_deleted() {
+        if order.metadata.is_deleted() || order.status.state.is_some_and(State::is_failure) {
             self.heard.forget(&key.name);
             return Ok(Wake::OnChange);
         }

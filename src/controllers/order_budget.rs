@@ -12,42 +12,32 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::ReconcileError;
+use super::budget_entry::{BudgetEntry, NoOrder};
+use super::order_ledger::{LedgerHolder, has_its_order, holder, is_not_made, write};
 use super::order_requests::Unanswered;
-use crate::acme::error::AcmeError;
 use crate::model::event::source;
 use crate::model::order_budget::{
-    Allowance, Became, Budget, COUNTS_FOR, Denial, Entry, Excuse, Ledger, OverBudget, Past, Permit,
-    names_of,
+    Allowance, Became, Budget, COUNTS_FOR, Denial, Entry, Excuse, KEPT, Ledger, OverBudget, Past,
+    Permit, names_of,
 };
 use crate::model::request::REVISION;
-use crate::model::{Identifier, Key, Kind, Metadata, Order, OrderStatus, Record, State};
+use crate::model::{Identifier, Key, Kind, Order};
 use crate::reconcile::Refusal;
 use crate::reconcile::order::{Outcome, dropped};
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
-use crate::store::{Part, Store, under};
+use crate::store::{Store, under};
 
 /// How often the ledger is read and written again because somebody else wrote in between.
 const TRIES: usize = 10;
+/// What is left of a limit counts no more when it is less: a CA names the end by the second.
+const GRAIN: Duration = Duration::from_secs(1);
 
 /// What one process has asked of its CAs, and what it knows of those before it.
 #[derive(Debug)]
 pub struct OrderBudget {
     allowance: Allowance,
     known: Mutex<Vec<BudgetEntry>>,
-}
-
-/// An entry of a ledger that this process has seen or made.
-#[derive(Clone, Debug)]
-struct BudgetEntry {
-    holder: String,
-    entry: Entry,
-    is_ours: bool,
-    /// Why its answer was not read.
-    error: Option<AcmeError>,
-    /// How long ago it was asked when it came to be known.
-    ago: SignedDuration,
-    since: Instant,
 }
 
 /// A newOrder that may go out.
@@ -65,7 +55,8 @@ impl OrderBudget {
         Arc::new(Self { allowance, known: Mutex::default() })
     }
 
-    /// Grants the newOrder of an Order, and keeps in the store that it goes out.
+    /// Grants the newOrder of an Order, and keeps in the store that it goes out. As long as a limit of the CA holds that another
+    /// Certificate with the same names ran into, or this Order itself, that refusal is what comes of it, and nothing goes out.
     ///
     /// # Errors
     /// Fails with [`ReconcileError::OverBudget`] when none may go out, when the store cannot keep it, and when another process has
@@ -76,7 +67,7 @@ impl OrderBudget {
         order: &Order,
         (account, names): (&str, &[Identifier]),
         now: Timestamp,
-    ) -> Result<Granted, ReconcileError> {
+    ) -> Result<Result<Granted, Refusal>, ReconcileError> {
         let names = names_of(names);
         let store = under(store, Manager::Controller(source::ORDERS));
         for turn in 0..TRIES {
@@ -94,13 +85,16 @@ impl OrderBudget {
                 names: &names,
                 issued: holder.issued,
             };
-            let grant = match budget.judge(&self.past()) {
+            if let Some(refusal) = self.limit(&budget, now) {
+                return Ok(Err(refusal));
+            }
+            let grant = match budget.judge(&self.past(&budget)) {
                 Ok(grant) => grant,
                 Err(denial) => return Err(self.denied(&holder, order, denial, now)),
             };
             let granted = Granted { permit: grant.permit, excuse: grant.excuse };
             if grant.again.is_some_and(|number| self.asked_again(&holder.uid, number)) {
-                return Ok(granted);
+                return Ok(Ok(granted));
             }
             // What another process has asked is written anew: whoever comes after us counts from now on.
             if let Some(number) = grant.again {
@@ -125,7 +119,10 @@ impl OrderBudget {
                 self.free(reserved);
             }
             match written {
-                Ok(()) => return Ok(granted),
+                Ok(()) => {
+                    self.goes_out(&order.metadata.uid);
+                    return Ok(Ok(granted));
+                }
                 Err(StoreError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -145,7 +142,11 @@ impl OrderBudget {
         now: Timestamp,
     ) -> Result<Outcome, StoreError> {
         let Some(why) = dropped(order, &outcome) else { return Ok(outcome) };
-        let holder = holder(&**store, order, false).await?;
+        let holder = match holder(&**store, order, false).await {
+            // It goes, too, and nothing comes in its place.
+            Err(StoreError::NotFound { .. }) => return Ok(outcome),
+            holder => holder?,
+        };
         self.learn(&holder, now);
         let budget = Budget {
             allowance: self.allowance,
@@ -155,27 +156,65 @@ impl OrderBudget {
             names: "",
             issued: holder.issued,
         };
-        Ok(if budget.replaces(&self.past()) { Outcome::Dropped(why) } else { outcome })
+        Ok(if budget.replaces(&self.past(&budget)) { Outcome::Dropped(why) } else { outcome })
     }
 
     /// Remembers what became of the newOrder that an Order asked for last.
     pub(super) fn note(&self, order: &Order, became: Became) {
         let mut all = self.all();
-        if let Some(known) = all.iter_mut().rfind(|k| k.entry.uid == order.metadata.uid) {
-            known.entry.became = became;
+        let Some(known) = all.iter_mut().rfind(|k| k.entry.uid == order.metadata.uid) else {
+            return;
+        };
+        known.entry.became = became;
+        if became == Became::Made {
+            let Entry { account, names, .. } = known.entry.clone();
+            let of_set =
+                |k: &&mut BudgetEntry| (&k.entry.account, &k.entry.names) == (&account, &names);
+            all.iter_mut().filter(of_set).for_each(|known| known.heard = None);
         }
     }
 
-    /// Remembers what the answer to the newOrder says that an Order asked for last: that there is no order, or why nothing was read.
-    pub(super) fn note_answer(&self, order: &Order, asked: &Result<Outcome, Unanswered>) {
+    /// Remembers what the answer to the newOrder says that an Order asked for last, and that has come now: that there is no order,
+    /// until when there is none, or why nothing was read.
+    pub(super) fn note_answer(
+        &self,
+        order: &Order,
+        asked: &Result<Outcome, Unanswered>,
+        now: Timestamp,
+    ) {
         if is_not_made(asked) {
             self.note(order, Became::NotMade);
         }
-        let Err(Unanswered { error, .. }) = asked else { return };
         let mut all = self.all();
-        if let Some(known) = all.iter_mut().rfind(|k| k.entry.uid == order.metadata.uid) {
-            known.error = Some(error.clone());
-        }
+        let Some(known) = all.iter_mut().rfind(|k| k.entry.uid == order.metadata.uid) else {
+            return;
+        };
+        known.heard = match asked {
+            Err(Unanswered { error, .. }) => Some(NoOrder::Fault(error.clone())),
+            Ok(Outcome::Refused(_, Refusal::Until(problem, at))) => {
+                let pause = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+                Instant::now()
+                    .checked_add(pause)
+                    .map(|until| NoOrder::Limit(problem.clone(), until))
+            }
+            Ok(_) => None,
+        };
+    }
+
+    /// What the CA has said to this Order, or to those of other Certificates for the same names, and still holds. Another Order
+    /// of one Certificate is one that somebody wanted: it asks for itself.
+    fn limit(&self, asks: &Budget<'_>, now: Timestamp) -> Option<Refusal> {
+        let holds = |known: &BudgetEntry| {
+            let entry = &known.entry;
+            let is_told = entry.uid == asks.order || known.holder != asks.holder;
+            if !is_told || (&*entry.account, &*entry.names) != (asks.account, asks.names) {
+                return None;
+            }
+            let Some(NoOrder::Limit(problem, until)) = &known.heard else { return None };
+            let pause = until.checked_duration_since(Instant::now()).filter(|p| *p >= GRAIN)?;
+            Some(Refusal::Until(problem.clone(), now.checked_add(pause).ok()?))
+        };
+        self.all().iter().rev().find_map(holds)
     }
 
     /// Why nothing goes out; what kept the CA from answering the last time is what there is to say until it may be asked again.
@@ -188,8 +227,8 @@ impl OrderBudget {
     ) -> ReconcileError {
         let all = self.all();
         let last = all.iter().rfind(|known| known.entry.uid == order.metadata.uid);
-        match (&denial, last.and_then(|last| last.error.clone())) {
-            (Denial::TooSoon { .. }, Some(error)) => error.into(),
+        match (&denial, last.and_then(|last| last.heard.clone())) {
+            (Denial::TooSoon { .. }, Some(NoOrder::Fault(error))) => error.into(),
             _ => over(holder, denial, now),
         }
     }
@@ -207,16 +246,22 @@ impl OrderBudget {
     ) -> Result<(), StoreError> {
         let store = under(store, Manager::Controller(source::ORDERS));
         for turn in 0..TRIES {
-            let holder = holder(&*store, order, turn > 0).await?;
-            self.learn(&holder, now);
+            let found = holder(&*store, order, turn > 0).await;
+            if let Ok(holder) = &found {
+                self.learn(holder, now);
+            }
             self.note(order, became);
+            let holder = match found {
+                // Nothing is asked for it any more.
+                Err(StoreError::NotFound { .. }) => return Ok(()),
+                found => found?,
+            };
             let ledger = self.ledger(&holder.uid);
             if ledger.0.is_empty() || ledger == holder.ledger {
                 return Ok(());
             }
             match write(&*store, &holder, &ledger).await {
                 Err(StoreError::Conflict { .. }) => {}
-                // Somebody has deleted it: nothing is asked for it any more.
                 Err(StoreError::NotFound { .. }) => return Ok(()),
                 written => return written,
             }
@@ -229,8 +274,15 @@ impl OrderBudget {
         let reserved = (entry.number, entry.uid.clone());
         let (ago, since) = (SignedDuration::ZERO, Instant::now());
         let holder = holder.to_owned();
-        self.all().push(BudgetEntry { holder, entry, is_ours: true, error: None, ago, since });
+        self.all().push(BudgetEntry { holder, entry, is_ours: true, heard: None, ago, since });
         reserved
+    }
+
+    /// Counts the last one of an Order from now on: writing it down may have taken its time.
+    fn goes_out(&self, uid: &str) {
+        if let Some(known) = self.all().iter_mut().rfind(|known| known.entry.uid == uid) {
+            known.since = Instant::now();
+        }
     }
 
     /// Counts one no more that could not be written.
@@ -241,7 +293,18 @@ impl OrderBudget {
     /// Takes over what others have written, and drops what counts no more.
     fn learn(&self, holder: &LedgerHolder, now: Timestamp) {
         let mut all = self.all();
-        all.retain(|known| known.is_ours || known.ago() < COUNTS_FOR);
+        // Ours stay as long as the store may have them, by whose moments they would count anew after a clock was set back.
+        let of_holder = all.iter().filter(|known| known.holder == holder.uid).count();
+        let mut surplus = match self.allowance {
+            Allowance::OneShot => 0,
+            Allowance::Standing => of_holder.saturating_sub(KEPT),
+        };
+        all.retain(|known| {
+            let is_surplus = known.holder == holder.uid && surplus > 0;
+            let stays = known.ago() < COUNTS_FOR || (known.is_ours && !is_surplus);
+            surplus -= usize::from(!stays && is_surplus);
+            stays
+        });
         for entry in &holder.ledger.0 {
             let is_known = |known: &BudgetEntry| {
                 known.holder == holder.uid
@@ -254,7 +317,7 @@ impl OrderBudget {
                     holder: holder.uid.clone(),
                     entry: entry.clone(),
                     is_ours: false,
-                    error: None,
+                    heard: None,
                     ago,
                     since: Instant::now(),
                 });
@@ -263,14 +326,20 @@ impl OrderBudget {
         all.sort_by_key(|known| known.entry.number);
     }
 
-    fn past(&self) -> Vec<Past> {
+    /// What counts for whoever asks: what was asked for the same names, and for the same holder.
+    fn past(&self, asks: &Budget<'_>) -> Vec<Past> {
+        let counts = |known: &&BudgetEntry| {
+            let entry = &known.entry;
+            known.holder == asks.holder
+                || (&*entry.account, &*entry.names) == (asks.account, asks.names)
+        };
         let past = |known: &BudgetEntry| Past {
             entry: known.entry.clone(),
             holder: known.holder.clone(),
             ago: known.ago(),
             is_ours: known.is_ours,
         };
-        self.all().iter().map(past).collect()
+        self.all().iter().filter(counts).map(past).collect()
     }
 
     fn ledger(&self, holder: &str) -> Ledger {
@@ -293,7 +362,7 @@ impl OrderBudget {
         let of_holder = all.iter_mut().filter(|known| known.holder == holder && known.is_ours);
         let mut found = of_holder.filter(|known| known.entry.number == number);
         let Some(known) = found.next() else { return false };
-        (known.entry.became, known.error) = (Became::Asked, None);
+        (known.entry.became, known.heard) = (Became::Asked, None);
         (known.ago, known.since) = (SignedDuration::ZERO, Instant::now());
         true
     }
@@ -303,97 +372,9 @@ impl OrderBudget {
     }
 }
 
-impl BudgetEntry {
-    fn ago(&self) -> SignedDuration {
-        let elapsed: Duration = self.since.elapsed();
-        SignedDuration::try_from(elapsed)
-            .ok()
-            .and_then(|elapsed| self.ago.checked_add(elapsed))
-            .unwrap_or(SignedDuration::MAX)
-    }
-}
-
-/// The object whose orders are counted.
-#[derive(Debug)]
-struct LedgerHolder {
-    key: Key,
-    uid: String,
-    ledger: Ledger,
-    /// The last issuance that succeeded.
-    issued: i64,
-    /// The Certificate, where there is one: its ledger is kept.
-    certificate: Option<Record>,
-}
-
-/// The Certificate above an Order, else the last owner that there is; `anew` after a write that rested on something old.
-async fn holder(store: &dyn Store, order: &Order, anew: bool) -> Result<LedgerHolder, StoreError> {
-    let mut key = Key::new(Kind::Order, order.name());
-    let mut metadata = order.metadata.clone();
-    while let Some((above, uid)) = metadata.controller_key() {
-        let found = if anew { store.get_anew(&above).await? } else { store.get(&above).await? };
-        let Some(found) = found.filter(|found| found.uid() == uid) else { break };
-        metadata = found.metadata();
-        if above.kind == Kind::Certificate {
-            return Ok(LedgerHolder {
-                key: above,
-                uid: metadata.uid,
-                ledger: Ledger::read(&metadata.annotations),
-                issued: found.object["status"]["revision"].as_i64().unwrap_or(0),
-                certificate: Some(found),
-            });
-        }
-        key = above;
-    }
-    let Metadata { uid, .. } = metadata;
-    Ok(LedgerHolder { key, uid, ledger: Ledger::default(), issued: 0, certificate: None })
-}
-
-/// Tells whether an Order is written down with its order by now.
-async fn has_its_order(store: &dyn Store, order: &Order) -> Result<bool, StoreError> {
-    let known = store.get_anew(&Key::new(Kind::Order, order.name())).await?;
-    Ok(known.is_some_and(|known| !known.text("/status/url").is_empty()))
-}
-
-async fn write(
-    store: &dyn Store,
-    holder: &LedgerHolder,
-    ledger: &Ledger,
-) -> Result<(), StoreError> {
-    let Some(certificate) = &holder.certificate else { return Ok(()) };
-    let mut metadata = certificate.metadata();
-    ledger.write(&mut metadata.annotations);
-    let object = serde_json::json!({ "metadata": metadata });
-    let key = certificate.key.clone();
-    store.replace(Record { key, object }, Part::Metadata).await.map(drop)
-}
-
 fn over(holder: &LedgerHolder, denial: Denial, now: Timestamp) -> ReconcileError {
     let until = denial.pause().and_then(|pause| now.checked_add(pause).ok());
     ReconcileError::OverBudget(Box::new(OverBudget { holder: holder.key.clone(), denial, until }))
-}
-
-/// What became of the newOrder of an Order by what is recorded now of an outcome.
-pub(super) fn became(order: &Order, is_dropped: bool, now: &OrderStatus) -> Option<Became> {
-    let before = &order.status;
-    if is_dropped {
-        return Some(Became::Dropped);
-    }
-    let has_failed = now.state.is_some_and(State::is_failure);
-    match (before.url.is_empty(), now.url.is_empty()) {
-        (true, _) => has_failed.then_some(Became::Refused),
-        (false, true) => Some(Became::LostToAnother),
-        (false, false) if has_failed => Some(Became::Failed),
-        (false, false) => (!now.certificate.is_empty()).then_some(Became::Issued),
-    }
-}
-
-/// Tells whether the CA answered that it made no order; a gateway's fault does not tell.
-fn is_not_made(asked: &Result<Outcome, Unanswered>) -> bool {
-    match asked {
-        Ok(Outcome::Refused(_, Refusal::Until(problem, _))) => problem.status < 500,
-        Err(Unanswered { error, .. }) => error.problem().is_some_and(|p| p.status < 500),
-        Ok(_) => false,
-    }
 }
 
 #[cfg(test)]
@@ -401,8 +382,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::ObjectName;
     use crate::model::order_budget::ORDERS;
+    use crate::model::{ObjectName, Problem, Record};
+    use crate::reconcile::order::OrderRequest;
+    use crate::store::Part;
     use crate::store::memory::MemoryStore;
     use crate::store::resources::typed;
 
@@ -449,9 +432,9 @@ mod tests {
         ) -> Result<Granted, OverBudget> {
             let names = [Identifier::parse("www.example.com").unwrap()];
             match budget.ask(&self.store, &self.orders[order], (ACCOUNT, &names), now).await {
-                Ok(granted) => Ok(granted),
+                Ok(Ok(granted)) => Ok(granted),
                 Err(ReconcileError::OverBudget(over)) => Err(*over),
-                Err(error) => panic!("{error}"),
+                other => panic!("{other:?}"),
             }
         }
 
@@ -473,12 +456,12 @@ mod tests {
         let names = [Identifier::parse("www.example.com").unwrap()];
         let (order, asked) = (&scene.orders[0], (ACCOUNT, &names[..]));
         let first = OrderBudget::new(Allowance::Standing);
-        first.ask(&scene.store, order, asked, now()).await.unwrap();
+        first.ask(&scene.store, order, asked, now()).await.unwrap().unwrap();
         let second = OrderBudget::new(Allowance::Standing);
         let later = now() + minutes(1);
         // Nothing is written down: it was killed, for all that anybody knows.
         let granted = second.ask(&scene.store, order, asked, later).await.unwrap();
-        assert_eq!(granted.excuse, Some(Excuse::Unread));
+        assert_eq!(granted.unwrap().excuse, Some(Excuse::Unread));
         // Whoever comes after that waits as long as if it had asked itself.
         let third = OrderBudget::new(Allowance::Standing);
         let soon = scene.ask(&third, 0, later + SignedDuration::from_secs(9)).await.unwrap_err();
@@ -546,6 +529,39 @@ mod tests {
             }
             assert_eq!(granted, [0, 0, 1, 1, 2, 60, 60, 61, 61, 62], "{step:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_of_the_ca_holds_for_other_certificates_with_the_same_names() {
+        let (one, other) = (scene(2).await, scene(1).await);
+        let budget = OrderBudget::new(Allowance::Standing);
+        let names = [Identifier::parse("www.example.com").unwrap()];
+        let ask = async |scene: &Scene, order: usize, account: &str, at: Timestamp| {
+            let asked = (account, &names[..]);
+            let asked = budget.ask(&scene.store, &scene.orders[order], asked, at).await.unwrap();
+            asked.err().map(|refusal| match refusal {
+                Refusal::Until(problem, at) => (problem.status, at),
+                Refusal::Final(problem) => panic!("{problem}"),
+            })
+        };
+        assert_eq!(ask(&one, 0, ACCOUNT, now()).await, None);
+        let until = now() + SignedDuration::from_secs(600);
+        let problem = Problem { status: 429, ..Problem::default() };
+        let limit = Outcome::Refused(OrderRequest::Create, Refusal::Until(problem.into(), until));
+        budget.note_answer(&one.orders[0], &Ok(limit), now());
+        tokio::time::advance(Duration::from_mins(1)).await;
+        // By a clock that was set ahead meanwhile.
+        let (at, told) = (
+            now() + SignedDuration::from_hours(7),
+            Some((429, until + SignedDuration::from_mins(419))),
+        );
+        assert_eq!(ask(&other, 0, ACCOUNT, at).await, told);
+        assert_eq!(ask(&one, 0, ACCOUNT, at).await, told, "its status could not be written");
+        assert_eq!(ask(&other, 0, "https://ca.example/account/2", at).await, None);
+        assert_eq!(ask(&one, 1, ACCOUNT, at).await, None, "somebody has deleted the Order before");
+        budget.note(&one.orders[1], Became::Made);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(ask(&other, 0, ACCOUNT, at).await, None, "the CA takes them again");
     }
 
     #[tokio::test(start_paused = true)]

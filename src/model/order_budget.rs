@@ -23,7 +23,7 @@ pub const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// So many orders for one set of names may fail within [`COUNTS_FOR`] while nobody watches; Let's Encrypt's limit is the same.
 const FAILURES: usize = 5;
 /// So many entries are kept in the store.
-const KEPT: usize = 20;
+pub const KEPT: usize = 20;
 /// So many orders of one run may be lost to others.
 const LOST: usize = 16;
 /// So many orders that the CA has dropped are replaced, in one run or within [`COUNTS_FOR`].

@@ -1,0 +1,103 @@
+//! The ledger of a Certificate's orders in the store: whose it is, how it is written, and what an outcome is in it.
+
+use super::order_requests::Unanswered;
+use crate::model::order_budget::{Became, Ledger};
+use crate::model::{Key, Kind, Metadata, Order, OrderStatus, Record, State};
+use crate::reconcile::Refusal;
+use crate::reconcile::order::Outcome;
+use crate::store::error::StoreError;
+use crate::store::{Part, Store};
+
+/// The object whose orders are counted.
+#[derive(Debug)]
+pub(super) struct LedgerHolder {
+    pub(super) key: Key,
+    pub(super) uid: String,
+    pub(super) ledger: Ledger,
+    /// The last issuance that succeeded.
+    pub(super) issued: i64,
+    /// The Certificate, where there is one: its ledger is kept.
+    pub(super) certificate: Option<Record>,
+}
+
+/// The Certificate above an Order, else what nobody owns; `anew` after a write that rested on something old.
+///
+/// # Errors
+/// Fails when an owner is gone, with which the Order goes, or the store does.
+pub(super) async fn holder(
+    store: &dyn Store,
+    order: &Order,
+    anew: bool,
+) -> Result<LedgerHolder, StoreError> {
+    let mut key = Key::new(Kind::Order, order.name());
+    let mut metadata = order.metadata.clone();
+    while let Some((above, uid)) = metadata.controller_key() {
+        let found = if anew { store.get_anew(&above).await? } else { store.get(&above).await? };
+        let Some(found) = found.filter(|found| found.uid() == uid) else {
+            return Err(StoreError::NotFound { key: above });
+        };
+        metadata = found.metadata();
+        if above.kind == Kind::Certificate {
+            return Ok(LedgerHolder {
+                key: above,
+                uid: metadata.uid,
+                ledger: Ledger::read(&metadata.annotations),
+                issued: found.object["status"]["revision"].as_i64().unwrap_or(0),
+                certificate: Some(found),
+            });
+        }
+        key = above;
+    }
+    let Metadata { uid, .. } = metadata;
+    Ok(LedgerHolder { key, uid, ledger: Ledger::default(), issued: 0, certificate: None })
+}
+
+/// Tells whether an Order is written down with its order by now.
+///
+/// # Errors
+/// Fails when the store does.
+pub(super) async fn has_its_order(store: &dyn Store, order: &Order) -> Result<bool, StoreError> {
+    let known = store.get_anew(&Key::new(Kind::Order, order.name())).await?;
+    Ok(known.is_some_and(|known| !known.text("/status/url").is_empty()))
+}
+
+/// Writes the ledger; nothing where there is no Certificate.
+///
+/// # Errors
+/// Fails when the store does.
+pub(super) async fn write(
+    store: &dyn Store,
+    holder: &LedgerHolder,
+    ledger: &Ledger,
+) -> Result<(), StoreError> {
+    let Some(certificate) = &holder.certificate else { return Ok(()) };
+    let mut metadata = certificate.metadata();
+    ledger.write(&mut metadata.annotations);
+    let object = serde_json::json!({ "metadata": metadata });
+    let key = certificate.key.clone();
+    store.replace(Record { key, object }, Part::Metadata).await.map(drop)
+}
+
+/// What became of the newOrder of an Order by what is recorded now of an outcome.
+pub(super) fn became(order: &Order, is_dropped: bool, now: &OrderStatus) -> Option<Became> {
+    let before = &order.status;
+    if is_dropped {
+        return Some(Became::Dropped);
+    }
+    let has_failed = now.state.is_some_and(State::is_failure);
+    match (before.url.is_empty(), now.url.is_empty()) {
+        (true, _) => has_failed.then_some(Became::Refused),
+        (false, true) => Some(Became::LostToAnother),
+        (false, false) if has_failed => Some(Became::Failed),
+        (false, false) => (!now.certificate.is_empty()).then_some(Became::Issued),
+    }
+}
+
+/// Tells whether the CA answered that it made no order; a gateway's fault does not tell.
+pub(super) fn is_not_made(asked: &Result<Outcome, Unanswered>) -> bool {
+    match asked {
+        Ok(Outcome::Refused(_, Refusal::Until(problem, _))) => problem.status < 500,
+        Err(Unanswered { error, .. }) => error.problem().is_some_and(|p| p.status < 500),
+        Ok(_) => false,
+    }
+}
