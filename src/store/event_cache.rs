@@ -12,8 +12,10 @@ const REMEMBERED: usize = 4_096;
 
 /// Remembers Events, so that a repetition is known without asking a server: an API server finds the Events about one
 /// object only by reading all of a namespace. cert-manager remembers its own, too, and only as long as it runs.
+///
+/// Each is kept as its text: taken apart it takes several times as much, and hardly one is said again.
 #[derive(Default)]
-pub struct EventCache(Mutex<HashMap<Saying, Record>>);
+pub struct EventCache(Mutex<HashMap<Saying, String>>);
 
 /// UID of the object, reason, message, component, severity.
 type Saying = (String, String, String, &'static str, Severity);
@@ -21,16 +23,17 @@ type Saying = (String, String, String, &'static str, Severity);
 impl EventCache {
     /// The Event that said the same.
     pub(super) fn before(&self, about: &ObjectReference, notice: Notice<'_>) -> Option<Record> {
-        self.sayings().get(&saying(about, notice)).cloned()
+        let text = self.sayings().get(&saying(about, notice)).cloned()?;
+        Record::new(serde_json::from_str(&text).ok()?)
     }
 
     /// Notes what was said.
-    pub(super) fn remember(&self, about: &ObjectReference, notice: Notice<'_>, event: Record) {
+    pub(super) fn remember(&self, about: &ObjectReference, notice: Notice<'_>, event: &Record) {
         let mut sayings = self.sayings();
         if sayings.len() >= REMEMBERED {
             sayings.clear();
         }
-        sayings.insert(saying(about, notice), event);
+        sayings.insert(saying(about, notice), event.object.to_string());
     }
 
     /// Forgets an Event that is not as we remember it.
@@ -38,7 +41,7 @@ impl EventCache {
         self.sayings().remove(&saying(about, notice));
     }
 
-    fn sayings(&self) -> MutexGuard<'_, HashMap<Saying, Record>> {
+    fn sayings(&self) -> MutexGuard<'_, HashMap<Saying, String>> {
         self.0.lock()
     }
 }

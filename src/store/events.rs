@@ -84,7 +84,7 @@ impl Writer<'_> {
             match written {
                 Ok(event) => {
                     if let Some(told) = store.told() {
-                        told.remember(self.about, self.notice, event);
+                        told.remember(self.about, self.notice, &event);
                     }
                     return Ok(());
                 }

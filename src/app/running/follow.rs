@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::files_to_write::{Ended, FilesToWrite, NotWritten};
@@ -33,6 +35,8 @@ use crate::store::{Change, Scope, Store};
 const AGAIN: Duration = Duration::from_secs(1);
 /// How often files that could not be written are tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
+/// How many folders are written at once: each takes a thread, which keeps memory of its own.
+const SIDE_BY_SIDE: usize = 16;
 /// How long files that are being written may hold the end.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -118,13 +122,15 @@ pub struct Files<'a> {
     /// Certificates whose files are being written, and what is to be written after that.
     busy: BTreeMap<ObjectName, Option<FilesToWrite>>,
     under_way: FuturesUnordered<LocalBoxFuture<'a, Ended>>,
+    turns: Rc<Semaphore>,
 }
 
 impl<'a> Files<'a> {
     /// Writes below a folder, where one is given.
     pub fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, FileWriting<'a>)>) -> Self {
         let (missed, busy) = (BTreeMap::new(), BTreeMap::new());
-        Self { store, out, missed, busy, under_way: FuturesUnordered::new() }
+        let turns = Rc::new(Semaphore::new(SIDE_BY_SIDE));
+        Self { store, out, missed, busy, under_way: FuturesUnordered::new(), turns }
     }
 
     /// Begins to write what was issued; it is told if it is news, or could not be done before.
@@ -150,8 +156,9 @@ impl<'a> Files<'a> {
     fn begin(&mut self, wish: FilesToWrite) {
         let (store, Some((out, place))) = (self.store, self.out) else { return };
         self.busy.insert(wish.certificate.clone(), None);
+        let turns = Rc::clone(&self.turns);
         self.under_way.push(Box::pin(async move {
-            let written = write(store, &wish, out, place).await;
+            let written = write(store, &wish, (out, &turns), place).await;
             Ended { wish, written }
         }));
     }
@@ -244,7 +251,7 @@ impl<'a> Files<'a> {
 async fn write(
     store: &Arc<dyn Store>,
     wish: &FilesToWrite,
-    out: &Path,
+    (out, turns): (&Path, &Semaphore),
     FileWriting { patience, command }: FileWriting<'_>,
 ) -> Result<Option<(Written, Option<String>)>, NotWritten> {
     let key = Key::new(Kind::Secret, wish.secret.clone());
@@ -252,7 +259,10 @@ async fn write(
     let found = answered(async || store.get(&key).await).await.map_err(of_store)?;
     let Some(record) = found else { return Ok(None) };
     let secret = typed::<Secret>(record).map_err(of_store)?;
+    // Nobody closes it; without a turn they would be written all the same.
+    let turn = turns.acquire().await;
     let written = results::write(out, &secret, None, patience).await.map_err(NotWritten::Disk)?;
+    drop(turn);
     let certificate = Key::new(Kind::Certificate, wish.certificate.clone());
     let ran = match command {
         Some(command) => command.run(&certificate, &written, patience.interrupted()).await,

@@ -176,7 +176,7 @@ impl KindCache {
             // Nothing held it any more.
             let last = kept(record);
             self.remove(&last);
-            return self.gone.note(last);
+            return self.gone.note(&last);
         }
         self.unheard.insert(record.key.name.clone(), metadata.uid);
         self.put(kept(record));
@@ -192,7 +192,7 @@ impl KindCache {
         let known = self.records.get(name).filter(|record| record.uid() == uid);
         if let Some(record) = known.cloned() {
             self.remove(&record);
-            self.gone.note(record);
+            self.gone.note(&record);
         }
     }
 
@@ -218,7 +218,7 @@ impl KindCache {
                 }
                 self.remove(&record);
                 // A look may be under way that found it.
-                self.gone.note(kept(&record));
+                self.gone.note(&record);
             }
             Change::Resynced(records) => self.resynced(records),
         }
@@ -273,7 +273,7 @@ impl KindCache {
         // Whoever waits for a change of theirs hears of nothing else.
         for record in vanished {
             self.watchers.retain_mut(|watcher| watcher.deleted(&record));
-            self.gone.note(record);
+            self.gone.note(&record);
         }
     }
 

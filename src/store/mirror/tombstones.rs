@@ -2,19 +2,28 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::model::Record;
+use crate::model::{ObjectName, Record};
 
 /// How many gone objects are remembered: more than can be told late.
 const REMEMBERED: usize = 1_000;
 
-/// Objects that are gone, with the last that was seen of each: the watch may tell of them later, and so may looks that
-/// are under way.
+/// Objects that are gone: the watch may tell of them later, and so may looks that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
     /// By UID.
-    last: HashMap<String, Record>,
+    last: HashMap<String, Tombstone>,
     /// The oldest first.
     order: VecDeque<String>,
+}
+
+/// What tells one that is gone from another: a thousand Orders with their certificates would take megabytes.
+#[derive(Debug)]
+struct Tombstone {
+    name: ObjectName,
+    /// The UID of the managing owner.
+    owner: Option<String>,
+    /// The last `resourceVersion` that was seen.
+    version: String,
 }
 
 impl Gone {
@@ -26,18 +35,27 @@ impl Gone {
     pub(super) fn is_like(&self, record: &Record) -> bool {
         let owner = owner_uid(record);
         self.last.values().any(|last| {
-            last.key.name == record.key.name || (owner.is_some() && owner_uid(last) == owner)
+            last.name == record.key.name || (owner.is_some() && last.owner.as_deref() == owner)
         })
     }
 
     /// Whether an object was seen after it was believed to be gone.
     pub(super) fn is_before(&self, record: &Record) -> bool {
-        self.last.get(record.uid()).is_some_and(|last| is_newer(record, last))
+        let last = self.last.get(record.uid());
+        last.is_some_and(|last| {
+            let version = record.resource_version();
+            is_after(version, &last.version).unwrap_or_else(|| version != last.version)
+        })
     }
 
-    pub(super) fn note(&mut self, last: Record) {
+    pub(super) fn note(&mut self, last: &Record) {
         let uid = last.uid().to_owned();
-        if self.last.insert(uid.clone(), last).is_none() {
+        let tombstone = Tombstone {
+            name: last.key.name.clone(),
+            owner: owner_uid(last).map(str::to_owned),
+            version: last.resource_version().to_owned(),
+        };
+        if self.last.insert(uid.clone(), tombstone).is_none() {
             self.order.push_back(uid);
         }
         if self.order.len() > REMEMBERED
@@ -59,12 +77,13 @@ pub(super) fn owner_uid(record: &Record) -> Option<&str> {
     owners.iter().find(|owner| owner["controller"] == true)?["uid"].as_str()
 }
 
-/// Whether an object is from after another one; `resourceVersion` counts up in every store that we know.
+/// Whether an object is from after another one. What cannot be compared is told in order.
 pub(super) fn is_newer(record: &Record, than: &Record) -> bool {
-    let version = |record: &Record| record.resource_version().parse::<u64>().ok();
-    match (version(record), version(than)) {
-        (Some(one), Some(other)) => one > other,
-        // What cannot be compared is told in order.
-        _ => record.object != than.object,
-    }
+    is_after(record.resource_version(), than.resource_version())
+        .unwrap_or_else(|| record.object != than.object)
+}
+
+/// Whether a `resourceVersion` is from after another one; it counts up in every store that we know.
+fn is_after(version: &str, other: &str) -> Option<bool> {
+    Some(version.parse::<u64>().ok()? > other.parse().ok()?)
 }
