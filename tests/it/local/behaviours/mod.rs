@@ -85,4 +85,11 @@ fn every_row_and_every_behaviour_is_tried() {
     let tried: BTreeSet<_> = rows.iter().flat_map(names).collect();
     let kit: BTreeSet<_> = kubectl_acme::ca::behaviour::kit().map(|b| b.name).collect();
     assert_eq!(tried, kit);
+    // So do other clients.
+    let lines = include_str!("../../../../benches/conformance/rows.txt").lines();
+    let lines = lines.filter(|line| !line.starts_with('#'));
+    let names = lines.flat_map(|line| line.split(' ').next().unwrap_or_default().split(','));
+    let names = names.map(|name| name.split('=').next().unwrap_or_default());
+    let compared: BTreeSet<_> = names.filter(|name| !name.contains(':')).collect();
+    assert_eq!(compared, kit);
 }
