@@ -54,8 +54,9 @@ unused:
 words:
     typos
 
-# Check the shell scripts
+# Check the shell scripts, and that the faults that the simulation has to find fit what ships
 scripts:
+    git apply --check tests/sim/mutants/switches.patch
     shellcheck --external-sources tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,conformance,diagnose,dns01,scale,soak}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
 
 # Check on the oldest Rust we support, where that toolchain is installed
@@ -72,7 +73,7 @@ oldest:
 
 # Search through what may happen to the engine, from a seed on; built quick, beside the other builds
 sim SECONDS="60" SEED="1":
-    KUBECTL_ACME_SIM_SECONDS={{ SECONDS }} KUBECTL_ACME_SIM_SEED={{ SEED }} cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test sim -- no_seed --nocapture
+    KUBECTL_ACME_SIM_THREADS={{ num_cpus() }} KUBECTL_ACME_SIM_SECONDS={{ SECONDS }} KUBECTL_ACME_SIM_SEED={{ SEED }} cargo test --locked --config profile.dev.opt-level=1 --target-dir target/sim --test sim -- no_seed --nocapture
 
 # Visit every state of the machines within wider bounds than the gate's; built quick, beside the other builds
 model:

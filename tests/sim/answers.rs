@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use url::Url;
 
 use super::events::Event;
-use super::plan::{Fault, Setting, SolverFault};
+use super::plan::{Fault, Setting, Side, SolverFault};
 use super::world::{Life, World};
 
 /// What somebody else has at every record.
@@ -126,6 +126,7 @@ impl SimSolver {
     fn struck(&self, point: &'static str) -> Option<SolverFault> {
         match self.world().strikes(point) {
             Some(Fault::Solver { what, .. }) => Some(what),
+            _ if self.world().is_out(Side::Provider) => Some(SolverFault::Refuses { done: false }),
             _ => None,
         }
     }

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 use url::Url;
 
 use super::events::{Asked, Event};
-use super::plan::{CaFault, Fault, RetryAfter};
+use super::plan::{CaFault, Fault, RetryAfter, Side};
 use super::world::{Life, World};
 
 /// Where the CA says that it is.
@@ -47,6 +47,7 @@ impl Carrier for SimCarrier {
         let strikes = world.strikes(&format!("ca {}", asked.what));
         let fault = match strikes {
             Some(Fault::Ca { what, .. }) => Some(what),
+            _ if world.is_out(Side::Ca) => Some(CaFault::Cut { acted: false }),
             _ => None,
         };
         world.tell(Event::Asks(asked.clone()));

@@ -1,6 +1,6 @@
 //! What the search has found in what ships, as the shortest runs that show it; each was mended.
 
-use super::plan::{CaFault, Fault, Setting, Wish};
+use super::plan::{CaFault, Fault, RetryAfter, Setting, StoreFault, Wish};
 use super::run::run_with;
 
 /// One process, one name over HTTP, no delay.
@@ -29,6 +29,17 @@ fn plain() -> Setting {
     }
 }
 
+/// As many Certificates for that name, in a cluster.
+fn alike(number: usize) -> Setting {
+    let first = plain().wishes.remove(0);
+    let wish = |number| Wish { name: format!("cert-{number}"), ..first.clone() };
+    Setting { calm: 300, cluster: true, wishes: (0..number).map(wish).collect(), ..plain() }
+}
+
+fn store(point: &str, nth: u32, what: StoreFault) -> Fault {
+    Fault::Store { point: format!("store {point}"), nth, what }
+}
+
 fn holds(setting: &Setting, faults: &[Fault]) {
     let outcome = run_with(setting, faults);
     assert_eq!(outcome.violation, None, "{}", outcome.log.join("\n"));
@@ -52,9 +63,32 @@ fn a_directory_that_was_refused_once_is_read_again() {
 /// Two Certificates for the same names asked for their orders in the same moment, before either stood in the other's way.
 #[test]
 fn two_orders_for_one_set_of_names_are_not_asked_for_at_once() {
-    let mut setting = Setting { latency: 300, ..plain() };
-    setting.wishes.push(Wish { name: "cert-1".to_owned(), ..setting.wishes[0].clone() });
+    let setting = Setting { latency: 300, cluster: false, ..alike(2) };
     for seed in 1..10 {
         holds(&Setting { seed, ..setting.clone() }, &[]);
     }
+}
+
+/// A limit that the CA named to one Certificate was nothing to another with the same names, which asked again at once.
+#[test]
+fn a_limit_holds_for_every_certificate_with_those_names() {
+    let retry_after = Some(RetryAfter::Seconds(100));
+    let what = CaFault::Says { acted: false, status: 429, kind: "rateLimited", retry_after };
+    holds(&alike(2), &[Fault::Ca { point: "ca newOrder".to_owned(), nth: 0, what }]);
+}
+
+/// Ten seconds between two newOrders for one set of names were counted from before the ledger was written, which may take long.
+#[test]
+fn the_pause_after_a_new_order_begins_when_it_goes_out() {
+    holds(&alike(3), &[store("metadata Certificate", 1, StoreFault::Slow(6))]);
+}
+
+/// A challenge that was started without our hearing of it had no slot until its change was told, and another one got that.
+#[test]
+fn a_start_whose_answer_is_lost_has_its_slot() {
+    let names = ["a.example.com".to_owned(), "b.example.com".to_owned()];
+    let wish = Wish { name: "cert-0".to_owned(), names: names.into() };
+    let setting = Setting { cap: 1, wishes: vec![wish], ..alike(1) };
+    let deaf = Fault::Deaf { kind: "Challenge", at: 0, seconds: 30 };
+    holds(&setting, &[store("status Challenge", 0, StoreFault::Lost { done: true }), deaf]);
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::events::Event;
-use super::plan::Fault;
+use super::plan::{Fault, Side};
 use super::world::{Life, World};
 
 /// The Lease, and who is excused from it.
@@ -108,7 +108,7 @@ async fn reached(life: &Arc<Life>) {
         }
         _ => false,
     });
-    if is_away {
+    if is_away || world.is_out(Side::ApiServer) {
         world.tell(Event::Note { what: format!("p{} does not reach the Lease", life.place) });
         std::future::pending::<()>().await;
     }

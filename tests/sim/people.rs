@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubectl_acme::model::{Key, Kind, ObjectName, Record};
+use kubectl_acme::model::{Key, Kind, ObjectName, Order, Record, State};
 use kubectl_acme::store::{Part, Store as _};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -63,15 +63,38 @@ fn certificate(wish: &Wish, is_changed: bool) -> Value {
 /// Whoever does what the plan says.
 pub(crate) fn act(world: &Arc<World>) {
     for fault in &world.faults {
-        let Fault::Person { at, deed, whose } = *fault else { continue };
+        let (pause, deed, whose, is_impatient) = match *fault {
+            Fault::Person { at, deed, whose } => (Duration::from_secs(at), deed, whose, false),
+            Fault::Impatient { whose, after } => {
+                (Duration::from_millis(after), Deed::Renews, whose, true)
+            }
+            _ => continue,
+        };
         let world = Arc::clone(world);
         tokio::spawn(async move {
-            sleep(Duration::from_secs(at)).await;
             let wish = world.setting.wishes[whose].clone();
+            if is_impatient {
+                failure(&world, &wish).await;
+            }
+            sleep(pause).await;
             world.tell(Event::Person { what: format!("{deed:?} {}", wish.name) });
             does(&world, deed, &wish).await;
             world.written.notify_waiters();
         });
+    }
+}
+
+/// Waits until an order has failed.
+async fn failure(world: &World, wish: &Wish) {
+    loop {
+        let written = world.written.notified();
+        let has_failed = |order: &Order| order.status.state.is_some_and(State::is_failure);
+        let orders = world.typed::<Order>(Kind::Order);
+        let mut own = orders.iter().filter(|order| order.metadata.name.starts_with(&wish.name));
+        if own.any(has_failed) {
+            return;
+        }
+        written.await;
     }
 }
 

@@ -11,10 +11,10 @@ use tokio::time::{sleep, timeout};
 
 use super::answers::CaLook;
 use super::ca::BASE;
-use super::plan::{self, Fault, Setting};
+use super::plan::{Fault, Setting};
 use super::rng::Lots;
 use super::world::World;
-use super::{invariants, lease, people, process};
+use super::{draw, invariants, lease, people, process};
 
 /// So long everything may take after the last fault, in hours: a certificate that failed is tried again after one, two, four …
 const HOURS: u64 = 30;
@@ -29,7 +29,7 @@ pub(crate) struct Outcome {
 
 /// Runs a seed.
 pub(crate) fn run(seed: u64) -> Outcome {
-    let (setting, faults) = plan::of(seed);
+    let (setting, faults) = draw::of(seed);
     run_with(&setting, &faults)
 }
 

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::events::Event;
-use super::plan::{Fault, StoreFault, WatchFault};
+use super::plan::{Fault, Side, StoreFault, WatchFault};
 use super::world::{Life, World};
 
 /// The store of one process.
@@ -61,6 +61,9 @@ impl SimStore {
             // A store of our own is a file: it is busy at most.
             Some(Fault::Store { what, .. }) if world.setting.cluster => Some(what),
             Some(Fault::Store { what: StoreFault::Raced, .. }) => Some(StoreFault::Raced),
+            _ if world.setting.cluster && world.is_out(Side::ApiServer) => {
+                Some(StoreFault::Lost { done: false })
+            }
             _ => None,
         };
         let seconds = world.elapsed() / 1000;
@@ -264,6 +267,13 @@ impl Watching {
             let change = self.heard(&world).await?;
             self.life.step().await;
             world.latency().await;
+            if world.setting.cluster
+                && let Some(until) = world.is_deaf(self.kind)
+            {
+                sleep(Duration::from_millis(until * 1000 - world.elapsed())).await;
+                self.changes = world.store.watch(self.kind, self.scope.clone());
+                continue;
+            }
             match world.strikes(&format!("watch {}", self.kind)) {
                 Some(Fault::Watch { what: WatchFault::Lags(seconds), .. })
                     if world.setting.cluster =>

@@ -22,7 +22,7 @@ use super::answers::Answers;
 use super::events::Event;
 use super::invariants::{self, Observer};
 use super::lease::LeaseServer;
-use super::plan::{Fault, Setting};
+use super::plan::{Fault, Setting, Side};
 use super::rng::Lots;
 
 /// When every run begins.
@@ -142,6 +142,31 @@ impl World {
         })?;
         self.tell(Event::Strikes { fault: format!("{found:?}") });
         Some(found.clone())
+    }
+
+    /// Whether somebody is out of reach now.
+    pub(crate) fn is_out(&self, side: Side) -> bool {
+        let seconds = self.elapsed() / 1000;
+        let is_out = |fault: &Fault| match *fault {
+            Fault::Outage { of, at, seconds: long } => {
+                of == side && (at..at + long).contains(&seconds)
+            }
+            _ => false,
+        };
+        !self.is_calm() && self.faults.iter().any(is_out)
+    }
+
+    /// Until which second watches of a kind tell nothing, if so.
+    pub(crate) fn is_deaf(&self, kind: Kind) -> Option<u64> {
+        let now = self.elapsed() / 1000;
+        let until = |fault: &Fault| match *fault {
+            Fault::Deaf { kind: of, at, seconds } if of == kind.as_str() => Some((at, seconds)),
+            Fault::Outage { of: Side::ApiServer, at, seconds } => Some((at, seconds)),
+            _ => None,
+        };
+        let all = self.faults.iter().filter_map(until);
+        let all = all.filter(|(at, seconds)| (*at..at + seconds).contains(&now));
+        all.map(|(at, seconds)| at + seconds).max().filter(|_| !self.is_calm())
     }
 
     /// Notes what happens, and whether it may.

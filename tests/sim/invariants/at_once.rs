@@ -55,11 +55,14 @@ pub(super) fn finalizer_comes_first(world: &World, key: &Key, uid: &str) -> Hold
 }
 
 /// Statuses move as cert-manager's may: what has ended stays as it is, and no revision goes back.
-pub(super) fn status_moves_as_it_may(before: Option<&Record>, after: Option<&Record>) -> Holds {
-    let (Some(before), Some(after)) = (before, after) else { return Ok(()) };
+pub(super) fn status_moves_as_it_may(change: (Option<&Record>, Option<&Record>)) -> Holds {
+    let (Some(before), Some(after)) = change else { return Ok(()) };
     let state = |record: &Record| record.text("/status/state").to_owned();
     let (was, is) = (state(before), state(after));
-    let has_ended = matches!(was.as_str(), "valid" | "invalid" | "errored" | "expired");
+    // An Order that is valid has not ended before its certificate is there (RFC 8555 §7.4.2).
+    let is_open = before.key.kind == Kind::Order && before.text("/status/certificate").is_empty();
+    let has_ended =
+        matches!(was.as_str(), "invalid" | "errored" | "expired") || (was == "valid" && !is_open);
     if has_ended && was != is {
         return Err(format!("statuses: {} goes from {was} to {is:?}", before.key));
     }

@@ -2,6 +2,7 @@
 
 mod at_once;
 mod ending;
+mod sequence;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +13,13 @@ use self::at_once::{
     account_key_is_stored, finalizer_comes_first, key_is_stored, status_moves_as_it_may,
 };
 pub(crate) use self::ending::{at_the_end, is_done, remains};
+use self::sequence::{Sequence, memory_comes_first, no_burst};
 use super::events::{Asked, Event};
 use super::lease::USURPER;
-use super::plan::{CaFault, Fault, Setting};
+use super::plan::{CaFault, Fault, Setting, Side};
 use super::world::World;
 
 type Holds = Result<(), String>;
-
-/// So often one path may be asked for, or one object written, within [`WINDOW`].
-const BURST: usize = 45;
-/// Milliseconds.
-const WINDOW: u64 = 10_000;
 
 /// What was seen so far.
 #[derive(Debug)]
@@ -42,8 +39,8 @@ pub(crate) struct Observer {
     dead: BTreeSet<u32>,
     /// UIDs of Orders that came to a bad end: another try may follow each.
     failed: BTreeSet<String>,
-    /// When which process asked for an order last, by the set of names.
-    last: BTreeMap<(u32, String), u64>,
+    /// When which process asked for an order last, by the set of names, and whether that was to replace a certificate.
+    last: BTreeMap<(u32, String), (u64, bool)>,
     /// UIDs of Challenges whose answers were seen where the CA looks.
     seen: BTreeSet<String>,
     /// Until when who may not ask for what.
@@ -51,6 +48,7 @@ pub(crate) struct Observer {
     asked: BTreeMap<String, Vec<u64>>,
     wrote: BTreeMap<String, Vec<u64>>,
     usurped: Option<u64>,
+    sequence: Sequence,
     requests: u64,
     writes: u64,
 }
@@ -74,6 +72,7 @@ impl Observer {
             asked: BTreeMap::new(),
             wrote: BTreeMap::new(),
             usurped: None,
+            sequence: Sequence::default(),
             requests: 0,
             writes: 0,
         }
@@ -90,11 +89,15 @@ impl Observer {
                 self.requests += 1;
                 no_burst(&mut self.asked, &asked.path, at)?;
                 self.one_driver(world, at, asked.identity.as_deref(), asked.what, asked.is_read)?;
+                self.sequence.nonce_is_new(&asked)?;
                 self.pause_is_kept(world, at, &asked)?;
                 match asked.what {
                     "newAccount" => account_key_is_stored(world, &asked),
                     "newOrder" => self.order_is_in_its_ledger(world, at, &asked),
-                    "finalize" if !asked.is_read => key_is_stored(world, &asked),
+                    "finalize" if !asked.is_read => {
+                        self.sequence.order_has_one_key(world, &asked)?;
+                        key_is_stored(world, &asked)
+                    }
                     "challenge" if !asked.is_read => self.answer_was_seen(world, &asked),
                     _ => Ok(()),
                 }
@@ -119,21 +122,14 @@ impl Observer {
                 Ok(())
             }
             Event::Hears { asked, status, retry_after } => {
-                if asked.what == "newOrder" && status != Some(201) {
-                    let names = self.askers.get(&asked.number).cloned();
-                    *self.excused.entry(names.unwrap_or_default()).or_default() += 1;
-                }
-                if let (Some(429 | 503), Some(seconds)) = (status, retry_after)
-                    && !matches!(asked.what, "directory" | "newNonce")
-                {
-                    // A date is cut to the second.
-                    let until = at + (seconds * 1000).saturating_sub(1_100);
-                    self.pauses.insert((asked.life, subject(&asked)), until);
-                }
+                self.hears(at, &asked, status, retry_after);
                 Ok(())
             }
-            Event::Wrote { identity, key, before, after, deed, .. } => {
+            Event::Wrote { place, identity, key, before, after, deed } => {
                 self.writes += 1;
+                let change = (before.as_ref(), after.as_ref());
+                self.sequence.url_comes_first(world, place, change)?;
+                memory_comes_first(change)?;
                 if key.kind != Kind::Event {
                     no_burst(&mut self.wrote, &key.to_string(), at)?;
                 }
@@ -144,7 +140,7 @@ impl Observer {
                     self.failed.insert(order.uid().to_owned());
                 }
                 self.slots_are_kept(world, &key)?;
-                status_moves_as_it_may(before.as_ref(), after.as_ref())
+                status_moves_as_it_may(change)
             }
             Event::Presents { key, uid, .. } => finalizer_comes_first(world, &key, &uid),
             Event::Sees { uid, is_there: true, .. } => {
@@ -152,8 +148,9 @@ impl Observer {
                 Ok(())
             }
             Event::Killed { .. } | Event::Lost { .. } => {
-                if let Event::Killed { life, .. } = event {
+                if let Event::Killed { life, place } = event {
                     self.dead.insert(life);
+                    self.sequence.forget(place);
                 }
                 self.incidents += 1;
                 // What the CA was asked just now nobody has written down.
@@ -174,12 +171,31 @@ impl Observer {
                 self.incidents += 1;
                 // What is made anew knows nothing of what was refused before.
                 self.pauses.clear();
+                self.sequence.begins_anew();
                 if what.contains("Lease") {
                     self.usurped = Some(at);
                 }
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Notes what a process hears of the CA.
+    fn hears(&mut self, at: u64, asked: &Asked, status: Option<u16>, pause: Option<u64>) {
+        if asked.what == "newOrder" && status != Some(201) {
+            let names = self.askers.get(&asked.number).cloned();
+            *self.excused.entry(names.unwrap_or_default()).or_default() += 1;
+        }
+        if let Some(status) = status {
+            self.sequence.hears(at, asked, status, pause);
+        }
+        if let (Some(429 | 503), Some(seconds)) = (status, pause)
+            && !matches!(asked.what, "directory" | "newNonce")
+        {
+            // A date is cut to the second.
+            let until = at + (seconds * 1000).saturating_sub(1_100);
+            self.pauses.insert((asked.life, subject(asked)), until);
         }
     }
 
@@ -219,6 +235,15 @@ impl Observer {
             setting.wishes.len() > 1 && (setting.reuse_orders || setting.reuse_authorizations);
         if jumps || shares {
             return Ok(());
+        }
+        // What could not be written down is asked again.
+        let is_written = |fault: &Fault| match fault {
+            Fault::Store { point, .. } => !point.ends_with(" Order"),
+            Fault::Outage { of, .. } => *of != Side::ApiServer,
+            _ => true,
+        };
+        if world.faults.iter().all(is_written) {
+            self.sequence.poll_is_kept(at, asked)?;
         }
         match self.pauses.get(&(asked.life, subject(asked))) {
             Some(until) if at < *until => Err(format!(
@@ -263,9 +288,12 @@ impl Observer {
         Ok(())
     }
 
-    /// Two newOrders of one process for one set of names are ten seconds apart, save where a nonce was refused.
+    /// Two newOrders of one process for one set of names are ten seconds apart, save where a nonce was refused, or where the CA does
+    /// not take it that a certificate is replaced: the same goes out once more without that.
     fn orders_are_apart(&mut self, world: &World, at: u64, names: &str, asked: &Asked) -> Holds {
-        let last = self.last.insert((asked.life, names.to_owned()), at);
+        let replaces = !asked.payload["replaces"].is_null();
+        let last = self.last.insert((asked.life, names.to_owned()), (at, replaces));
+        let last = last.filter(|(_, replaced)| replaces || !replaced).map(|(at, _)| at);
         let refuses = world.setting.refuse_nonces > 0
             || world.faults.iter().any(|fault| {
                 matches!(
@@ -286,10 +314,11 @@ impl Observer {
         }
     }
 
-    /// One more order for any set of names has its reason.
+    /// One more order for each Order that has asked has its reason.
     fn excuse_all(&mut self) {
-        for names in self.orders.keys() {
-            *self.excused.entry(names.clone()).or_default() += 1;
+        for (names, asking) in &self.orders {
+            let each = u32::try_from(asking.len()).unwrap();
+            *self.excused.entry(names.clone()).or_default() += each;
         }
     }
 
@@ -297,14 +326,14 @@ impl Observer {
     fn answer_was_seen(&self, world: &World, asked: &Asked) -> Holds {
         let challenges: Vec<Challenge> = world.typed(Kind::Challenge);
         let url = super::ca::url(&asked.path).to_string();
-        let Some(challenge) = challenges.iter().find(|challenge| challenge.spec.url == url) else {
-            // It was deleted meanwhile.
-            return Ok(());
-        };
-        if self.seen.contains(&challenge.metadata.uid) {
+        // Those of Orders that share an order have one answer. None is left where all were deleted meanwhile.
+        let mut sharing =
+            challenges.iter().filter(|challenge| challenge.spec.url == url).peekable();
+        let Some(first) = sharing.peek().map(|challenge| challenge.name()) else { return Ok(()) };
+        if sharing.any(|challenge| self.seen.contains(&challenge.metadata.uid)) {
             return Ok(());
         }
-        Err(format!("acceptance: the answer of {} was never seen", challenge.name()))
+        Err(format!("acceptance: the answer of {first} was never seen"))
     }
 
     /// Never more challenges under way than the cap, and never two for one name and type.
@@ -354,16 +383,4 @@ fn askers(world: &World, asked: &Asked) -> (String, Vec<String>) {
     });
     let open = open.map(|entry| entry.uid).collect();
     (names, open)
-}
-
-/// Requests and writes within bounds: nothing is done again and again without a pause.
-fn no_burst(all: &mut BTreeMap<String, Vec<u64>>, what: &str, at: u64) -> Holds {
-    let times = all.entry(what.to_owned()).or_default();
-    times.retain(|time| *time + WINDOW > at);
-    times.push(at);
-    let shared = matches!(what, "/directory" | "/acme/new-nonce" | "/acme/new-order");
-    if times.len() > BURST * if shared { 4 } else { 1 } {
-        return Err(format!("bounds: {what} {} times within {} s", times.len(), WINDOW / 1000));
-    }
-    Ok(())
 }

@@ -1,0 +1,161 @@
+//! What has to hold of one deed after another: what is used once, what is waited for, what is written first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kubectl_acme::model::memory::{Holder, Memory};
+use kubectl_acme::model::order_budget::names_of;
+use kubectl_acme::model::{Identifier, Kind, Order, Record};
+
+use super::super::events::Asked;
+use super::super::world::World;
+use super::Holds;
+
+/// So often one path may be asked for, or one object written, within [`WINDOW`].
+const BURST: usize = 45;
+/// Milliseconds.
+const WINDOW: u64 = 10_000;
+
+/// What was seen of deeds that others have to follow.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    nonces: BTreeSet<String>,
+    /// The signing request that the CA took from a process for each order.
+    finalized: BTreeMap<(u32, String), String>,
+    /// Until when who may not read what again.
+    polls: BTreeMap<(u32, String), u64>,
+    /// Sets of names for which a process has heard of an order that it has not written down.
+    unwritten: BTreeSet<(usize, String)>,
+}
+
+impl Sequence {
+    /// A nonce is sent once (RFC 8555 §6.5).
+    pub(super) fn nonce_is_new(&mut self, asked: &Asked) -> Holds {
+        match asked.header["nonce"].as_str() {
+            Some(nonce) if !self.nonces.insert(nonce.to_owned()) => {
+                Err(format!("nonces: {} {} is sent with one that was used", asked.what, asked.path))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An order is finalized for one key as long as several Orders have it; of one that has ended the others hear by the CA's word.
+    pub(super) fn order_has_one_key(&self, world: &World, asked: &Asked) -> Holds {
+        let taken = self.finalized.get(&(asked.life, asked.path.clone()));
+        if taken.is_none_or(|taken| asked.payload["csr"] == **taken) {
+            return Ok(());
+        }
+        let orders = world.typed::<Order>(Kind::Order);
+        let has_it = |order: &&Order| order.status.finalize_url.ends_with(&asked.path);
+        if orders.iter().filter(has_it).filter(|order| !order.has_ended()).count() < 2 {
+            return Ok(());
+        }
+        Err(format!("one key: {} is finalized for another one, too", asked.path))
+    }
+
+    /// An order that the CA asks to be read again after a while is not read before (RFC 8555 §7.4).
+    pub(super) fn poll_is_kept(&self, at: u64, asked: &Asked) -> Holds {
+        match self.polls.get(&(asked.life, asked.path.clone())) {
+            Some(until) if asked.is_read && at < *until => Err(format!(
+                "Retry-After: {} {} is read {} ms before its time",
+                asked.what,
+                asked.path,
+                until - at
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes what a process heard: the seconds after which it may read that again, and that there is an order.
+    pub(super) fn hears(&mut self, at: u64, asked: &Asked, status: u16, pause: Option<u64>) {
+        if status == 200 && asked.what == "order" {
+            let until = at + (pause.unwrap_or(0) * 1000).saturating_sub(1_100);
+            self.polls.insert((asked.life, asked.path.clone()), until);
+        }
+        if asked.what == "finalize" && status == 200 {
+            let request = asked.payload["csr"].as_str().unwrap_or_default();
+            self.finalized.insert((asked.life, asked.path.clone()), request.to_owned());
+        }
+        if asked.what == "newOrder" && status == 201 {
+            let wanted = asked.payload["identifiers"].as_array().into_iter().flatten();
+            self.unwritten.insert((asked.place, set_of(wanted.map(|one| &one["value"]))));
+        }
+    }
+
+    /// What is made anew knows nothing of what was to be waited for.
+    pub(super) fn begins_anew(&mut self) {
+        self.polls.clear();
+    }
+
+    /// Whoever has lost its memory writes nothing down.
+    pub(super) fn forget(&mut self, place: usize) {
+        self.unwritten.retain(|(whose, _)| *whose != place);
+    }
+
+    /// The URL of a new order is written before anything else of its Order, where no other Order is for the same names.
+    pub(super) fn url_comes_first(
+        &mut self,
+        world: &World,
+        place: usize,
+        (before, after): (Option<&Record>, Option<&Record>),
+    ) -> Holds {
+        let Some(after) = after else { return Ok(()) };
+        if after.key.kind != Kind::Order {
+            return Ok(());
+        }
+        let about = (place, set_of_order(after));
+        if !self.unwritten.contains(&about) {
+            return Ok(());
+        }
+        let is_new = before.is_none();
+        if after.text("/status/url").is_empty() && !is_new {
+            let orders = world.peek_all(Kind::Order);
+            if orders.iter().filter(|order| set_of_order(order) == about.1).count() > 1 {
+                return Ok(());
+            }
+            return Err(format!("URL first: something else of {} is written", after.key));
+        }
+        self.unwritten.remove(&about);
+        Ok(())
+    }
+}
+
+fn set_of_order(order: &Record) -> String {
+    set_of(order.object["spec"]["dnsNames"].as_array().into_iter().flatten())
+}
+
+fn set_of<'a>(names: impl Iterator<Item = &'a serde_json::Value>) -> String {
+    let names = names.filter_map(|name| Identifier::parse(name.as_str()?).ok());
+    names_of(&names.collect::<Vec<_>>())
+}
+
+/// A moment that a status names stands in the memory of that object, which is written before.
+pub(super) fn memory_comes_first(change: (Option<&Record>, Option<&Record>)) -> Holds {
+    let (Some(before), Some(after)) = change else { return Ok(()) };
+    let holder = match after.key.kind {
+        Kind::Order => Holder::Order,
+        Kind::Challenge => Holder::Challenge,
+        _ => return Ok(()),
+    };
+    let reason = after.text("/status/reason");
+    if reason == before.text("/status/reason") {
+        return Ok(());
+    }
+    let Some((_, named)) = reason.rsplit_once("; next try at ") else { return Ok(()) };
+    let kept = Memory::read(holder, &after.metadata().annotations).next_try;
+    if kept.is_some_and(|at| format!("{at:.0}") == named) {
+        return Ok(());
+    }
+    Err(format!("memory first: {} names {named}, its memory has {kept:?}", after.key))
+}
+
+/// Requests and writes within bounds: nothing is done again and again without a pause.
+pub(super) fn no_burst(all: &mut BTreeMap<String, Vec<u64>>, what: &str, at: u64) -> Holds {
+    let times = all.entry(what.to_owned()).or_default();
+    times.retain(|time| *time + WINDOW > at);
+    times.push(at);
+    let shared = matches!(what, "/directory" | "/acme/new-nonce" | "/acme/new-order");
+    if times.len() > BURST * if shared { 4 } else { 1 } {
+        return Err(format!("bounds: {what} {} times within {} s", times.len(), WINDOW / 1000));
+    }
+    Ok(())
+}
