@@ -98,8 +98,8 @@ fn issuer(name: &str, pebble: &Pebble, http01: &Value) -> Value {
     })
 }
 
-/// Applies all, and changes what one Ingress asks for.
-fn act(site: &Site<'_>, pebble: &Pebble) {
+/// Applies all, and changes what one Ingress asks for; tells whether each Certificate was issued once.
+fn act(site: &Site<'_>, pebble: &Pebble) -> bool {
     let by_route = json!({"gatewayHTTPRoute": {"labels": {"by": "route"}}});
     for issuer in
         [issuer("acme", pebble, &json!({"ingress": {}})), issuer("route", pebble, &by_route)]
@@ -109,14 +109,17 @@ fn act(site: &Site<'_>, pebble: &Pebble) {
         site.until("Issuer", name, is_ready);
     }
     site.kubectl.apply(ASKING);
-    for name in ["shop-tls", "edge-tls", "more-tls"] {
-        site.until_issued(name, 1);
+    let issued = ["shop-tls", "edge-tls", "more-tls"].map(|name| site.until_issued_at_all(name, 1));
+    if issued != [1; 3] {
+        return false;
     }
     // Later: which of two Certificates with a name in common has its turn first is chance.
     let second = json!({"hosts": ["second.example.test"], "secretName": "second-tls"});
     let more = json!([{"op": "add", "path": "/spec/tls/-", "value": second}]);
     site.kubectl.run(&["patch", "ingress/shop", "--type=json", "-p", &more.to_string()]);
-    site.until_issued("second-tls", 1);
+    if site.until_issued_at_all("second-tls", 1) != 1 {
+        return false;
+    }
     site.until_event("BadConfig", "bad");
     let labels = json!({"metadata": {"labels": {"team": "sales"}}});
     site.kubectl.run(&["patch", "ingress/shop", "--type=merge", "-p", &labels.to_string()]);
@@ -126,6 +129,14 @@ fn act(site: &Site<'_>, pebble: &Pebble) {
     site.kubectl.run(&["patch", "ingress/shop", "--type=json", "-p", &fewer.to_string()]);
     site.until_gone("Certificate", "second-tls");
     site.until_event("DeleteCertificate", "shop");
+    true
+}
+
+/// What cert-manager does, in the first place in which it does not race with itself: before its cache has what it has written it
+/// makes a second request for one Certificate at times.
+fn theirs<'a>(cluster: &'a Cluster, witness: &'a Witness, pebble: &Pebble) -> Site<'a> {
+    let mut sites = (0..4).map(|_| Site::new(cluster, witness, "theirs"));
+    sites.find(|site| act(site, pebble)).expect("cert-manager has raced with itself each time")
 }
 
 /// What happened there; whatever its name, the place is called the same.
@@ -159,16 +170,15 @@ fn what_ingresses_and_gateways_ask_for_comes_to_the_same_objects_and_events() {
     let http_port = Some(cluster.http_port());
     let pebble = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::long_lived() });
 
-    let theirs = Site::new(cluster, &witness, "theirs");
     let peer = cluster.peer_through(self_check.port, &[]);
     peer.wait_until_at_work();
-    act(&theirs, &pebble);
+    let theirs = theirs(cluster, &witness, &pebble);
     peer.stop();
     let theirs_did = turns(&witness, theirs.namespace.name());
 
     let ours = Site::new(cluster, &witness, "ours");
     let program = Ours::start(cluster, &[("*".to_owned(), self_check.port)]);
-    act(&ours, &pebble);
+    assert!(act(&ours, &pebble), "we issue each once");
     let after = turns(&witness, theirs.namespace.name());
     let done = |turns: &[Turn]| turns.iter().filter(|turn| !is_complaint(turn)).count();
     assert_eq!(done(&after), done(&theirs_did), "finished work of cert-manager's is left alone");

@@ -83,12 +83,20 @@ impl<'a> Site<'a> {
 
     /// Waits until a Certificate is issued and nothing is left of the way there.
     pub(super) fn until_issued(&self, name: &str, revision: u64) {
-        self.until("Certificate", name, |certificate| {
+        let issued = self.until_issued_at_all(name, revision);
+        assert_eq!(issued, revision, "{name} was issued more often than was asked for");
+    }
+
+    /// The same for the first time at least, by whoever may race with itself; returns the revision.
+    pub(super) fn until_issued_at_all(&self, name: &str, revision: u64) -> u64 {
+        let issued = |certificate: &Value| certificate["status"]["revision"].as_u64().unwrap_or(0);
+        let certificate = self.until("Certificate", name, |certificate| {
             condition(certificate, "Issuing").is_none()
                 && is_ready(certificate)
-                && certificate["status"]["revision"] == revision
+                && issued(certificate) >= revision
         });
         self.until_clean_of(name);
+        issued(&certificate)
     }
 
     /// Waits until no challenge is at work, no key waits for its certificate, no solver Pod is there.
