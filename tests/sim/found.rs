@@ -1,6 +1,6 @@
 //! What the search has found in what ships, as the shortest runs that show it; each was mended.
 
-use super::plan::{CaFault, Fault, RetryAfter, Setting, StoreFault, Wish};
+use super::plan::{CaFault, Fault, RetryAfter, Setting, StoreFault, WatchFault, Wish};
 use super::run::run_with;
 
 /// One process, one name over HTTP, no delay.
@@ -86,9 +86,16 @@ fn the_pause_after_a_new_order_begins_when_it_goes_out() {
 /// A challenge that was started without our hearing of it had no slot until its change was told, and another one got that.
 #[test]
 fn a_start_whose_answer_is_lost_has_its_slot() {
-    let names = ["a.example.com".to_owned(), "b.example.com".to_owned()];
-    let wish = Wish { name: "cert-0".to_owned(), names: names.into() };
-    let setting = Setting { cap: 1, wishes: vec![wish], ..alike(1) };
-    let deaf = Fault::Deaf { kind: "Challenge", at: 0, seconds: 30 };
-    holds(&setting, &[store("status Challenge", 0, StoreFault::Lost { done: true }), deaf]);
+    let wish = |name: &str, names: &[&str]| Wish {
+        name: name.to_owned(),
+        names: names.iter().map(|name| format!("{name}.example.com")).collect(),
+    };
+    let wishes = vec![wish("cert-0", &["a", "b"]), wish("cert-1", &["c"])];
+    let lost = store("status Challenge", 0, StoreFault::Lost { done: true });
+    for seed in 1..30 {
+        let setting = Setting { seed, cap: 1, latency: 20, wishes: wishes.clone(), ..alike(1) };
+        let lags =
+            Fault::Watch { point: "watch Challenge".to_owned(), nth: 2, what: WatchFault::Lags(5) };
+        holds(&setting, &[lost.clone(), lags]);
+    }
 }
