@@ -42,7 +42,15 @@ fn others_have_theirs(world: &World) -> Holds {
 /// The CA has refused the account for good, which the Issuer says until somebody changes it: a true reason.
 fn issuer_is_refused(world: &World) -> bool {
     let was_refused = world.faults.iter().any(|fault| {
-        matches!(fault, Fault::Ca { point, what: CaFault::Says { status: 400..=404, .. }, .. } if matches!(point.as_str(), "ca newAccount" | "ca newNonce"))
+        let Fault::Ca { point, what: CaFault::Says { status, .. }, .. } = fault else {
+            return false;
+        };
+        // A directory that is not there is taken for the wrong URL.
+        match point.as_str() {
+            "ca newAccount" | "ca newNonce" => (400..=404).contains(status),
+            "ca directory" => *status == 404,
+            _ => false,
+        }
     });
     was_refused
         && world.typed::<Issuer>(Kind::Issuer).iter().any(|issuer| {
