@@ -3,9 +3,11 @@
 use std::fs::{self, File, Metadata, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 
 use crate::app::blocking::Interrupted;
@@ -19,18 +21,32 @@ const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(10);
 const SHORTEST_LOCK_WAIT: Duration = Duration::from_secs(1);
 /// How often a waiting write looks again.
 const POLL: Duration = Duration::from_millis(50);
+/// How many folders are written at once: each takes a thread, which keeps memory of its own.
+const SIDE_BY_SIDE: usize = 16;
 
 /// How long a write waits for others who write to the same folder.
 #[derive(Clone, Debug)]
 pub struct WriteWait {
     limit: Duration,
     interrupted: Interrupted,
+    threads: Arc<Semaphore>,
 }
 
 impl WriteWait {
     /// The wait of a command that works until it is interrupted.
     pub fn new(interrupted: &Interrupted) -> Self {
-        Self { limit: LONGEST_LOCK_WAIT, interrupted: interrupted.clone() }
+        Self::of(LONGEST_LOCK_WAIT, interrupted)
+    }
+
+    fn of(limit: Duration, interrupted: &Interrupted) -> Self {
+        let threads = Arc::new(Semaphore::new(SIDE_BY_SIDE));
+        Self { limit, interrupted: interrupted.clone(), threads }
+    }
+
+    /// Waits until there is a thread for file work; it is given back when what is returned is dropped.
+    pub(super) async fn thread(&self) -> Option<SemaphorePermit<'_>> {
+        // Nobody closes it; without a permit the work would be done all the same.
+        self.threads.acquire().await.ok()
     }
 
     /// Whether a signal came.
@@ -42,10 +58,7 @@ impl WriteWait {
     pub fn until(deadline: Timestamp, interrupted: &Interrupted) -> Self {
         let left =
             Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
-        Self {
-            limit: left.clamp(SHORTEST_LOCK_WAIT, LONGEST_LOCK_WAIT),
-            interrupted: interrupted.clone(),
-        }
+        Self::of(left.clamp(SHORTEST_LOCK_WAIT, LONGEST_LOCK_WAIT), interrupted)
     }
 }
 

@@ -166,8 +166,11 @@ async fn write_files(
     patience: &WriteWait,
 ) -> Result<Vec<PathBuf>, Failure> {
     let here = path.to_owned();
+    let thread = patience.thread().await;
     let folder = on_disk(path, patience.interrupted(), move || open(&here)).await?;
+    drop(thread);
     wait_for_turn(path, &folder, patience).await?;
+    let _thread = patience.thread().await;
     let here = path.to_owned();
     let replaced = move || {
         replace(&here, &folder, &files)?;

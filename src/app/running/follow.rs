@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::files_to_write::{Ended, FilesToWrite, NotWritten};
@@ -35,8 +33,6 @@ use crate::store::{Change, Scope, Store};
 const AGAIN: Duration = Duration::from_secs(1);
 /// How often files that could not be written are tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
-/// How many folders are written at once: each takes a thread, which keeps memory of its own.
-const SIDE_BY_SIDE: usize = 16;
 /// How long files that are being written may hold the end.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -122,15 +118,13 @@ pub struct Files<'a> {
     /// Certificates whose files are being written, and what is to be written after that.
     busy: BTreeMap<ObjectName, Option<FilesToWrite>>,
     under_way: FuturesUnordered<LocalBoxFuture<'a, Ended>>,
-    turns: Rc<Semaphore>,
 }
 
 impl<'a> Files<'a> {
     /// Writes below a folder, where one is given.
     pub fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, FileWriting<'a>)>) -> Self {
         let (missed, busy) = (BTreeMap::new(), BTreeMap::new());
-        let turns = Rc::new(Semaphore::new(SIDE_BY_SIDE));
-        Self { store, out, missed, busy, under_way: FuturesUnordered::new(), turns }
+        Self { store, out, missed, busy, under_way: FuturesUnordered::new() }
     }
 
     /// Begins to write what was issued; it is told if it is news, or could not be done before.
@@ -156,9 +150,8 @@ impl<'a> Files<'a> {
     fn begin(&mut self, wish: FilesToWrite) {
         let (store, Some((out, place))) = (self.store, self.out) else { return };
         self.busy.insert(wish.certificate.clone(), None);
-        let turns = Rc::clone(&self.turns);
         self.under_way.push(Box::pin(async move {
-            let written = write(store, &wish, (out, &turns), place).await;
+            let written = write(store, &wish, out, place).await;
             Ended { wish, written }
         }));
     }
@@ -251,7 +244,7 @@ impl<'a> Files<'a> {
 async fn write(
     store: &Arc<dyn Store>,
     wish: &FilesToWrite,
-    (out, turns): (&Path, &Semaphore),
+    out: &Path,
     FileWriting { patience, command }: FileWriting<'_>,
 ) -> Result<Option<(Written, Option<String>)>, NotWritten> {
     let key = Key::new(Kind::Secret, wish.secret.clone());
@@ -259,10 +252,7 @@ async fn write(
     let found = answered(async || store.get(&key).await).await.map_err(of_store)?;
     let Some(record) = found else { return Ok(None) };
     let secret = typed::<Secret>(record).map_err(of_store)?;
-    // Nobody closes it; without a turn they would be written all the same.
-    let turn = turns.acquire().await;
     let written = results::write(out, &secret, None, patience).await.map_err(NotWritten::Disk)?;
-    drop(turn);
     let certificate = Key::new(Kind::Certificate, wish.certificate.clone());
     let ran = match command {
         Some(command) => command.run(&certificate, &written, patience.interrupted()).await,
@@ -388,25 +378,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_folder_that_somebody_holds_holds_up_no_other() {
+    async fn folders_that_somebody_holds_hold_up_no_other() {
         let (out, err) = (TempDir::new().unwrap(), Memory::default());
-        let store = issued(&["api", "web"]).await;
-        let held = out.path().join("api-tls");
-        fs::create_dir(&held).unwrap();
-        let theirs = File::open(&held).unwrap();
-        theirs.lock().unwrap();
+        let held: Vec<_> = (10..30).map(|number| format!("api-{number}")).collect();
+        let names: Vec<_> = held.iter().map(String::as_str).chain(["web"]).collect();
+        let store = issued(&names).await;
+        let lock = |name: &String| {
+            let folder = out.path().join(format!("{name}-tls"));
+            fs::create_dir(&folder).unwrap();
+            let theirs = File::open(&folder).unwrap();
+            theirs.lock().unwrap();
+            theirs
+        };
+        let theirs: Vec<_> = held.iter().map(lock).collect();
         let patience = WriteWait::new(&Interrupted::default());
         let mut progress = Progress::lines(Talk::new(Box::new(err.clone())));
         let mut files = Files::new(&store, Some((out.path(), place(&patience))));
+        let told = |name: &str, what: &str| {
+            err.text().contains(&format!("Certificate default/{name}: {what}"))
+        };
         let script = async {
-            while !err.text().contains("Certificate default/api: cannot write") {
+            while !held.iter().all(|name| told(name, "cannot write")) {
                 sleep(AGAIN).await;
             }
-            let told = err.text();
-            let (first, _) = told.split_once('\n').unwrap();
-            assert!(first.contains("Certificate default/web: up to date"), "{told}");
+            let told_all = err.text();
+            let (first, _) = told_all.split_once('\n').unwrap();
+            assert!(first.contains("Certificate default/web: up to date"), "{told_all}");
             drop(theirs);
-            while !err.text().contains("Certificate default/api: up to date") {
+            while !held.iter().all(|name| told(name, "up to date")) {
                 sleep(AGAIN).await;
             }
         };
@@ -414,7 +413,7 @@ mod tests {
             ended = follow(&mut files, &mut progress) => panic!("it ended: {ended:?}"),
             () = script => {}
         }
-        assert!(held.join("tls.crt").exists());
+        assert!(out.path().join("api-10-tls/tls.crt").exists());
     }
 
     #[tokio::test(start_paused = true)]
