@@ -113,15 +113,16 @@ apply() {
   fi
 }
 
-# Requests that the CA of place $1 was asked, and orders among them; that ends it.
+# Ends the CA of place $1; sets `requests` to how many it was asked, and `orders` to the orders among them.
 asked() {
+  # No subshell may do this: it cannot wait for a process of its parent, and the CA says what it was asked when it ends.
   kill "${ca_pid[$1]}"
   wait "${ca_pid[$1]}" || true
   unset "ca_pid[$1]"
-  grep -o '"[a-zA-Z]*": [0-9]*' "$folder/$1.ca" | awk -F '": ' '
+  read -r requests orders < <(grep -o '"[a-zA-Z]*": [0-9]*' "$folder/$1.ca" | awk -F '": ' '
     { sum += $2 }
     $1 == "\"newOrder" { orders = $2 }
-    END { print sum, orders }'
+    END { print sum, orders }')
 }
 
 # How many certificates of place $1 there are, how many are not valid, and how many are overdue.
@@ -144,12 +145,12 @@ for place in first again; do
   start_ca "$place"
   manifests "$place" 200 | apply "$place"
 done
-read -r first orders < <(asked first)
+asked first
+first=$(awk -v r="$requests" 'BEGIN { printf "%.2f", r / 200 }')
 "$program" certificate renew --all "--local=$folder/again.state" --http01-listen 127.0.0.1:5102 --http01-resolve '*=127.0.0.1:5102' \
   --timeout 30m -o name >"$folder/again.order" 2>&1
-read -r again orders < <(asked again)
-first=$(awk -v r="$first" 'BEGIN { printf "%.2f", r / 200 }')
-again=$(awk -v r="$again" -v f="$first" -v o="$orders" 'BEGIN { printf "%.2f", (r - 200 * f) / (o - 200) }')
+asked again
+again=$(awk -v r="$requests" -v f="$first" -v o="$orders" 'BEGIN { printf "%.2f", (r - 200 * f) / (o - 200) }')
 printf 'in a quiet time a first order costs %s requests, a renewal %s\n' "$first" "$again"
 
 places=()
@@ -209,7 +210,7 @@ for place in "${places[@]}"; do
   kill "${run_pid[$place]}"
   wait "${run_pid[$place]}" || true
   unset "run_pid[$place]"
-  read -r requests orders < <(asked "$place")
+  asked "$place"
   count=${place}_count
   if ! awk -v p="$place" -v e="${early[$place]}" -v l="${late_memory[$place]}" -v r="$requests" -v o="$orders" -v n="${!count}" \
     -v f="$first" -v a="$again" '
