@@ -32,6 +32,11 @@ pub(super) enum NoOrder {
 }
 
 impl BudgetEntry {
+    /// Whether it was asked of an account, for a set of names.
+    pub(super) fn is_for(&self, account: &str, names: &str) -> bool {
+        (&*self.entry.account, &*self.entry.names) == (account, names)
+    }
+
     /// How long ago it was asked.
     pub(super) fn ago(&self) -> SignedDuration {
         let elapsed: Duration = self.since.elapsed();

@@ -1,6 +1,5 @@
-//! When what changes at a CA by itself was read last: no reading that brings nothing new is written down.
-//!
-//! A Retry-After beyond our own pause is written down all the same, because another process heeds it as well.
+//! What a process keeps in mind of each object, and that its status does not tell: by name, and only for the object that had that
+//! UID then.
 
 use std::collections::HashMap;
 
@@ -8,30 +7,30 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{Metadata, ObjectName};
 
-/// The last reading for each object, with the UID of the object.
+/// The last note of each object, with the UID of the object.
 #[derive(Debug)]
-pub(super) struct Polls<T>(Mutex<HashMap<ObjectName, (String, T)>>);
+pub struct ByObject<T>(Mutex<HashMap<ObjectName, (String, T)>>);
 
-impl<T> Default for Polls<T> {
+impl<T> Default for ByObject<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T: Copy> Polls<T> {
-    /// Notes a reading.
-    pub(super) fn note(&self, object: &Metadata, reading: T) {
-        self.all().insert(name(object), (object.uid.clone(), reading));
+impl<T: Clone> ByObject<T> {
+    /// Keeps a note in place of the one before.
+    pub(super) fn note(&self, object: &Metadata, note: T) {
+        self.all().insert(name(object), (object.uid.clone(), note));
     }
 
-    /// The last reading.
+    /// The last note.
     pub(super) fn of(&self, object: &Metadata) -> Option<T> {
         let all = self.all();
-        let (uid, reading) = all.get(&name(object))?;
-        (*uid == object.uid).then_some(*reading)
+        let (uid, note) = all.get(&name(object))?;
+        (*uid == object.uid).then(|| note.clone())
     }
 
-    /// Notes that an object has ended, or is gone.
+    /// Drops it, because it counts no more, or the object is gone.
     pub(super) fn forget(&self, name: &ObjectName) {
         self.all().remove(name);
     }
@@ -50,16 +49,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reading_is_remembered_for_the_object_that_it_was_for() {
+    fn a_note_is_of_the_object_that_it_was_made_of() {
         let object = |uid: &str| Metadata {
             name: "web".to_owned(),
             uid: uid.to_owned(),
             ..Metadata::default()
         };
-        let polls = Polls::default();
-        polls.note(&object("1"), 7);
-        assert_eq!((polls.of(&object("1")), polls.of(&object("2"))), (Some(7), None));
-        polls.forget(&ObjectName::new("", "web"));
-        assert_eq!(polls.of(&object("1")), None);
+        let notes = ByObject::default();
+        notes.note(&object("1"), 7);
+        assert_eq!((notes.of(&object("1")), notes.of(&object("2"))), (Some(7), None));
+        notes.forget(&ObjectName::new("", "web"));
+        assert_eq!(notes.of(&object("1")), None);
     }
 }

@@ -11,9 +11,9 @@ use tracing::info;
 
 use super::accounts::Accounts;
 use super::awaited_secrets::AwaitedSecrets;
+use super::by_object::ByObject;
 use super::challenge_records::ChallengeRecords;
 use super::challenge_requests::ChallengeRequests;
-use super::polls::Polls;
 use super::recorder::Recorder;
 use super::resolver_cache::{Published, ResolverCache};
 use super::self_check::self_check;
@@ -22,9 +22,9 @@ use super::{Clock, Controller, ReconcileError, Stopped};
 use crate::model::cause::Cause;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge, Identifier, Key, Kind, ObjectName, Order, Record, State};
-use crate::reconcile::Wake;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, SeenChallenge};
 use crate::reconcile::pauses::{self, Polled};
+use crate::reconcile::{Refusal, Wake};
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 use crate::store::Scope;
@@ -49,8 +49,10 @@ pub struct ChallengeController {
     looks: ResolverCache,
     /// Secrets that the providers of unfinished Challenges need.
     awaited: AwaitedSecrets,
-    /// When authorizations were read last.
-    read: Polls<Polled>,
+    /// When authorizations were read last: no reading that brings nothing new is written down.
+    read: ByObject<Polled>,
+    /// Refusals of the CA that name a moment and are not in the store yet: it was away, or somebody wrote in between.
+    unwritten: ByObject<Refusal>,
     /// Tells those who look for an answer that an Order has ended.
     ended: Notify,
 }
@@ -72,7 +74,8 @@ impl ChallengeController {
             known: Mutex::default(),
             looks: ResolverCache::new(store),
             awaited: AwaitedSecrets::default(),
-            read: Polls::default(),
+            read: ByObject::default(),
+            unwritten: ByObject::default(),
             ended: Notify::new(),
             challenges: ChallengeRecords::new(recorder),
         }
@@ -139,7 +142,10 @@ impl ChallengeController {
                     self.accept(challenge).await?
                 }
                 Action::Adopt => Outcome::Accepted(SeenChallenge::default()),
-                Action::FetchState => self.requests.state(challenge).await?,
+                Action::FetchState => match self.still_refused(challenge, now) {
+                    Some(refused) => refused,
+                    None => self.requests.state(challenge).await?,
+                },
                 Action::TakeState(state) => Outcome::StateTaken(state),
                 Action::Settle => Outcome::Settled,
                 Action::Abandon => Outcome::Abandoned,
@@ -150,11 +156,21 @@ impl ChallengeController {
             // The write of the finalizer wakes us with the object as it is now.
             return Ok(Wake::OnChange);
         }
+        if let Outcome::Refused(refusal @ Refusal::Until(..)) = &outcome {
+            self.unwritten.note(&challenge.metadata, refusal.clone());
+        }
         if let Some(polled) = challenge::polled(&outcome, now) {
             self.read.note(&challenge.metadata, polled);
         }
         self.challenges.keep(challenge, outcome, now).await?;
+        self.unwritten.forget(&challenge.name());
         Ok(Wake::Now)
+    }
+
+    /// What the CA has answered to a Challenge whose status could not be written, until it may be asked again.
+    fn still_refused(&self, challenge: &Challenge, now: Timestamp) -> Option<Outcome> {
+        let refusal = self.unwritten.of(&challenge.metadata)?;
+        matches!(refusal, Refusal::Until(_, at) if at > now).then_some(Outcome::Refused(refusal))
     }
 
     /// Waits until the Order of a challenge is heard to have failed: what a look would see is of no use then.
@@ -259,6 +275,9 @@ impl ChallengeController {
     }
 
     async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
+        if let Some(refused) = self.still_refused(challenge, self.clock.now()) {
+            return Ok(refused);
+        }
         let accepted = self.requests.accept(challenge).await;
         if let Err(ReconcileError::Acme(error)) = &accepted {
             let why =
@@ -314,6 +333,7 @@ impl Controller for ChallengeController {
         let Some(challenge) = self.challenges.resources.get_known(&key.name).await? else {
             self.awaited.forget(&key.name);
             self.read.forget(&key.name);
+            self.unwritten.forget(&key.name);
             return Ok(Wake::OnChange);
         };
         Ok(self.step(&challenge, now).await?)

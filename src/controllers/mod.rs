@@ -12,6 +12,7 @@ mod backoff;
 pub mod blocking;
 mod budget_entry;
 pub mod by_hand;
+pub mod by_object;
 pub mod certificate;
 mod certificate_renewal;
 pub mod challenge;
@@ -30,10 +31,10 @@ pub mod neighbours;
 pub mod obstacles;
 pub mod order;
 pub mod order_budget;
+mod order_challenges;
 mod order_ledger;
 pub mod order_requests;
 mod per_issuer;
-mod polls;
 pub mod recorder;
 pub mod renewal_inquiry;
 pub mod request;
@@ -47,7 +48,6 @@ pub mod shared_orders;
 pub mod solver_set;
 #[cfg(test)]
 mod testing;
-pub mod unwritten_orders;
 mod work_queue;
 
 pub use self::clock::Clock;

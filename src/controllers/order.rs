@@ -3,29 +3,26 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::accounts::Accounts;
+use super::by_object::ByObject;
 use super::order_budget::{Granted, OrderBudget};
 use super::order_requests::{OrderAtCa, Unanswered, is_unknown_account, refused};
-use super::polls::Polls;
 use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
-use super::unwritten_orders::UnwrittenOrders;
-use super::{Controller, ReconcileError, Stopped, name_conflict, order_ledger};
+use super::{Controller, ReconcileError, Stopped, order_challenges, order_ledger};
 use crate::model::event::{reason, source};
 use crate::model::memory::Holder;
 use crate::model::order_budget::{Became, Excuse};
 use crate::model::persist::Account;
 use crate::model::requested_types::asked_type;
 use crate::model::{
-    Challenge, ChallengeStatus, ChallengeType, Issuer, Key, Kind, Metadata, Order, OrderStatus,
-    Record, State,
+    Challenge, ChallengeType, Issuer, Key, Kind, Order, OrderStatus, Record, State,
 };
-use crate::reconcile::order::required::{OrderTerms, Required, Types, required};
+use crate::reconcile::order::required::{OrderTerms, Types, required};
 use crate::reconcile::order::shared::Sharer;
 use crate::reconcile::order::{self, Action, LastRead, Observed, OrderRequest, Outcome};
 use crate::reconcile::{Note, Recorded, Refusal, Wake};
@@ -45,9 +42,11 @@ pub struct OrderController {
     accounts: Arc<Accounts>,
     selection: Selection,
     shared: SharedOrders,
-    unwritten: Arc<UnwrittenOrders>,
+    /// Answers of the CA that are not in the store yet: it was away, or somebody wrote in between.
+    unwritten: Arc<ByObject<Outcome>>,
     budget: Arc<OrderBudget>,
-    heard: Polls<LastRead>,
+    /// When orders were read last: no reading that brings nothing new is written down.
+    heard: ByObject<LastRead>,
     types: Types,
     recorder: Recorder,
 }
@@ -70,7 +69,7 @@ impl OrderController {
             shared: SharedOrders::default(),
             unwritten: Arc::default(),
             budget,
-            heard: Polls::default(),
+            heard: ByObject::default(),
             types: Types::All,
             recorder,
         }
@@ -84,7 +83,7 @@ impl OrderController {
 
     /// The same with what controllers before it could not write down.
     #[must_use]
-    pub fn remembering(self, unwritten: Arc<UnwrittenOrders>) -> Self {
+    pub fn remembering(self, unwritten: Arc<ByObject<Outcome>>) -> Self {
         Self { unwritten, ..self }
     }
 
@@ -119,29 +118,39 @@ impl OrderController {
         {
             return Ok(Wake::OnChange);
         }
-        let outcome = match action {
-            Action::Wait(wake) => return Ok(wake),
-            Action::Create(wanted) => match self.create(at_ca, &issuer, wanted).await {
+        let unwritten = self.unwritten.of(&order.metadata);
+        let unwritten = unwritten.filter(|outcome| action.is_answered_by(outcome, now));
+        let outcome = match (unwritten, action) {
+            (_, Action::Wait(wake)) => return Ok(wake),
+            (Some(answered), _) => answered,
+            (None, Action::Create(wanted)) => match self.create(at_ca, &issuer, wanted).await {
                 // What the Order says of the try before is still true.
                 Err(ReconcileError::OverBudget(over)) if over.is_pause() => {
                     return Ok(over.until.map_or(Wake::OnChange, Wake::At));
                 }
                 created => created?,
             },
-            Action::Fetch => self.told(at_ca, at_ca.fetch().await).await?,
-            Action::FetchAuthorizations(urls) => {
+            (None, Action::Fetch) => self.told(at_ca, at_ca.fetch().await).await?,
+            (None, Action::FetchAuthorizations(urls)) => {
                 self.told(at_ca, at_ca.authorizations(&urls).await).await?
             }
-            Action::Finalize => self.told(at_ca, at_ca.finalize().await).await?,
-            Action::Forget => Outcome::Forgotten,
-            Action::StandBack(why) => Outcome::StoodBack(why),
-            Action::CreateChallenges(missing) => self.create_challenges(order, missing).await?,
-            Action::DeleteChallenges(names) => self.delete_challenges(&challenges, &names).await?,
-            Action::Explain(unsolved) => Outcome::Explained(unsolved),
-            Action::Solved => Outcome::Solved,
-            Action::Expire(at) => Outcome::Expired(at),
-            Action::GiveUp(why, problem) => Outcome::GivenUp(why, problem),
+            (None, Action::Finalize) => self.told(at_ca, at_ca.finalize().await).await?,
+            (None, Action::Forget) => Outcome::Forgotten,
+            (None, Action::StandBack(why)) => Outcome::StoodBack(why),
+            (None, Action::CreateChallenges(missing)) => {
+                order_challenges::create(&self.challenges, order, missing).await?
+            }
+            (None, Action::DeleteChallenges(names)) => {
+                order_challenges::delete(&self.challenges, &challenges, &names).await?
+            }
+            (None, Action::Explain(unsolved)) => Outcome::Explained(unsolved),
+            (None, Action::Solved) => Outcome::Solved,
+            (None, Action::Expire(at)) => Outcome::Expired(at),
+            (None, Action::GiveUp(why, problem)) => Outcome::GivenUp(why, problem),
         };
+        if order::is_asked_once(&outcome) {
+            self.unwritten.note(&order.metadata, outcome.clone());
+        }
         let outcome = self.budget.replace(self.recorder.store(), order, outcome, now).await?;
         let polled = order::polled(&outcome, now);
         let is_dropped = matches!(outcome, Outcome::Dropped(_));
@@ -200,9 +209,6 @@ impl OrderController {
         wanted: OrderTerms,
     ) -> Result<Outcome, ReconcileError> {
         let begun = Instant::now();
-        if let Some(seen) = self.unwritten.of(at_ca.order) {
-            return Ok(Outcome::Created(seen));
-        }
         let mut wanted = match at_ca.terms(wanted).await {
             Ok(Ok(terms)) => terms,
             Ok(Err(outcome)) => return Ok(outcome),
@@ -219,7 +225,6 @@ impl OrderController {
         match at_ca.create(wanted, permit).await {
             Ok(Outcome::Created(seen)) => {
                 self.budget.note(at_ca.order, Became::Made);
-                self.unwritten.remember(at_ca.order, &seen);
                 Ok(Outcome::Created(seen))
             }
             Err(Unanswered { error, deed }) if is_unknown_account(&error) => {
@@ -304,54 +309,6 @@ impl OrderController {
             }
         }
         Ok(sharers)
-    }
-
-    async fn create_challenges(
-        &self,
-        order: &Order,
-        missing: Vec<Required>,
-    ) -> Result<Outcome, ReconcileError> {
-        let made = missing.iter().map(|m| (m.name.clone(), m.spec.dns_name.clone())).collect();
-        let creations = missing.into_iter().map(|required| self.create_challenge(order, required));
-        try_join_all(creations).await?;
-        Ok(Outcome::ChallengesCreated(made))
-    }
-
-    async fn create_challenge(
-        &self,
-        order: &Order,
-        required: Required,
-    ) -> Result<(), ReconcileError> {
-        let challenge = Challenge {
-            api_version: Kind::Challenge.api_version().to_owned(),
-            kind: Kind::Challenge.as_str().to_owned(),
-            metadata: Metadata {
-                name: required.name,
-                namespace: order.metadata.namespace.clone(),
-                owner_references: vec![order.owner_reference()],
-                ..Metadata::default()
-            },
-            spec: required.spec,
-            status: ChallengeStatus::default(),
-        };
-        match self.challenges.create(&challenge).await {
-            Ok(_) => Ok(()),
-            Err(StoreError::AlreadyExists { key }) => {
-                let ours = Key::new(Kind::Order, order.name());
-                Ok(name_conflict::look(&self.challenges, key, &ours, &order.metadata.uid).await??)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    async fn delete_challenges(
-        &self,
-        challenges: &[Challenge],
-        names: &[String],
-    ) -> Result<Outcome, ReconcileError> {
-        let surplus = challenges.iter().filter(|c| names.contains(&c.metadata.name));
-        try_join_all(surplus.map(|challenge| self.challenges.delete_exactly(challenge))).await?;
-        Ok(Outcome::ChallengesDeleted)
     }
 }
 

@@ -99,3 +99,19 @@ fn a_start_whose_answer_is_lost_has_its_slot() {
         holds(&setting, &[lost.clone(), lags]);
     }
 }
+
+/// A moment that the CA named was lost with the status that another writer had changed meanwhile: the CA was asked once more.
+#[test]
+fn a_moment_that_could_not_be_written_down_is_waited_for() {
+    let setting = Setting { finalize_delay: Some(20_000), ..plain() };
+    let retry_after = Some(RetryAfter::Seconds(100));
+    let says = CaFault::Says { acted: false, status: 429, kind: "rateLimited", retry_after };
+    for (asked, written) in [("order", "Order"), ("authorization", "Challenge")] {
+        let what = says.clone();
+        let refused = Fault::Ca { point: format!("ca {asked}"), nth: 2, what };
+        for nth in 0..6 {
+            let raced = store(&format!("metadata {written}"), nth, StoreFault::Raced);
+            holds(&setting, &[refused.clone(), raced]);
+        }
+    }
+}

@@ -6,13 +6,14 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use kubectl_acme::acme::Clients;
 use kubectl_acme::app::engine::{Engine, Rules, World as Outside};
+use kubectl_acme::controllers::by_object::ByObject;
 use kubectl_acme::controllers::clock::SystemClock;
 use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::controllers::selection::Selection;
-use kubectl_acme::controllers::unwritten_orders::UnwrittenOrders;
 use kubectl_acme::model::KeyAlgorithm;
 use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::reconcile::certificate::options::Options;
+use kubectl_acme::reconcile::order::Outcome;
 use kubectl_acme::reconcile::order::required::Types;
 use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::schedule::Limits;
@@ -58,7 +59,7 @@ pub(crate) async fn inhabit(world: Arc<World>, place: usize) {
 /// Drives, for as long as it may.
 async fn live(life: Arc<Life>) {
     let budget = OrderBudget::new(Allowance::Standing);
-    let unwritten = Arc::new(UnwrittenOrders::default());
+    let unwritten = Arc::default();
     let client = kube::Client::new(lease::router(&life), "default");
     let surroundings = Surroundings { now: now_of(&life), ..Surroundings::default() };
     let lease = ClusterLease::at(client, "https://api.example", NAMESPACE).unwrap();
@@ -108,7 +109,11 @@ fn now_of(life: &Arc<Life>) -> kubectl_acme::store::surroundings::Now {
     Arc::new(move || life.world.now_at(life.place))
 }
 
-fn start(life: &Arc<Life>, budget: &Arc<OrderBudget>, unwritten: &Arc<UnwrittenOrders>) -> Engine {
+fn start(
+    life: &Arc<Life>,
+    budget: &Arc<OrderBudget>,
+    unwritten: &Arc<ByObject<Outcome>>,
+) -> Engine {
     let setting = &life.world.setting;
     let store: Arc<dyn Store> = Arc::new(SimStore::new(life));
     let store: Arc<dyn Store> = if setting.cluster { Arc::new(Mirror::new(store)) } else { store };

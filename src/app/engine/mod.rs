@@ -19,6 +19,7 @@ use crate::acme::Clients;
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
 use crate::controllers::blocking::KeysAside;
+use crate::controllers::by_object::ByObject;
 use crate::controllers::certificate::CertificateController;
 use crate::controllers::challenge::ChallengeController;
 use crate::controllers::clock::SystemClock;
@@ -34,7 +35,6 @@ use crate::controllers::request::RequestController;
 use crate::controllers::scheduler::{Scheduler, SharedContention};
 use crate::controllers::selection::Selection;
 use crate::controllers::solver_set::SolverSet;
-use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::dns::Resolve;
 use crate::dns::reqwest::in_place_of_system;
@@ -48,6 +48,7 @@ use crate::probes::http::HttpProbe;
 use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::certificate::options::Options;
 use crate::reconcile::ingress_shim::Defaults;
+use crate::reconcile::order::Outcome;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
@@ -102,8 +103,8 @@ pub struct Equipment {
     pub zones: Zones,
     /// Which objects are worked on.
     pub selection: Selection,
-    /// Orders that the CA has taken and that are not written down: those who worked before in this process leave them.
-    pub unwritten: Arc<UnwrittenOrders>,
+    /// Answers of CAs to Orders that are not in the store yet: those who worked before in this process leave them.
+    pub unwritten: Arc<ByObject<Outcome>>,
     /// How many orders may be asked for, and what those who worked before in this process have asked for.
     pub budget: Arc<OrderBudget>,
     /// Who approves CertificateRequests.

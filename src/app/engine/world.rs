@@ -5,14 +5,15 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 
 use crate::acme::{Clients, KeyMaker};
+use crate::controllers::by_object::ByObject;
 use crate::controllers::clock::Clock;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
-use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::model::{KeyAlgorithm, Kind};
 use crate::probes::Probe;
 use crate::reconcile::certificate::options::Options;
 use crate::reconcile::ingress_shim::Defaults;
+use crate::reconcile::order::Outcome;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
@@ -48,8 +49,8 @@ pub struct Rules {
     pub selection: Selection,
     /// Which types of challenges the store has words for.
     pub types: Types,
-    /// Orders that the CA has taken and that are not written down.
-    pub unwritten: Arc<UnwrittenOrders>,
+    /// Answers of CAs to Orders that are not in the store yet.
+    pub unwritten: Arc<ByObject<Outcome>>,
     /// How many orders may be asked for.
     pub budget: Arc<OrderBudget>,
     /// Who approves CertificateRequests.

@@ -30,9 +30,9 @@ use crate::app::lead::stopping::{Stopping, say_interrupted, stop};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::lead::takeover::{Inherited, inherit, regain};
 use crate::app::preflight::permissions::Permissions;
+use crate::controllers::by_object::ByObject;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
-use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
 use crate::model::order_budget::Allowance;
@@ -41,6 +41,7 @@ use crate::print::age::short;
 use crate::print::event_log::EventLog;
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
+use crate::reconcile::order::Outcome;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::solvers::http01::files::Files;
@@ -172,7 +173,7 @@ async fn follow(
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
     // A Lease that is lost and had again makes new controllers.
-    let unwritten = Arc::<UnwrittenOrders>::default();
+    let unwritten = Arc::default();
     let budget = OrderBudget::new(Allowance::OneShot);
     let ended = loop {
         if is_kept {
@@ -280,7 +281,7 @@ fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<OtherDriver<'a>> 
 async fn begin(
     job: &mut Job<'_>,
     supervision: &mut Supervision,
-    (unwritten, budget): (&Arc<UnwrittenOrders>, &Arc<OrderBudget>),
+    (unwritten, budget): (&Arc<ByObject<Outcome>>, &Arc<OrderBudget>),
     context: &Context,
 ) -> Result<Option<Engine>, Failure> {
     if job.store.in_cluster() {

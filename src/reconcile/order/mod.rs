@@ -29,7 +29,7 @@ pub use self::outcome::waits_for;
 use self::required::{OrderTerms, Required, Unsolved, wanted};
 use self::shared::{Sharer, ahead, waiting_message};
 use super::pauses::{Pace, Polled, poll_at};
-use super::{Wake, schedule};
+use super::{Refusal, Wake, schedule};
 use crate::model::cause::{Cause, OrderWait};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
@@ -99,6 +99,25 @@ pub enum Action {
     StandBack(String),
     /// Wait.
     Wait(Wake),
+}
+
+impl Action {
+    /// Whether an answer of the CA that is not in the store yet takes the place of this, see [`is_asked_once`].
+    pub fn is_answered_by(&self, outcome: &Outcome, now: Timestamp) -> bool {
+        let is_request = matches!(
+            self,
+            Self::Create(_) | Self::Fetch | Self::FetchAuthorizations(_) | Self::Finalize
+        );
+        if let Outcome::Refused(_, Refusal::Until(_, at)) = outcome {
+            return is_request && *at > now;
+        }
+        matches!((self, outcome), (Self::Create(_), Outcome::Created(_)))
+    }
+}
+
+/// Whether asking once more would make a second order, or come before the moment that the CA named.
+pub fn is_asked_once(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Created(_) | Outcome::Refused(_, Refusal::Until(..)))
 }
 
 /// Decides what to do next; no wait lasts beyond the end of the order.
@@ -324,10 +343,30 @@ mod tests {
     use super::*;
     use crate::model::event::reason;
     use crate::model::{Blob, Identifier, Problem};
-    use crate::reconcile::Refusal;
     use crate::reconcile::testing::{at, challenge, order};
 
     const NAME: &str = "www.example.com";
+
+    #[test]
+    fn an_answer_that_is_not_in_the_store_yet_takes_the_place_of_the_request_until_its_moment() {
+        let made = Outcome::Created(SeenOrder::default());
+        let refusal = Refusal::Until(Box::default(), at(10));
+        let refused = Outcome::Refused(OrderRequest::Fetch, refusal);
+        let create = Action::Create(wanted(&order(NAME).build(), at(0)).unwrap());
+        for (action, outcome, [before, then]) in [
+            (&create, &made, [true, true]),
+            (&Action::Fetch, &made, [false, false]),
+            (&Action::Fetch, &refused, [true, false]),
+            (&Action::Finalize, &refused, [true, false]),
+            (&Action::Solved, &refused, [false, false]),
+            (&Action::Wait(Wake::OnChange), &refused, [false, false]),
+        ] {
+            assert!(is_asked_once(outcome));
+            let is_answered = |second| action.is_answered_by(outcome, at(second));
+            assert_eq!([9, 10].map(is_answered), [before, then], "{action:?} {outcome:?}");
+        }
+        assert!(!is_asked_once(&Outcome::Fetched(SeenOrder::default())));
+    }
 
     fn required() -> Vec<Required> {
         let spec = challenge(NAME).build().spec;
