@@ -29,8 +29,8 @@ pub(crate) struct Observer {
     orders: BTreeMap<String, BTreeSet<String>>,
     made: BTreeMap<String, u32>,
     excused: BTreeMap<String, u32>,
-    /// The set of names that is asked for, by the number of the request.
-    askers: BTreeMap<u64, String>,
+    /// The set of names that is asked for, and UIDs of the Orders that may be asking, by the number of the request.
+    askers: BTreeMap<u64, (String, Vec<String>)>,
     /// URLs of all orders.
     given: BTreeSet<String>,
     /// Whatever excuses any order.
@@ -103,8 +103,8 @@ impl Observer {
                 }
             }
             Event::Acted { asked, status, location } => {
-                let names = self.askers.get(&asked.number).filter(|_| status == 201).cloned();
-                if let Some(names) = names {
+                let names = self.askers.get(&asked.number).filter(|_| status == 201);
+                if let Some((names, _)) = names.cloned() {
                     if !self.given.insert(location.unwrap_or_default()) {
                         // Several have it, and one uses it.
                         self.incidents += 1;
@@ -128,7 +128,7 @@ impl Observer {
             Event::Wrote { place, identity, key, before, after, deed } => {
                 self.writes += 1;
                 let change = (before.as_ref(), after.as_ref());
-                self.sequence.url_comes_first(world, place, change)?;
+                self.sequence.url_comes_first(place, change)?;
                 memory_comes_first(change)?;
                 if key.kind != Kind::Event {
                     no_burst(&mut self.wrote, &key.to_string(), at)?;
@@ -183,9 +183,11 @@ impl Observer {
 
     /// Notes what a process hears of the CA.
     fn hears(&mut self, at: u64, asked: &Asked, status: Option<u16>, pause: Option<u64>) {
-        if asked.what == "newOrder" && status != Some(201) {
-            let names = self.askers.get(&asked.number).cloned();
-            *self.excused.entry(names.unwrap_or_default()).or_default() += 1;
+        if let Some((names, orders)) = self.askers.get(&asked.number) {
+            match status {
+                Some(201) => self.sequence.order_is_made(asked.place, orders),
+                _ => *self.excused.entry(names.clone()).or_default() += 1,
+            }
         }
         if let Some(status) = status {
             self.sequence.hears(at, asked, status, pause);
@@ -225,10 +227,12 @@ impl Observer {
 
     /// Retry-After is heeded: the same process does not ask for the same before.
     fn pause_is_kept(&mut self, world: &World, at: u64, asked: &Asked) -> Holds {
-        let jumps = world
-            .faults
-            .iter()
-            .any(|fault| matches!(fault, Fault::Clock { place, .. } if *place == asked.place));
+        // Within a process the time goes on when the clock is set back, up to a minute.
+        let moved = world.faults.iter().filter_map(|fault| match fault {
+            Fault::Clock { place, by, .. } if *place == asked.place => Some(*by),
+            _ => None,
+        });
+        let jumps = moved.clone().any(|by| by > 0) || moved.sum::<i64>() < -60;
         // Several Orders that share an order or an authorization are told each for itself.
         let setting = &world.setting;
         let shares =
@@ -263,7 +267,7 @@ impl Observer {
         if asking.is_empty() {
             return Err("one order: a newOrder goes out that stands in no ledger".to_owned());
         }
-        self.askers.insert(asked.number, names.clone());
+        self.askers.insert(asked.number, (names.clone(), asking.clone()));
         self.orders_are_apart(world, at, &names, asked)?;
         let orders = self.orders.entry(names.clone()).or_default();
         orders.extend(asking);

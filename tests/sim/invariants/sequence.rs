@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kubectl_acme::model::memory::{Holder, Memory};
-use kubectl_acme::model::order_budget::names_of;
-use kubectl_acme::model::{Identifier, Kind, Order, Record};
+use kubectl_acme::model::{Kind, Order, Record};
 
 use super::super::events::Asked;
 use super::super::world::World;
@@ -23,7 +22,7 @@ pub(super) struct Sequence {
     finalized: BTreeMap<(u32, String), String>,
     /// Until when who may not read what again.
     polls: BTreeMap<(u32, String), u64>,
-    /// Sets of names for which a process has heard of an order that it has not written down.
+    /// UIDs of Orders for which a process has heard of an order that it has not written down.
     unwritten: BTreeSet<(usize, String)>,
 }
 
@@ -65,7 +64,7 @@ impl Sequence {
         }
     }
 
-    /// Notes what a process heard: the seconds after which it may read that again, and that there is an order.
+    /// Notes what a process heard: the seconds after which it may read that again, and what was taken.
     pub(super) fn hears(&mut self, at: u64, asked: &Asked, status: u16, pause: Option<u64>) {
         if status == 200 && asked.what == "order" {
             let until = at + (pause.unwrap_or(0) * 1000).saturating_sub(1_100);
@@ -75,9 +74,12 @@ impl Sequence {
             let request = asked.payload["csr"].as_str().unwrap_or_default();
             self.finalized.insert((asked.life, asked.path.clone()), request.to_owned());
         }
-        if asked.what == "newOrder" && status == 201 {
-            let wanted = asked.payload["identifiers"].as_array().into_iter().flatten();
-            self.unwritten.insert((asked.place, set_of(wanted.map(|one| &one["value"]))));
+    }
+
+    /// Notes that a process hears of an order that only one Order can have asked for.
+    pub(super) fn order_is_made(&mut self, place: usize, orders: &[String]) {
+        if let [order] = orders {
+            self.unwritten.insert((place, order.clone()));
         }
     }
 
@@ -91,41 +93,21 @@ impl Sequence {
         self.unwritten.retain(|(whose, _)| *whose != place);
     }
 
-    /// The URL of a new order is written before anything else of its Order, where no other Order is for the same names.
+    /// The URL of a new order is written before anything else of its Order.
     pub(super) fn url_comes_first(
         &mut self,
-        world: &World,
         place: usize,
-        (before, after): (Option<&Record>, Option<&Record>),
+        (_, after): (Option<&Record>, Option<&Record>),
     ) -> Holds {
-        let Some(after) = after else { return Ok(()) };
-        if after.key.kind != Kind::Order {
+        let Some(after) = after.filter(|after| after.key.kind == Kind::Order) else {
             return Ok(());
-        }
-        let about = (place, set_of_order(after));
-        if !self.unwritten.contains(&about) {
-            return Ok(());
-        }
-        let is_new = before.is_none();
-        if after.text("/status/url").is_empty() && !is_new {
-            let orders = world.peek_all(Kind::Order);
-            if orders.iter().filter(|order| set_of_order(order) == about.1).count() > 1 {
-                return Ok(());
-            }
+        };
+        let is_awaited = self.unwritten.remove(&(place, after.uid().to_owned()));
+        if is_awaited && after.text("/status/url").is_empty() {
             return Err(format!("URL first: something else of {} is written", after.key));
         }
-        self.unwritten.remove(&about);
         Ok(())
     }
-}
-
-fn set_of_order(order: &Record) -> String {
-    set_of(order.object["spec"]["dnsNames"].as_array().into_iter().flatten())
-}
-
-fn set_of<'a>(names: impl Iterator<Item = &'a serde_json::Value>) -> String {
-    let names = names.filter_map(|name| Identifier::parse(name.as_str()?).ok());
-    names_of(&names.collect::<Vec<_>>())
 }
 
 /// A moment that a status names stands in the memory of that object, which is written before.
