@@ -22,9 +22,9 @@ use super::{Clock, Controller, ReconcileError, Stopped};
 use crate::model::cause::Cause;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge, Identifier, Key, Kind, ObjectName, Order, Record, State};
+use crate::reconcile::Wake;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, SeenChallenge};
 use crate::reconcile::pauses::{self, Polled};
-use crate::reconcile::{Refusal, Wake};
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 use crate::store::Scope;
@@ -49,10 +49,8 @@ pub struct ChallengeController {
     looks: ResolverCache,
     /// Secrets that the providers of unfinished Challenges need.
     awaited: AwaitedSecrets,
-    /// When authorizations were read last: no reading that brings nothing new is written down.
-    read: ByObject<Polled>,
-    /// Refusals of the CA that name a moment and are not in the store yet: it was away, or somebody wrote in between.
-    unwritten: ByObject<Refusal>,
+    /// When the CA spoke last of each, and of the next time: no reading that brings nothing new is written down, and a write may fail.
+    heard: ByObject<Polled>,
     /// Tells those who look for an answer that an Order has ended.
     ended: Notify,
 }
@@ -74,8 +72,7 @@ impl ChallengeController {
             known: Mutex::default(),
             looks: ResolverCache::new(store),
             awaited: AwaitedSecrets::default(),
-            read: ByObject::default(),
-            unwritten: ByObject::default(),
+            heard: ByObject::default(),
             ended: Notify::new(),
             challenges: ChallengeRecords::new(recorder),
         }
@@ -97,7 +94,7 @@ impl ChallengeController {
                 order: order.as_deref(),
                 contended,
                 beside,
-                polled: self.read.of(&challenge.metadata),
+                polled: self.heard.of(&challenge.metadata),
                 answer_stands: answer.as_ref().is_ok_and(|a| self.stands(challenge, a)),
                 by_hand: self.solvers.solver(challenge).is_by_hand(),
                 visible: seen.as_ref(),
@@ -142,10 +139,7 @@ impl ChallengeController {
                     self.accept(challenge).await?
                 }
                 Action::Adopt => Outcome::Accepted(SeenChallenge::default()),
-                Action::FetchState => match self.still_refused(challenge, now) {
-                    Some(refused) => refused,
-                    None => self.requests.state(challenge).await?,
-                },
+                Action::FetchState => self.requests.state(challenge).await?,
                 Action::TakeState(state) => Outcome::StateTaken(state),
                 Action::Settle => Outcome::Settled,
                 Action::Abandon => Outcome::Abandoned,
@@ -156,21 +150,11 @@ impl ChallengeController {
             // The write of the finalizer wakes us with the object as it is now.
             return Ok(Wake::OnChange);
         }
-        if let Outcome::Refused(refusal @ Refusal::Until(..)) = &outcome {
-            self.unwritten.note(&challenge.metadata, refusal.clone());
-        }
         if let Some(polled) = challenge::polled(&outcome, now) {
-            self.read.note(&challenge.metadata, polled);
+            self.heard.note(&challenge.metadata, polled);
         }
         self.challenges.keep(challenge, outcome, now).await?;
-        self.unwritten.forget(&challenge.name());
         Ok(Wake::Now)
-    }
-
-    /// What the CA has answered to a Challenge whose status could not be written, until it may be asked again.
-    fn still_refused(&self, challenge: &Challenge, now: Timestamp) -> Option<Outcome> {
-        let refusal = self.unwritten.of(&challenge.metadata)?;
-        matches!(refusal, Refusal::Until(_, at) if at > now).then_some(Outcome::Refused(refusal))
     }
 
     /// Waits until the Order of a challenge is heard to have failed: what a look would see is of no use then.
@@ -275,9 +259,6 @@ impl ChallengeController {
     }
 
     async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        if let Some(refused) = self.still_refused(challenge, self.clock.now()) {
-            return Ok(refused);
-        }
         let accepted = self.requests.accept(challenge).await;
         if let Err(ReconcileError::Acme(error)) = &accepted {
             let why =
@@ -332,8 +313,7 @@ impl Controller for ChallengeController {
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let Some(challenge) = self.challenges.resources.get_known(&key.name).await? else {
             self.awaited.forget(&key.name);
-            self.read.forget(&key.name);
-            self.unwritten.forget(&key.name);
+            self.heard.forget(&key.name);
             return Ok(Wake::OnChange);
         };
         Ok(self.step(&challenge, now).await?)

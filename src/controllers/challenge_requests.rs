@@ -51,21 +51,15 @@ impl ChallengeRequests {
                         }
                     }
                     Err(error) if error.problem().is_some() && error.retry() == Retry::Never => {}
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return refused(error),
                 }
                 Ok(Outcome::Refused(Refusal::Final(problem)))
             }
-            (Retry::Never, AcmeError::Refused { problem, .. }) => {
-                Ok(Outcome::Refused(Refusal::Final(problem)))
-            }
-            (Retry::At(at), AcmeError::Refused { problem, .. }) => {
-                Ok(Outcome::Refused(Refusal::Until(problem, at)))
-            }
-            (_, error) => Err(error.into()),
+            (_, error) => refused(error),
         }
     }
 
-    /// Reads the authorization.
+    /// Reads the authorization; only a fresh order helps where the CA has forgotten it.
     ///
     /// # Errors
     /// Fails when the CA does not answer, or not usefully.
@@ -75,14 +69,21 @@ impl ChallengeRequests {
         let acme = self.accounts.session(&issuer).await?;
         match acme.authorization(&challenge.spec.authorization_url).await {
             Ok(reply) => Ok(Outcome::StateFetched(read(reply, &challenge.spec.url))),
-            Err(error) => match (error.retry(), error) {
-                // The CA has forgotten it: only a fresh order helps.
-                (Retry::Never, AcmeError::Refused { problem, .. }) => {
-                    Ok(Outcome::Refused(Refusal::Final(problem)))
-                }
-                (_, error) => Err(error.into()),
-            },
+            Err(error) => refused(error),
         }
+    }
+}
+
+/// A refusal of the CA, for ever or until a moment that it names; what else goes wrong is tried again.
+fn refused(error: AcmeError) -> Result<Outcome, ReconcileError> {
+    match (error.retry(), error) {
+        (Retry::Never, AcmeError::Refused { problem, .. }) => {
+            Ok(Outcome::Refused(Refusal::Final(problem)))
+        }
+        (Retry::At(at), AcmeError::Refused { problem, .. }) => {
+            Ok(Outcome::Refused(Refusal::Until(problem, at)))
+        }
+        (_, error) => Err(error.into()),
     }
 }
 

@@ -42,7 +42,8 @@ pub struct Observed<'a> {
     pub contended: bool,
     /// Another challenge of its order is kept from the CA, so that the order does not tell what became of this one.
     pub beside: bool,
-    /// When this process read the authorization last; another process begins anew.
+    /// When this process read the authorization last, or was refused, and what the CA said of the next time; another process
+    /// begins anew.
     pub polled: Option<Polled>,
     /// The answer stands where the CA looks; false after a restart of the process that served it.
     pub answer_stands: bool,
@@ -122,10 +123,13 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
     if !has_only_our_finalizer(challenge) {
         return Action::AddFinalizer;
     }
+    let named = observed.polled.and_then(|polled| polled.retry_after);
+    let next_try = memory.next_try.max(named).filter(|at| *at > now);
     if status.state.is_none() {
-        return match first_state(challenge, observed.order) {
-            Some(state) => Action::TakeState(state),
-            None => Action::FetchState,
+        return match (first_state(challenge, observed.order), next_try) {
+            (Some(state), _) => Action::TakeState(state),
+            (None, Some(at)) => Action::Wait(Wake::At(at)),
+            (None, None) => Action::FetchState,
         };
     }
     // Without that moment the wait in place of a self-check would never end.
@@ -147,8 +151,8 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
     if first_state(challenge, observed.order) == Some(State::Processing) {
         return Action::Adopt;
     }
-    if let Some(next_try) = memory.next_try.filter(|at| *at > now) {
-        return Action::Wait(Wake::At(next_try));
+    if let Some(at) = next_try {
+        return Action::Wait(Wake::At(at));
     }
     before_acceptance(challenge, observed, now)
 }
@@ -539,6 +543,34 @@ mod tests {
             "{}",
             new.status.reason
         );
+    }
+
+    #[test]
+    fn a_reading_that_is_refused_waits_before_that_is_written_and_says_so_until_the_next() {
+        let problem = Box::new(Problem { status: 429, ..Problem::default() });
+        let refused = Outcome::Refused(Refusal::Until(problem, at(60)));
+        let polled = polled(&refused, at(14));
+        let contended = Observed { contended: true, polled, ..NOBODY_LOOKED };
+        let accepted = running(|c| accepted_at(c, 12));
+        check(&accepted, State::Pending, &contended, 59, &Action::Wait(Wake::At(at(60))));
+        check(&accepted, State::Pending, &contended, 60, &Action::FetchState);
+        // An acceptance that was refused.
+        let told = Observed { polled, visible: Some(&Readiness::Ready), ..NOBODY_LOOKED };
+        check(&running(|_| ()), State::Pending, &told, 59, &Action::Wait(Wake::At(at(60))));
+        check(&running(|_| ()), State::Pending, &told, 60, &Action::Accept);
+        let new = record(&accepted, refused, at(14));
+        assert!(
+            new.status.reason.starts_with("Failed to fetch authorization: 429"),
+            "{}",
+            new.status.reason
+        );
+        let told = running(|c| {
+            c.status.reason.clone_from(&new.status.reason);
+            assert!(new.memory.write(Holder::Challenge, &mut c.metadata.annotations));
+        });
+        let pending = SeenChallenge { state: Some(State::Pending), ..SeenChallenge::default() };
+        let new = record(&told, Outcome::StateFetched(pending), at(61));
+        assert_eq!((new.status.reason.as_str(), new.memory.accepted_at), ("", Some(at(12))));
     }
 
     #[test]

@@ -60,8 +60,11 @@ pub struct SeenChallenge {
     pub retry_after: Option<Timestamp>,
 }
 
-/// When the authorization was read last, if this outcome is an answer that shows it.
+/// When the CA was asked, and what it says of the next time, if this outcome is a reading of the authorization or a refusal.
 pub fn polled(outcome: &Outcome, now: Timestamp) -> Option<Polled> {
+    if let Outcome::Refused(Refusal::Until(_, at)) = outcome {
+        return Some(Polled { at: now, retry_after: Some(*at) });
+    }
     let Outcome::StateFetched(seen) = outcome else { return None };
     Some(Polled { at: now, retry_after: seen.retry_after })
 }
@@ -139,6 +142,11 @@ pub fn record(
         Outcome::StateFetched(said) => {
             let passed = new.memory.passed_try(now);
             new.memory.next_try = worth_keeping(said.retry_after, now).or(passed);
+            let told = new.memory.cause.as_ref().and_then(|about| about.of(&new.status.reason));
+            if matches!(told, Some(Cause::Refused(_))) {
+                // The CA answers again.
+                new.status.reason = String::new();
+            }
             // A first word that we do not know is no end.
             let first = challenge.status.state.is_none().then_some(State::Pending);
             seen(challenge, &mut new, said.state.or(first), said.problem);
@@ -240,7 +248,11 @@ fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: 
     let problem = match refusal {
         Refusal::Until(problem, at) => {
             new.memory.next_try = Some(at);
-            new.status.reason = format!("Error accepting challenge: {problem}{NEXT_TRY}{at:.0}");
+            // It is read before it is known, and once it is accepted.
+            let is_read = challenge.status.state.is_none() || new.memory.accepted_at.is_some();
+            let failed =
+                if is_read { "Failed to fetch authorization" } else { "Error accepting challenge" };
+            new.status.reason = format!("{failed}: {problem}{NEXT_TRY}{at:.0}");
             return;
         }
         Refusal::Final(problem) => problem,
