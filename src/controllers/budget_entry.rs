@@ -19,7 +19,8 @@ pub(super) struct BudgetEntry {
     pub(super) heard: Option<NoOrder>,
     /// How long ago it was asked when it came to be known.
     pub(super) ago: SignedDuration,
-    pub(super) since: Instant,
+    /// When that was; none while it is being written down, before it goes out.
+    pub(super) since: Option<Instant>,
 }
 
 /// What a process has heard of a newOrder that brought no order.
@@ -32,14 +33,19 @@ pub(super) enum NoOrder {
 }
 
 impl BudgetEntry {
+    /// Whether it is the one with that number, of the Order with that UID.
+    pub(super) fn is_entry(&self, (number, uid): &(u64, String)) -> bool {
+        (self.entry.number, &self.entry.uid) == (*number, uid)
+    }
+
     /// Whether it was asked of an account, for a set of names.
     pub(super) fn is_for(&self, account: &str, names: &str) -> bool {
         (&*self.entry.account, &*self.entry.names) == (account, names)
     }
 
-    /// How long ago it was asked.
+    /// How long ago it was asked; one that is about to go out counts as asked now.
     pub(super) fn ago(&self) -> SignedDuration {
-        let elapsed: Duration = self.since.elapsed();
+        let elapsed: Duration = self.since.map_or(Duration::ZERO, |since| since.elapsed());
         SignedDuration::try_from(elapsed)
             .ok()
             .and_then(|elapsed| self.ago.checked_add(elapsed))

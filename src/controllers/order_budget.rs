@@ -40,6 +40,22 @@ pub struct OrderBudget {
     known: Mutex<Vec<BudgetEntry>>,
 }
 
+/// An entry that is being written down. It counts from when this is dropped, which happens also where the work is broken off.
+struct Reserved<'a> {
+    budget: &'a OrderBudget,
+    id: (u64, String),
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let mut all = self.budget.all();
+        let is_this = |known: &&mut BudgetEntry| known.is_entry(&self.id);
+        if let Some(known) = all.iter_mut().find(is_this) {
+            known.since = Some(Instant::now());
+        }
+    }
+}
+
 /// A newOrder that may go out.
 #[derive(Debug)]
 pub(super) struct Granted {
@@ -98,7 +114,7 @@ impl OrderBudget {
             }
             // What another process has asked is written anew: whoever comes after us counts from now on.
             if let Some(number) = grant.again {
-                self.free((number, order.metadata.uid.clone()));
+                self.free(&(number, order.metadata.uid.clone()));
             }
             let annotations = &order.metadata.annotations;
             let revision = annotations.get(REVISION).and_then(|text| text.parse().ok());
@@ -114,17 +130,15 @@ impl OrderBudget {
             };
             // It counts before it is written: another Order for the same names may ask meanwhile.
             let reserved = self.reserve(&holder.uid, entry);
-            let written = write(&*store, &holder, &self.ledger(&holder.uid)).await;
-            if written.is_err() {
-                self.free(reserved);
-            }
-            match written {
-                Ok(()) => {
-                    self.goes_out(&order.metadata.uid);
-                    return Ok(Ok(granted));
+            match write(&*store, &holder, &self.ledger(&holder.uid)).await {
+                // Writing it down may have taken its time: it counts from now on.
+                Ok(()) => return Ok(Ok(granted)),
+                Err(error) => {
+                    self.free(&reserved.id);
+                    if !matches!(error, StoreError::Conflict { .. }) {
+                        return Err(error.into());
+                    }
                 }
-                Err(StoreError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
             }
         }
         Err(StoreError::Conflict { key: Key::new(Kind::Order, order.name()) }.into())
@@ -266,25 +280,18 @@ impl OrderBudget {
         Err(StoreError::Conflict { key: Key::new(Kind::Order, order.name()) })
     }
 
-    /// Counts an entry that is about to be written; returns by what it is found again.
-    fn reserve(&self, holder: &str, entry: Entry) -> (u64, String) {
-        let reserved = (entry.number, entry.uid.clone());
-        let (ago, since) = (SignedDuration::ZERO, Instant::now());
+    /// Counts an entry that is about to be written, so that no other goes out meanwhile.
+    fn reserve(&self, holder: &str, entry: Entry) -> Reserved<'_> {
+        let id = (entry.number, entry.uid.clone());
+        let (ago, since) = (SignedDuration::ZERO, None);
         let holder = holder.to_owned();
         self.all().push(BudgetEntry { holder, entry, is_ours: true, heard: None, ago, since });
-        reserved
-    }
-
-    /// Counts the last one of an Order from now on: writing it down may have taken its time.
-    fn goes_out(&self, uid: &str) {
-        if let Some(known) = self.all().iter_mut().rfind(|known| known.entry.uid == uid) {
-            known.since = Instant::now();
-        }
+        Reserved { budget: self, id }
     }
 
     /// Counts one no more that could not be written.
-    fn free(&self, (number, uid): (u64, String)) {
-        self.all().retain(|known| (known.entry.number, &known.entry.uid) != (number, &uid));
+    fn free(&self, id: &(u64, String)) {
+        self.all().retain(|known| !known.is_entry(id));
     }
 
     /// Takes over what others have written, and drops what counts no more.
@@ -303,10 +310,8 @@ impl OrderBudget {
             stays
         });
         for entry in &holder.ledger.0 {
-            let is_known = |known: &BudgetEntry| {
-                known.holder == holder.uid
-                    && (known.entry.number, &known.entry.uid) == (entry.number, &entry.uid)
-            };
+            let id = (entry.number, entry.uid.clone());
+            let is_known = |known: &BudgetEntry| known.holder == holder.uid && known.is_entry(&id);
             // One from the future was asked by another clock, or before ours was set back.
             let ago = now.duration_since(entry.at).max(SignedDuration::ZERO);
             if ago < COUNTS_FOR && !all.iter().any(is_known) {
@@ -316,7 +321,7 @@ impl OrderBudget {
                     is_ours: false,
                     heard: None,
                     ago,
-                    since: Instant::now(),
+                    since: Some(Instant::now()),
                 });
             }
         }
@@ -358,7 +363,7 @@ impl OrderBudget {
         let mut found = of_holder.filter(|known| known.entry.number == number);
         let Some(known) = found.next() else { return false };
         (known.entry.became, known.heard) = (Became::Asked, None);
-        (known.ago, known.since) = (SignedDuration::ZERO, Instant::now());
+        (known.ago, known.since) = (SignedDuration::ZERO, Some(Instant::now()));
         true
     }
 
