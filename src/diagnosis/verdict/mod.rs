@@ -88,6 +88,18 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     Verdict::Waiting(of_order(chain).or_else(|| of_challenges(chain)))
 }
 
+/// Judges a Certificate that this run works on: what it has issued is done, though a renewal has begun already, as in a window that
+/// the CA has opened meanwhile.
+pub fn of_run(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verdict {
+    let status = &chain.certificate.status;
+    let moved = since.is_some_and(|before| status.revision.unwrap_or(0) > before);
+    let is_renewing = moved
+        && is_true(&status.conditions, "Issuing")
+        && is_true(&status.conditions, "Ready")
+        && current_ready(&chain.certificate).is_some();
+    if is_renewing { Verdict::Issued } else { verdict(chain, obstacles, since) }
+}
+
 /// What the status says of a Certificate as it is now.
 fn current_ready(certificate: &Certificate) -> Option<&Condition> {
     condition(&certificate.status.conditions, "Ready")
@@ -340,6 +352,35 @@ mod tests {
 
     use super::*;
     use crate::model::Record;
+
+    #[test]
+    fn what_a_run_has_issued_is_done_though_its_renewal_has_begun() {
+        let chain = |ready: &str, generation: i64| {
+            let ready = json!({"type": "Ready", "status": ready, "observedGeneration": 1});
+            let certificate = json!({
+                "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+                "metadata": {"name": "web", "namespace": "web", "uid": "1", "generation": generation},
+                "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}},
+                "status": {"revision": 1, "conditions": [ready, {"type": "Issuing", "status": "True"}]},
+            });
+            Chain {
+                certificate: typed(Record::new(certificate).unwrap()).unwrap(),
+                requests: Vec::new(),
+                orders: Vec::new(),
+                challenges: Vec::new(),
+                issuer: None,
+                in_cluster: false,
+            }
+        };
+        let is_done = |chain: &Chain, since| {
+            matches!(of_run(chain, &Obstacles::new(), since), Verdict::Issued)
+        };
+        assert!(is_done(&chain("True", 1), Some(0)));
+        assert!(!is_done(&chain("True", 1), Some(1)), "it has not moved");
+        assert!(!is_done(&chain("True", 1), None), "nothing had to be issued");
+        assert!(!is_done(&chain("False", 1), Some(0)));
+        assert!(!is_done(&chain("True", 2), Some(0)), "something else is asked for by now");
+    }
 
     /// A Certificate whose order is invalid, as cert-manager leaves it.
     fn failed_at_cert_managers(reason: &str) -> Chain {

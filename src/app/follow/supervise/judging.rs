@@ -27,7 +27,7 @@ use crate::diagnosis::failed::Failed;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::NextStep;
 use crate::diagnosis::verdict::waits::{self, Step};
-use crate::diagnosis::verdict::{Verdict, judge_issuer, of_obstacle, verdict};
+use crate::diagnosis::verdict::{Verdict, judge_issuer, of_obstacle, of_run};
 use crate::model::{Challenge, Issuer, Key, Kind, ObjectName};
 use crate::print::wait::{Wait as ShownWait, WaitEnd};
 use crate::store::Scope;
@@ -182,13 +182,13 @@ impl Supervision {
             let since = self.open.get(key).and_then(|followed| followed.since);
             let mut chain = chain::of(&self.store, key).await?;
             let fails =
-                |chain: &Chain| matches!(verdict(chain, obstacles, since), Verdict::Failed(_));
+                |chain: &Chain| matches!(of_run(chain, obstacles, since), Verdict::Failed(_));
             // What somebody else has just written is told by several watches, in any order.
             if self.workers == Workers::Theirs && chain.as_ref().is_some_and(fails) {
                 chain = chain::read_anew(&self.store, key).await?;
             }
             return Ok(chain.map(|chain| {
-                let verdict = match verdict(&chain, obstacles, since) {
+                let verdict = match of_run(&chain, obstacles, since) {
                     Verdict::Waiting(None) => Verdict::Waiting(beyond(&chain, self.deadline)),
                     Verdict::Failed(_) if self.clears_up(key, &chain, obstacles, now) => {
                         Verdict::Waiting(None)
