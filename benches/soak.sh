@@ -109,7 +109,11 @@ apply() {
     local flags
     mapfile -t flags < <(where "$1")
     "$program" order "${flags[@]}" -f - --http01-listen "127.0.0.1:${port[$1]}" --http01-resolve "*=127.0.0.1:${port[$1]}" \
-      --timeout 30m -o name >"$folder/$1.order" 2>&1
+      --timeout 30m -o name >"$folder/$1.order" 2>&1 || {
+      local status=$?
+      tail -n 40 "$folder/$1.order" >&2
+      return "$status"
+    }
   fi
 }
 
