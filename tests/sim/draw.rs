@@ -1,7 +1,8 @@
 //! What a seed stands for: lots decide on the setting and on each fault.
 
 use super::plan::{
-    CaFault, Deed, Fault, RetryAfter, Setting, Side, SolverFault, StoreFault, WatchFault, Wish,
+    CaFault, Deed, Fault, Moment, RetryAfter, Setting, Side, SolverFault, StoreFault, WatchFault,
+    Wish,
 };
 use super::rng::Rng;
 
@@ -20,11 +21,15 @@ pub(crate) fn of(seed: u64) -> (Setting, Vec<Fault>) {
         _ => lots.between(8, 20),
     };
     let mut faults: Vec<Fault> = (0..count).map(|_| fault(&setting, &mut lots)).collect();
-    if faults.iter().any(|fault| matches!(fault, Fault::Impatient { .. })) {
+    if faults.iter().any(is_after_failure) {
         // There has to be a failure.
         faults.push(refused_for_good(&mut lots));
     }
     (setting, faults)
+}
+
+fn is_after_failure(fault: &Fault) -> bool {
+    matches!(fault, Fault::Person { at: Moment::AfterFailure(_), .. })
 }
 
 fn setting(seed: u64, lots: &mut Rng) -> Setting {
@@ -119,10 +124,6 @@ fn fault(setting: &Setting, lots: &mut Rng) -> Fault {
             at: lots.below(60),
             seconds: lots.pick(&[5, 30, 600]),
         },
-        100..=102 => Fault::Impatient {
-            whose: usize::try_from(lots.below(setting.wishes.len() as u64)).unwrap(),
-            after: lots.pick(&[0, 20, 100, 300, 900, 2_000]),
-        },
         _ => {
             let deeds = [
                 Deed::DeletesSecret,
@@ -134,8 +135,14 @@ fn fault(setting: &Setting, lots: &mut Rng) -> Fault {
                 Deed::Renews,
             ];
             let whose = usize::try_from(lots.below(setting.wishes.len() as u64)).unwrap();
-            let at = if lots.chance(60) { lots.below(60) } else { lots.below(setting.calm) };
-            Fault::Person { at, deed: lots.pick(&deeds), whose }
+            let deed = lots.pick(&deeds);
+            let at = match lots.below(10) {
+                0..=1 => Moment::Second(lots.below(60)),
+                2..=3 => Moment::Second(lots.below(setting.calm)),
+                4..=7 => Moment::Step(lots.between(1, 400)),
+                _ => Moment::AfterFailure(lots.pick(&[0, 20, 100, 300, 900, 2_000])),
+            };
+            Fault::Person { at, deed, whose }
         }
     }
 }

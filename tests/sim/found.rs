@@ -81,6 +81,11 @@ fn a_limit_holds_for_every_certificate_with_those_names() {
 #[test]
 fn the_pause_after_a_new_order_begins_when_it_goes_out() {
     holds(&alike(3), &[store("metadata Certificate", 1, StoreFault::Slow(6))]);
+    // Meanwhile another one went out, and this one right after it.
+    for nth in 0..3 {
+        let setting = Setting { latency: 1, ..alike(3) };
+        holds(&setting, &[store("metadata Certificate", nth, StoreFault::Slow(20))]);
+    }
 }
 
 /// A challenge that was started without our hearing of it had no slot until its change was told, and another one got that.
@@ -113,5 +118,17 @@ fn a_moment_that_could_not_be_written_down_is_waited_for() {
             let raced = store(&format!("metadata {written}"), nth, StoreFault::Raced);
             holds(&setting, &[refused.clone(), raced]);
         }
+    }
+}
+
+/// Whoever read its own authorization, because another challenge waited for its name, took no heed of a moment that the CA named.
+#[test]
+fn a_moment_that_an_authorization_names_is_waited_for() {
+    let retry_after = Some(RetryAfter::Seconds(100));
+    let what = CaFault::Says { acted: false, status: 429, kind: "rateLimited", retry_after };
+    let setting = Setting { validation_delay: 5_000, cluster: false, ..alike(2) };
+    for nth in 0..6 {
+        let point = "ca authorization".to_owned();
+        holds(&setting, &[Fault::Ca { point, nth, what: what.clone() }]);
     }
 }

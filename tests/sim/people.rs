@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::ca::BASE;
 use super::events::Event;
-use super::plan::{Deed, Fault, Wish};
+use super::plan::{Deed, Fault, Moment, Wish};
 use super::world::World;
 
 /// Where everything is.
@@ -63,20 +63,18 @@ fn certificate(wish: &Wish, is_changed: bool) -> Value {
 /// Whoever does what the plan says.
 pub(crate) fn act(world: &Arc<World>) {
     for fault in &world.faults {
-        let (pause, deed, whose, is_impatient) = match *fault {
-            Fault::Person { at, deed, whose } => (Duration::from_secs(at), deed, whose, false),
-            Fault::Impatient { whose, after } => {
-                (Duration::from_millis(after), Deed::Renews, whose, true)
-            }
-            _ => continue,
-        };
+        let Fault::Person { at, deed, whose } = *fault else { continue };
         let world = Arc::clone(world);
         tokio::spawn(async move {
             let wish = world.setting.wishes[whose].clone();
-            if is_impatient {
-                failure(&world, &wish).await;
+            match at {
+                Moment::Second(second) => sleep(Duration::from_secs(second)).await,
+                Moment::Step(step) => world.reaches(step).await,
+                Moment::AfterFailure(pause) => {
+                    failure(&world, &wish).await;
+                    sleep(Duration::from_millis(pause)).await;
+                }
             }
-            sleep(pause).await;
             world.tell(Event::Person { what: format!("{deed:?} {}", wish.name) });
             does(&world, deed, &wish).await;
             world.written.notify_waiters();

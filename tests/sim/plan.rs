@@ -123,6 +123,16 @@ pub(crate) enum Deed {
     Renews,
 }
 
+/// When somebody does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Second(u64),
+    /// That step of all processes: right before something is done outside, or is heard of.
+    Step(u64),
+    /// So many milliseconds after the first failure of an order of that Certificate.
+    AfterFailure(u64),
+}
+
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -180,13 +190,8 @@ pub(crate) enum Fault {
         seconds: u64,
     },
     Person {
-        at: u64,
+        at: Moment,
         deed: Deed,
         whose: usize,
-    },
-    /// Somebody asks for another certificate so many milliseconds after the first failure of an order.
-    Impatient {
-        whose: usize,
-        after: u64,
     },
 }

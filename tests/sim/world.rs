@@ -15,7 +15,7 @@ use kubectl_acme::store::surroundings::Surroundings;
 use kubectl_acme::store::{Scope, Store as _};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 
 use super::answers::Answers;
@@ -53,6 +53,8 @@ pub(crate) struct World {
     pub(crate) written: Notify,
     lives: AtomicU32,
     numbers: AtomicU64,
+    /// Steps of all lives, see [`Life::step`].
+    steps: watch::Sender<u64>,
 }
 
 impl World {
@@ -87,6 +89,7 @@ impl World {
             written: Notify::new(),
             lives: AtomicU32::new(0),
             numbers: AtomicU64::new(0),
+            steps: watch::Sender::new(0),
             setting,
             faults,
         })
@@ -249,6 +252,11 @@ impl World {
         })
     }
 
+    /// Waits until the processes have come to that step.
+    pub(crate) async fn reaches(&self, step: u64) {
+        self.steps.subscribe().wait_for(|done| *done >= step).await.unwrap();
+    }
+
     /// An object as it is, read past every fault.
     pub(crate) fn peek(&self, key: &Key) -> Option<Record> {
         self.store.get(key).now_or_never().unwrap().unwrap()
@@ -284,6 +292,7 @@ impl Life {
     /// outside is reached by one that is dead.
     pub(crate) async fn step(&self) {
         if !self.is_over.load(Ordering::Relaxed) {
+            self.world.steps.send_modify(|steps| *steps += 1);
             let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
             if self.ends == Some(step) && !self.world.is_calm() {
                 self.is_over.store(true, Ordering::Relaxed);

@@ -1,21 +1,25 @@
 //! What has to hold of one write or one request, whatever was before it.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kubectl_acme::acme::{AccountKey, PrivateKey, csr};
 use kubectl_acme::model::challenge::FINALIZER;
-use kubectl_acme::model::{Key, Kind, Record, Secret};
+use kubectl_acme::model::{Blob, Key, Kind, Record, Secret};
 
 use super::super::events::Asked;
 use super::super::world::World;
 use super::Holds;
 
-/// No key of a certificate is used before it is stored.
-pub(super) fn key_is_stored(world: &World, asked: &Asked) -> Holds {
+/// No key of a certificate is used before it is stored; `gone` are those that somebody may have deleted since.
+pub(super) fn key_is_stored(world: &World, asked: &Asked, gone: &HashSet<Blob>) -> Holds {
     let der = URL_SAFE_NO_PAD.decode(asked.payload["csr"].as_str().unwrap_or_default()).unwrap();
     let wanted = csr::read(&der).map_err(|error| error.to_string())?.public_key;
-    let stored = secrets(world, |pem| Some(PrivateKey::from_pem(pem).ok()?.public_key().to_vec()));
-    if stored.contains(&wanted) {
+    let public = |pem: &[u8]| Some(PrivateKey::from_pem(pem).ok()?.public_key().to_vec());
+    if secrets(world, public).contains(&wanted)
+        || gone.iter().any(|blob| public(&blob.0).as_ref() == Some(&wanted))
+    {
         return Ok(());
     }
     Err(format!("keys: {} is finalized with a key that no Secret has", asked.path))
