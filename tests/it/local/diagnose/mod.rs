@@ -73,8 +73,18 @@ impl Lab {
 
     /// Orders, and leaves it where it is after a moment.
     pub(super) fn order(&self, documents: &[Value]) -> Said {
+        self.order_within("4s", documents)
+    }
+
+    /// Orders what has to be issued.
+    pub(super) fn issue(&self, documents: &[Value]) {
+        let said = self.order_within("1m", documents);
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+
+    fn order_within(&self, timeout: &str, documents: &[Value]) -> Said {
         self.terminal.manifests(documents);
-        let order = ["order", "-f", "manifests.yaml", "--timeout=4s"];
+        let order = ["order", "-f", "manifests.yaml", "--timeout", timeout];
         self.terminal.run(&[&order[..], &[&self.listen(), &self.resolve()]].concat())
     }
 
