@@ -83,8 +83,10 @@ fn the_pause_after_a_new_order_begins_when_it_goes_out() {
     holds(&alike(3), &[store("metadata Certificate", 1, StoreFault::Slow(6))]);
     // Meanwhile another one went out, and this one right after it.
     for nth in 0..3 {
-        let setting = Setting { latency: 1, ..alike(3) };
-        holds(&setting, &[store("metadata Certificate", nth, StoreFault::Slow(20))]);
+        for latency in [0, 2] {
+            let setting = Setting { latency, ..alike(4) };
+            holds(&setting, &[store("metadata Certificate", nth, StoreFault::Slow(20))]);
+        }
     }
 }
 
@@ -126,9 +128,23 @@ fn a_moment_that_could_not_be_written_down_is_waited_for() {
 fn a_moment_that_an_authorization_names_is_waited_for() {
     let retry_after = Some(RetryAfter::Seconds(100));
     let what = CaFault::Says { acted: false, status: 429, kind: "rateLimited", retry_after };
-    let setting = Setting { validation_delay: 5_000, cluster: false, ..alike(2) };
-    for nth in 0..6 {
-        let point = "ca authorization".to_owned();
-        holds(&setting, &[Fault::Ca { point, nth, what: what.clone() }]);
+    let names = ["a", "b"].map(|name| format!("{name}.example.com")).to_vec();
+    let wish = |name: &str| Wish { name: name.to_owned(), names: names.clone() };
+    let wishes = vec![wish("cert-0"), wish("cert-1")];
+    for seed in 1..3 {
+        // Its Order, which is asked in its place, is told to wait, and writes that down: a change that wakes it.
+        let (wishes, validation_delay) = (wishes.clone(), 100);
+        let setting = Setting {
+            seed,
+            wishes,
+            validation_delay,
+            propagation: 45_000,
+            ca_retry_after: Some(30),
+            ..alike(2)
+        };
+        for nth in 2..8 {
+            let point = "ca authorization".to_owned();
+            holds(&setting, &[Fault::Ca { point, nth, what: what.clone() }]);
+        }
     }
 }
