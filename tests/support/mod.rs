@@ -14,6 +14,7 @@ pub mod certificates;
 pub mod cluster;
 pub mod difference;
 pub mod dns;
+pub mod empty_dns;
 pub mod fault;
 pub mod full_port;
 pub mod gate;

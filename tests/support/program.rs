@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::cluster::eventually;
+use super::empty_dns;
 
 /// Where it lies.
 pub const PATH: &str = env!("CARGO_BIN_EXE_kubectl-acme");
 
-/// A command of it, which inherits nothing of the environment of the tests.
+/// A command of it, which inherits nothing of the environment of the tests, and asks no DNS but theirs.
 pub fn command() -> Command {
     let mut command = Command::new(PATH);
-    command.env_clear();
+    command.env_clear().env("KUBECTL_ACME_DNS", empty_dns::address().to_string());
     command
 }
 

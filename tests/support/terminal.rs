@@ -109,10 +109,8 @@ impl Terminal {
 
     /// A command as it is, to be started.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let binary = program::PATH;
-        let mut command = Command::new(binary);
+        let mut command = program::command();
         command
-            .env_clear()
             .env("KUBECTL_ACME_LOCAL", self.path("state"))
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .args(arguments)

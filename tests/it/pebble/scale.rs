@@ -47,9 +47,8 @@ fn check(
     }
     let folder = tempfile::tempdir().unwrap();
     write_manifests(folder.path(), &pebble, &proxy, certificates);
-    let mut command = Command::new(program::PATH);
+    let mut command = program::command();
     command
-        .env_clear()
         .args(["order", "-f", "manifests.yaml", "--local=state", "--out=out"])
         .args(["--timeout=20m", "-o", "name", "--dns", &pebble.dns().address()])
         .args(["--http01-listen", &format!("127.0.0.1:{}", pebble.http_port())])

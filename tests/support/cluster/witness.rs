@@ -69,8 +69,13 @@ impl Witness {
         Self { api, shared, runtime: Some(runtime) }
     }
 
-    /// Waits until the objects there are give something.
-    pub fn until<T>(&self, what: &str, mut look: impl FnMut(&Objects<'_>) -> Option<T>) -> T {
+    /// Waits until the objects there are give something; those of a namespace are told where they never do.
+    pub fn until<T>(
+        &self,
+        what: &str,
+        namespace: &str,
+        mut look: impl FnMut(&Objects<'_>) -> Option<T>,
+    ) -> T {
         let deadline = Instant::now() + PATIENCE;
         let mut seen = self.shared.seen();
         loop {
@@ -79,8 +84,8 @@ impl Witness {
             }
             assert!(
                 Instant::now() < deadline,
-                "in vain waited for {what}; there are{}",
-                seen.states()
+                "in vain waited for {what} in {namespace}; there are{}",
+                seen.states(namespace)
             );
             let pause = Duration::from_secs(1);
             let waited = self.shared.changed.wait_timeout(seen, pause);
@@ -126,22 +131,22 @@ impl Witness {
 }
 
 impl Seen {
-    /// What everything says of itself, a line each.
-    fn states(&self) -> String {
-        let told = |((kind, namespace, name), object): (&Place, &Value)| {
+    /// What everything in a namespace says of itself, a line each.
+    fn states(&self, namespace: &str) -> String {
+        let told = |((kind, _, name), object): (&Place, &Value)| {
             let status = &object["status"];
             let conditions = status["conditions"].as_array().into_iter().flatten();
             let words = conditions
                 .flat_map(|condition| ["type", "status", "message"].map(|field| &condition[field]));
-            let words: Vec<&str> = [&status["state"], &status["reason"]]
+            let words: Vec<&str> = [&status["state"], &status["reason"], &object["message"]]
                 .into_iter()
                 .chain(words)
                 .filter_map(Value::as_str)
                 .collect();
             let says = !words.is_empty() && *kind != "Pod";
-            says.then(|| format!("\n{kind} {namespace}/{name}: {}", words.join(" ")))
+            says.then(|| format!("\n{kind} {name}: {}", words.join(" ")))
         };
-        self.live.iter().filter_map(told).collect()
+        self.live.iter().filter(|(place, _)| place.1 == namespace).filter_map(told).collect()
     }
 }
 

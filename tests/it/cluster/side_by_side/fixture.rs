@@ -46,8 +46,9 @@ impl<'a> Site<'a> {
 
     /// Waits until an object whose name begins so is as wanted, and returns it.
     pub(super) fn until(&self, kind: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let namespace = if kind == "ClusterIssuer" { "" } else { self.namespace.name() };
-        self.witness.until(&format!("{kind} {name} in {}", self.namespace.name()), |objects| {
+        let here = self.namespace.name();
+        let namespace = if kind == "ClusterIssuer" { "" } else { here };
+        self.witness.until(&format!("{kind} {name}"), here, |objects| {
             let mut all = objects.of(kind, namespace).into_iter();
             let is_it = |o: &&Value| o["metadata"]["name"].as_str().unwrap().starts_with(name);
             all.find(|object| is_it(object) && wanted(object)).cloned()
@@ -57,14 +58,11 @@ impl<'a> Site<'a> {
     /// Waits until no object of a kind has a name that begins so.
     pub(super) fn until_gone(&self, kind: &str, name: &str) {
         let namespace = self.namespace.name();
-        self.witness.until(
-            &format!("the end of {kind} {name} in {}", self.namespace.name()),
-            |objects| {
-                let mut all = objects.of(kind, namespace).into_iter();
-                let is_it = |o: &Value| o["metadata"]["name"].as_str().unwrap().starts_with(name);
-                (!all.any(is_it)).then_some(())
-            },
-        );
+        self.witness.until(&format!("the end of {kind} {name}"), namespace, |objects| {
+            let mut all = objects.of(kind, namespace).into_iter();
+            let is_it = |o: &Value| o["metadata"]["name"].as_str().unwrap().starts_with(name);
+            (!all.any(is_it)).then_some(())
+        });
     }
 
     /// Waits until there is no object of a kind.
@@ -107,7 +105,7 @@ impl<'a> Site<'a> {
     /// The same for what belongs to objects whose names begin so.
     pub(super) fn until_clean_of(&self, name: &str) {
         let namespace = self.namespace.name();
-        self.witness.until(&format!("the clean-up of {name} in {namespace}"), |objects| {
+        self.witness.until(&format!("the clean-up of {name}"), namespace, |objects| {
             is_clean(objects, namespace, name).then_some(())
         });
     }

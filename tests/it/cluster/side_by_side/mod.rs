@@ -14,7 +14,6 @@ mod sheets;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use crate::support::bed::Server;
 use crate::support::cluster::{Arena, Cluster, eventually};
@@ -35,10 +34,12 @@ fn arena() -> Arena {
     arena
 }
 
+/// What our controllers say, in a folder of theirs.
+const LOG: &str = "run.log";
+
 /// `kubectl-acme run` on a cluster; it ends when it goes.
 struct Ours {
     server: Server,
-    log: PathBuf,
     folder: tempfile::TempDir,
 }
 
@@ -51,7 +52,7 @@ impl Ours {
     /// The same with further flags.
     fn start_with(cluster: &Cluster, hosts: &[(String, u16)], flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("run.log");
+        let log = folder.path().join(LOG);
         let mut command = program::command();
         command.arg("run").arg("--kubeconfig").arg(cluster.kubeconfig()).env_remove("KUBECONFIG");
         command.args(flags);
@@ -59,7 +60,7 @@ impl Ours {
             command.arg(format!("--http01-resolve={host}=127.0.0.1:{port}"));
         }
         let server = Server::start(&command, &log);
-        let mut ours = Self { server, log, folder };
+        let mut ours = Self { server, folder };
         eventually("our controllers", || {
             assert!(ours.server.is_running(), "{}", ours.said());
             ours.said().contains("Ctrl-C ends it").then_some(())
@@ -69,7 +70,7 @@ impl Ours {
 
     /// What it said so far.
     fn said(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        std::fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default()
     }
 
     /// Ends it as a power cut would; the Lease stays its own until it expires.
@@ -81,7 +82,17 @@ impl Ours {
     fn stop(mut self) {
         self.server.signal("INT");
         eventually("the end of our controllers", || (!self.server.is_running()).then_some(()));
-        drop(self.folder);
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "shown beside the failed assertion")]
+            {
+                eprintln!("our controllers said\n{}", self.said());
+            }
+        }
     }
 }
 

@@ -236,13 +236,14 @@ fn changed_names(scene: &Scene<'_>) {
     scene.apply("Certificate", "web", 2);
     scene.until_gone("Order", "web-1-3485123724");
     // The first Challenge may look again before it goes: it must not pass.
-    scene.witness.until("the deletion of the first challenge", |objects| {
+    let namespace = scene.namespace.name();
+    scene.witness.until("the deletion of the first challenge", namespace, |objects| {
         let is_at_work = |challenge: &&Value| {
             let metadata = &challenge["metadata"];
             metadata["name"].as_str().unwrap().starts_with("web-1-3485123724-")
                 && metadata["deletionTimestamp"].is_null()
         };
-        let all = objects.of("Challenge", scene.namespace.name());
+        let all = objects.of("Challenge", namespace);
         (!all.iter().any(is_at_work)).then_some(())
     });
     scene.self_check.set(Passage::Patient);

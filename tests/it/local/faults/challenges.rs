@@ -1,12 +1,10 @@
 //! Names that do not lead here, and ports that cannot be had.
 
-use std::net::{SocketAddr, UdpSocket};
-use std::thread;
-
 use kubectl_acme::ca::Config;
 
 use super::site::Site;
 use crate::support::bed::free_port;
+use crate::support::empty_dns;
 
 /// Runs with these flags, whose ports are shown as words; returns the machine for what follows.
 #[track_caller]
@@ -15,29 +13,10 @@ fn check(site: &Site, more: &str, code: i32, complaint: &str) {
     assert_eq!(site.results(), [""; 0]);
 }
 
-/// A DNS server that knows no name: it answers every question with NXDOMAIN (RFC 1035 §4.1.1), until the test process ends.
-fn empty_dns() -> SocketAddr {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
-    thread::spawn(move || {
-        let mut message = [0; 512];
-        while let Ok((length, client)) = socket.recv_from(&mut message) {
-            // A response with recursion, to the same question, without records.
-            message[2] |= 0x80;
-            message[3] = 0x80 | 3;
-            // Additional records of the question (EDNS) are not answered.
-            message[10..12].fill(0);
-            let question = 12 + message[12..length].iter().position(|b| *b == 0).unwrap() + 5;
-            socket.send_to(&message[..question], client).ok();
-        }
-    });
-    address
-}
-
 #[test]
 fn a_name_that_does_not_exist_is_told_when_the_time_is_up() {
     let site = Site::new();
-    let dns = empty_dns();
+    let dns = empty_dns::address();
     check(
         &site,
         &format!("--timeout 5s --dns {dns} --http01-resolve unused.example.com=127.0.0.1"),
@@ -160,7 +139,8 @@ fn names_that_dns01_alone_answers_take_no_port() {
 ",
     );
     // Nobody makes the record, here where no resolver answers.
-    let said = site.run(site.order(&format!("--dns01-manual --timeout 5s --dns {}", empty_dns())));
+    let said = site
+        .run(site.order(&format!("--dns01-manual --timeout 5s --dns {}", empty_dns::address())));
     assert!(!said.talk.contains("cannot listen"), "{}", said.talk);
     assert_eq!(site.orders(), 1, "{}", said.talk);
 }
