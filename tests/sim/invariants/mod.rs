@@ -50,8 +50,8 @@ pub(crate) struct Observer {
     usurped: Option<u64>,
     /// Keys that a Secret has had.
     keys: HashSet<Blob>,
-    /// When somebody did something last.
-    person: Option<u64>,
+    /// When somebody deleted a Certificate last: with it go its ledger and its keys.
+    deleted: Option<u64>,
     sequence: Sequence,
     requests: u64,
     writes: u64,
@@ -77,7 +77,7 @@ impl Observer {
             wrote: BTreeMap::new(),
             usurped: None,
             keys: HashSet::new(),
-            person: None,
+            deleted: None,
             sequence: Sequence::default(),
             requests: 0,
             writes: 0,
@@ -102,7 +102,8 @@ impl Observer {
                     "newOrder" => self.order_is_in_its_ledger(world, at, &asked),
                     "finalize" if !asked.is_read => {
                         self.sequence.order_has_one_key(world, &asked)?;
-                        let gone = if self.person.is_some() { &self.keys } else { &HashSet::new() };
+                        let gone =
+                            if self.deleted.is_some() { &self.keys } else { &HashSet::new() };
                         key_is_stored(world, &asked, gone)
                     }
                     "challenge" if !asked.is_read => self.answer_was_seen(world, &asked),
@@ -129,7 +130,7 @@ impl Observer {
                 Ok(())
             }
             Event::Hears { asked, status, retry_after } => {
-                self.hears(at, &asked, status, retry_after);
+                self.hears(world, at, &asked, (status, retry_after));
                 Ok(())
             }
             Event::Wrote { place, identity, key, before, after, deed } => {
@@ -180,10 +181,12 @@ impl Observer {
             }
             Event::Person { what } => {
                 self.incidents += 1;
-                self.person = Some(at);
                 // What is made anew knows nothing of what was refused before.
                 self.pauses.clear();
                 self.sequence.begins_anew();
+                if what.contains("DeletesCertificate") {
+                    self.deleted = Some(at);
+                }
                 if what.contains("Lease") {
                     self.usurped = Some(at);
                 }
@@ -193,14 +196,25 @@ impl Observer {
         }
     }
 
-    /// Whether somebody has just done something of which whoever asks the CA cannot have heard: an answer of the store and a
-    /// request were under way.
+    /// Whether somebody has just deleted a Certificate, of which whoever asks the CA cannot have heard: an answer of the store and
+    /// a request were under way.
     fn may_not_know(&self, world: &World, at: u64) -> bool {
-        self.person.is_some_and(|person| at <= person + 4 * world.setting.latency + 10)
+        self.deleted.is_some_and(|deleted| at <= deleted + 4 * world.setting.latency + 10)
     }
 
     /// Notes what a process hears of the CA.
-    fn hears(&mut self, at: u64, asked: &Asked, status: Option<u16>, pause: Option<u64>) {
+    fn hears(
+        &mut self,
+        world: &World,
+        at: u64,
+        asked: &Asked,
+        (status, pause): (Option<u16>, Option<u64>),
+    ) {
+        // Whoever was told may be gone by then, and what is made anew knows nothing of that.
+        let is_gone = self.askers.get(&asked.number).is_some_and(|(_, orders)| {
+            let there: Vec<Order> = world.typed(Kind::Order);
+            !there.iter().any(|order| orders.contains(&order.metadata.uid))
+        });
         if let Some((names, orders)) = self.askers.get(&asked.number) {
             match status {
                 Some(201) => self.sequence.order_is_made(asked.place, orders),
@@ -212,6 +226,7 @@ impl Observer {
         }
         if let (Some(429 | 503), Some(seconds)) = (status, pause)
             && !matches!(asked.what, "directory" | "newNonce")
+            && !is_gone
         {
             // A date is cut to the second.
             let until = at + (seconds * 1000).saturating_sub(1_100);
@@ -314,21 +329,21 @@ impl Observer {
         Ok(())
     }
 
-    /// Two newOrders of one process for one set of names are ten seconds apart, save where a nonce was refused, or where the CA does
-    /// not take it that a certificate is replaced: the same goes out once more without that.
+    /// Two newOrders of one process for one set of names are ten seconds apart, save where a nonce was refused or late, or where the
+    /// CA does not take it that a certificate is replaced: the same goes out once more without that.
     fn orders_are_apart(&mut self, world: &World, at: u64, names: &str, asked: &Asked) -> Holds {
         let replaces = !asked.payload["replaces"].is_null();
         let last = self.last.insert((asked.life, names.to_owned()), (at, replaces));
         let last = last.filter(|(_, replaced)| replaces || !replaced).map(|(at, _)| at);
         let refuses = world.setting.refuse_nonces > 0
-            || world.faults.iter().any(|fault| {
-                matches!(
-                    fault,
-                    Fault::Ca {
-                        what: CaFault::BadNonce(_) | CaFault::Page | CaFault::ForgetsAccounts,
-                        ..
-                    }
-                )
+            || world.faults.iter().any(|fault| match fault {
+                Fault::Ca {
+                    what: CaFault::BadNonce(_) | CaFault::Page | CaFault::ForgetsAccounts,
+                    ..
+                } => true,
+                // It was granted before that was waited for.
+                Fault::Ca { point, what: CaFault::Slow(_), .. } => point == "ca newNonce",
+                _ => false,
             });
         // The ledger is written before, and the way to the CA takes its time.
         let slack = 4 * world.setting.latency + 100;
