@@ -166,17 +166,14 @@ async fn write_files(
     patience: &WriteWait,
 ) -> Result<Vec<PathBuf>, Failure> {
     let here = path.to_owned();
-    let thread = patience.thread().await;
-    let folder = on_disk(path, patience.interrupted(), move || open(&here)).await?;
-    drop(thread);
+    let folder = in_turn(path, patience, move || open(&here)).await?;
     wait_for_turn(path, &folder, patience).await?;
-    let _thread = patience.thread().await;
     let here = path.to_owned();
     let replaced = move || {
         replace(&here, &folder, &files)?;
         Ok(outdated(&here, &files))
     };
-    on_disk(path, patience.interrupted(), replaced).await
+    in_turn(path, patience, replaced).await
 }
 
 /// Writes a file that anybody may read.
@@ -255,6 +252,16 @@ pub(super) async fn on_disk<T: Send + 'static>(
         }
     };
     Err(Failure::new(kind, format!("cannot write {}: {why}", place.display())))
+}
+
+/// The same once one of the threads for folders is free.
+async fn in_turn<T: Send + 'static>(
+    place: &Path,
+    patience: &WriteWait,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let _thread = patience.thread().await;
+    on_disk(place, patience.interrupted(), work).await
 }
 
 /// Makes the folder of a Secret, and opens it.

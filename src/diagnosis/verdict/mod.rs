@@ -53,17 +53,14 @@ pub fn may_end(change: &Change) -> bool {
 /// Judges a Certificate; `since` is its revision when this run began, for one that was due. Without it, nothing has to be issued:
 /// its status, or what an issuance has left behind, is to be put right.
 pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verdict {
-    let status = &chain.certificate.status;
-    let issuing = is_true(&status.conditions, "Issuing");
-    let revision = status.revision.unwrap_or(0);
-    let moved = since.is_none_or(|before| revision > before);
-    let is_ready = current_ready(&chain.certificate)
-        .is_some_and(|ready| ready.status == ConditionStatus::True);
-    if !issuing && moved && is_ready {
+    let certificate = &chain.certificate;
+    let issuing = is_true(&certificate.status.conditions, "Issuing");
+    let was_issued = was_issued(certificate, since);
+    if !issuing && was_issued && is_ready(certificate) {
         return if chain.is_tidy() { Verdict::Issued } else { Verdict::Waiting(None) };
     }
     if !issuing
-        && moved
+        && was_issued
         && let Some(failed) = no_window(chain)
     {
         return Verdict::Failed(failed);
@@ -91,13 +88,22 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
 /// Judges a Certificate that this run works on: what it has issued is done, though a renewal has begun already, as in a window that
 /// the CA has opened meanwhile.
 pub fn of_run(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verdict {
-    let status = &chain.certificate.status;
-    let moved = since.is_some_and(|before| status.revision.unwrap_or(0) > before);
-    let is_renewing = moved
-        && is_true(&status.conditions, "Issuing")
-        && is_true(&status.conditions, "Ready")
-        && current_ready(&chain.certificate).is_some();
-    if is_renewing { Verdict::Issued } else { verdict(chain, obstacles, since) }
+    let certificate = &chain.certificate;
+    let is_renewing = is_true(&certificate.status.conditions, "Issuing");
+    if since.is_some() && is_renewing && was_issued(certificate, since) && is_ready(certificate) {
+        return Verdict::Issued;
+    }
+    verdict(chain, obstacles, since)
+}
+
+/// Tells whether a Certificate has been issued since that revision, if one is given.
+fn was_issued(certificate: &Certificate, since: Option<i64>) -> bool {
+    since.is_none_or(|before| certificate.status.revision.unwrap_or(0) > before)
+}
+
+/// Tells whether a Certificate is ready as it is now.
+fn is_ready(certificate: &Certificate) -> bool {
+    current_ready(certificate).is_some_and(|ready| ready.status == ConditionStatus::True)
 }
 
 /// What the status says of a Certificate as it is now.
