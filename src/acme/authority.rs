@@ -13,6 +13,7 @@ use url::Url;
 use super::error::{self, AcmeError, Fault};
 use super::nonces::Nonces;
 use super::refusal::refused;
+use super::refused_reads::RefusedReads;
 use super::replies::Directory;
 use super::shared::Shared;
 use super::telling::{NamedUrl, Telling};
@@ -58,6 +59,7 @@ pub(super) struct Authority {
     pub(super) http: Client,
     pub(super) nonces: Nonces,
     pub(super) under_way: UnderWay,
+    pub(super) refused_reads: RefusedReads,
     directory: Shared<Arc<Directory>>,
     /// Those of all CAs.
     counts: Arc<Counts>,
@@ -101,6 +103,7 @@ impl Authority {
             server: url,
             nonces: Nonces::new(),
             under_way,
+            refused_reads: RefusedReads::default(),
             directory: Shared::new(),
             counts,
         })

@@ -27,6 +27,7 @@ pub mod ocsp;
 pub mod plain;
 mod post;
 pub mod refusal;
+mod refused_reads;
 pub mod renewal_info;
 pub mod replies;
 pub mod revocation;

@@ -34,7 +34,8 @@ pub(super) enum Payload<'a> {
     Send(&'a [u8]),
 }
 
-/// Sends a request until its nonce is taken (RFC 8555 §6.5); at most `limit` bytes of the answer are read.
+/// Sends a request until its nonce is taken (RFC 8555 §6.5); at most `limit` bytes of the answer are read. What the CA does not want
+/// to be read before a moment is refused here until then.
 pub(super) async fn post(
     authority: &Authority,
     signer: &Signer,
@@ -45,6 +46,11 @@ pub(super) async fn post(
 ) -> Result<Reply, AcmeError> {
     let url = asked.url;
     admissible(authority, url)?;
+    if let Payload::Read = payload
+        && let Some(refusal) = authority.refused_reads.of(url, authority.under_way.now())
+    {
+        return Err(refusal);
+    }
     let mut fresh = None;
     let mut pause = FIRST_PAUSE;
     let mut attempt = 0;
@@ -92,7 +98,12 @@ pub(super) async fn post(
             authority.nonces.put(nonce);
         }
         return match error {
-            Some(error) => Err(error),
+            Some(error) => {
+                if let Payload::Read = payload {
+                    authority.refused_reads.note(url, &error, reply.came);
+                }
+                Err(error)
+            }
             None if status >= 300 => {
                 Err(protocol(&reply.url, format!("status {status} to a signed request")))
             }

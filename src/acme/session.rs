@@ -344,7 +344,10 @@ fn pause_of(reply: &Reply) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
     use futures_util::future::join_all;
+    use jiff::SignedDuration;
     use zeroize::Zeroizing;
 
     use super::*;
@@ -826,6 +829,32 @@ mod tests {
         for at in [order, authorization] {
             assert!(at.unwrap() > Timestamp::now());
         }
+    }
+
+    #[tokio::test]
+    async fn what_may_not_be_read_before_a_moment_is_refused_here_whoever_asks() {
+        let ca = FakeCa::start(|heard| {
+            let limit = Said::problem(429, "rateLimited").with("retry-after", "60");
+            (heard.what == "POST /authz/1" && heard.before == 0).then_some(limit)
+        })
+        .await;
+        let later = Arc::new(AtomicI64::new(0));
+        let clock = Arc::clone(&later);
+        let now = move || Timestamp::now() + SignedDuration::from_secs(clock.load(Relaxed));
+        let clients = Clients::new().by_clock(now);
+        let key = key();
+        let session = || clients.session(&ca.url, &TlsOptions::default(), key.clone(), None);
+        let (one, other) = (session().unwrap(), session().unwrap());
+        one.register(&Registration::default()).await.unwrap();
+        let refused = one.authorization(&ca.at("/authz/1")).await.unwrap_err();
+        for session in [&one, &other] {
+            let again = session.authorization(&ca.at("/authz/1")).await.unwrap_err();
+            assert_eq!((again.retry(), again.to_string()), (refused.retry(), refused.to_string()));
+        }
+        assert_eq!(ca.count("POST /authz/1"), 1);
+        later.store(61, Relaxed);
+        one.authorization(&ca.at("/authz/1")).await.ok();
+        assert_eq!(ca.count("POST /authz/1"), 2);
     }
 
     #[tokio::test]

@@ -83,7 +83,7 @@ impl UnderWay {
             Effect::None => self.while_read(silence, exchange).await,
         };
         if let Ok(reply) = &mut reply {
-            reply.came = (self.now)();
+            reply.came = self.now();
             self.has_answered.store(true, Ordering::Relaxed);
         }
         reply
@@ -110,6 +110,11 @@ impl UnderWay {
             () = self.no_reads.cancelled() => Err(silence.into()),
             done = wait => done,
         }
+    }
+
+    /// The moment, by the clock of whoever waits for those that CAs name.
+    pub(super) fn now(&self) -> Timestamp {
+        (self.now)()
     }
 
     /// Tells whether anything was answered yet, be it by an error.

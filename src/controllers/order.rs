@@ -1,5 +1,6 @@
 //! Orders: gathers Issuer and Challenges, performs one deed at the CA or in the store, keeps what came of it.
 
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -120,33 +121,13 @@ impl OrderController {
         }
         let unwritten = self.unwritten.of(&order.metadata);
         let unwritten = unwritten.filter(|outcome| action.is_answered_by(outcome, now));
-        let outcome = match (unwritten, action) {
-            (_, Action::Wait(wake)) => return Ok(wake),
-            (Some(answered), _) => answered,
-            (None, Action::Create(wanted)) => match self.create(at_ca, &issuer, wanted).await {
-                // What the Order says of the try before is still true.
-                Err(ReconcileError::OverBudget(over)) if over.is_pause() => {
-                    return Ok(over.until.map_or(Wake::OnChange, Wake::At));
-                }
-                created => created?,
-            },
-            (None, Action::Fetch) => self.told(at_ca, at_ca.fetch().await).await?,
-            (None, Action::FetchAuthorizations(urls)) => {
-                self.told(at_ca, at_ca.authorizations(&urls).await).await?
-            }
-            (None, Action::Finalize) => self.told(at_ca, at_ca.finalize().await).await?,
-            (None, Action::Forget) => Outcome::Forgotten,
-            (None, Action::StandBack(why)) => Outcome::StoodBack(why),
-            (None, Action::CreateChallenges(missing)) => {
-                order_challenges::create(&self.challenges, order, missing).await?
-            }
-            (None, Action::DeleteChallenges(names)) => {
-                order_challenges::delete(&self.challenges, &challenges, &names).await?
-            }
-            (None, Action::Explain(unsolved)) => Outcome::Explained(unsolved),
-            (None, Action::Solved) => Outcome::Solved,
-            (None, Action::Expire(at)) => Outcome::Expired(at),
-            (None, Action::GiveUp(why, problem)) => Outcome::GivenUp(why, problem),
+        let done = match unwritten {
+            Some(answered) => Continue(answered),
+            None => self.does(action, at_ca, &issuer).await?,
+        };
+        let outcome = match done {
+            Continue(outcome) => outcome,
+            Break(wake) => return Ok(wake),
         };
         if order::is_asked_once(&outcome) {
             self.unwritten.note(&order.metadata, outcome.clone());
@@ -181,6 +162,43 @@ impl OrderController {
             }
             kept => kept.map(|()| Wake::Now).map_err(Into::into),
         }
+    }
+
+    /// Does what is next, or says when there is something to do.
+    async fn does(
+        &self,
+        action: Action,
+        at_ca: OrderAtCa<'_>,
+        issuer: &Issuer,
+    ) -> Result<ControlFlow<Wake, Outcome>, ReconcileError> {
+        let OrderAtCa { order, challenges, .. } = at_ca;
+        Ok(Continue(match action {
+            Action::Wait(wake) => return Ok(Break(wake)),
+            Action::Create(wanted) => match self.create(at_ca, issuer, wanted).await {
+                // What the Order says of the try before is still true.
+                Err(ReconcileError::OverBudget(over)) if over.is_pause() => {
+                    return Ok(Break(over.until.map_or(Wake::OnChange, Wake::At)));
+                }
+                created => created?,
+            },
+            Action::Fetch => self.told(at_ca, at_ca.fetch().await).await?,
+            Action::FetchAuthorizations(urls) => {
+                self.told(at_ca, at_ca.authorizations(&urls).await).await?
+            }
+            Action::Finalize => self.told(at_ca, at_ca.finalize().await).await?,
+            Action::Forget => Outcome::Forgotten,
+            Action::StandBack(why) => Outcome::StoodBack(why),
+            Action::CreateChallenges(missing) => {
+                order_challenges::create(&self.challenges, order, missing).await?
+            }
+            Action::DeleteChallenges(names) => {
+                order_challenges::delete(&self.challenges, challenges, &names).await?
+            }
+            Action::Explain(unsolved) => Outcome::Explained(unsolved),
+            Action::Solved => Outcome::Solved,
+            Action::Expire(at) => Outcome::Expired(at),
+            Action::GiveUp(why, problem) => Outcome::GivenUp(why, problem),
+        }))
     }
 
     /// Keeps the order's URL before anything else: a process that is killed without it makes a second order.

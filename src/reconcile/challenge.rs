@@ -5,7 +5,8 @@
 //! read is answered and not told again.
 //!
 //! Once its Order has failed, a Challenge that was not accepted yet ends as `errored`: its slot and its name would stay
-//! taken. One that was ends so a minute later, if the CA says nothing of its name: the answer would stay up for ever. A Challenge whose Order is gone keeps its state until it is collected, and nothing is asked for it: what
+//! taken. One that was ends so a minute later, if the CA says nothing of its name until then, or wants to be left alone for longer:
+//! the answer would stay up for ever. A Challenge whose Order is gone keeps its state until it is collected, and nothing is asked for it: what
 //! ended it was not its own end (`tests/fixtures/traces/08-certificate-deleted.jsonl`).
 //!
 //! A Challenge reads its own authorization only when it resumes, when the order has failed, when another one waits for
@@ -140,13 +141,19 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
         return Action::Present;
     }
     if let Some(accepted_at) = memory.accepted_at {
-        if is_past_hope(accepted_at, observed, now) {
+        let failed_at = failed_since(accepted_at, observed.order);
+        if failed_at.is_some_and(|at| is_past_hope(at, next_try, observed.polled, now)) {
             return Action::Abandon;
         }
         if !observed.answer_stands {
             return Action::Present;
         }
-        return after_acceptance(accepted_at, &memory, observed, now);
+        let most = failed_at.map(word_until);
+        return match next_reading(accepted_at, &memory, observed, now) {
+            Wake::At(at) => Action::Wait(Wake::At(most.map_or(at, |most| at.min(most)))),
+            Wake::Now => Action::FetchState,
+            Wake::OnChange => Action::Wait(Wake::OnChange),
+        };
     }
     if first_state(challenge, observed.order) == Some(State::Processing) {
         return Action::Adopt;
@@ -167,33 +174,43 @@ fn finish(challenge: &Challenge) -> Action {
     Action::Wait(Wake::OnChange)
 }
 
-/// Tells whether the CA has had its time to say of the name what it has said of the order.
-fn is_past_hope(accepted_at: Timestamp, observed: &Observed<'_>, now: Timestamp) -> bool {
-    let Some(order) = observed.order.filter(|order| has_failed(Some(order))) else { return false };
-    let failed_at = order.status.failure_time.map_or(accepted_at, Time::timestamp);
-    let from = failed_at.max(accepted_at);
-    let was_read = observed.polled.is_some_and(|polled| polled.at > from);
-    was_read && now.duration_since(from) > WORD_WITHIN
+/// Since when the Order of an accepted Challenge has failed; none where it has not, or is gone.
+fn failed_since(accepted_at: Timestamp, order: Option<&Order>) -> Option<Timestamp> {
+    let order = order.filter(|order| has_failed(Some(order)))?;
+    Some(order.status.failure_time.map_or(accepted_at, Time::timestamp).max(accepted_at))
 }
 
-fn after_acceptance(
+/// Until when the CA's word on a name is waited for, once its order has failed.
+fn word_until(failed_at: Timestamp) -> Timestamp {
+    failed_at.saturating_add(WORD_WITHIN).unwrap_or(failed_at)
+}
+
+/// Tells whether the CA has had its time to say of the name what it has said of the order: it was asked, or wants to be left alone
+/// for longer.
+fn is_past_hope(
+    failed_at: Timestamp,
+    next_try: Option<Timestamp>,
+    polled: Option<Polled>,
+    now: Timestamp,
+) -> bool {
+    let was_read = polled.is_some_and(|polled| polled.at > failed_at);
+    (was_read || next_try.is_some()) && now >= word_until(failed_at)
+}
+
+/// When an accepted Challenge reads its authorization next, if it does.
+fn next_reading(
     accepted_at: Timestamp,
     memory: &Memory,
     observed: &Observed<'_>,
     now: Timestamp,
-) -> Action {
-    let (polled, pace) = match (has_failed(observed.order), observed.contended, observed.beside) {
-        // An order that has failed does not leave its answers up for as long as the CA wants to be left alone.
-        (true, _, _) => (observed.polled.map(|p| Polled { retry_after: None, ..p }), Pace::Eager),
-        (false, true, _) => (observed.polled, Pace::Eager),
-        (false, false, true) => (observed.polled, Pace::Spare),
-        (false, false, false) => return Action::Wait(Wake::OnChange),
+) -> Wake {
+    let pace = match (has_failed(observed.order) || observed.contended, observed.beside) {
+        (true, _) => Pace::Eager,
+        (false, true) => Pace::Spare,
+        (false, false) => return Wake::OnChange,
     };
-    let patience = memory.next_try.filter(|at| *at > now && !has_failed(observed.order));
-    match patience.or_else(|| poll_at(accepted_at, polled, pace, now)) {
-        Some(at) => Action::Wait(Wake::At(at)),
-        None => Action::FetchState,
-    }
+    let named = memory.next_try.filter(|at| *at > now);
+    named.or_else(|| poll_at(accepted_at, observed.polled, pace, now)).map_or(Wake::Now, Wake::At)
 }
 
 fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
@@ -408,10 +425,8 @@ mod tests {
         check(&accepted, State::Pending, &beside, 14, &Action::Wait(Wake::At(at(16))));
         let beside = Observed { polled: polled(912, None), ..beside };
         check(&accepted, State::Pending, &beside, 912, &Action::Wait(Wake::At(at(942))));
-        // Once the order has failed, nobody waits as long as the CA would like.
         let beside = Observed { polled: polled(14, Some(900)), ..beside };
         check(&accepted, State::Pending, &beside, 30, &Action::Wait(Wake::At(at(900))));
-        check(&accepted, State::Invalid, &beside, 30, &Action::FetchState);
     }
 
     #[test]
@@ -487,14 +502,32 @@ mod tests {
             let observed = Observed { order: Some(&order), polled, ..NOBODY_LOOKED };
             next_action(&accepted, &observed, at(second))
         };
-        assert!(matches!(next(159, 160), Action::Wait(Wake::At(_))));
+        assert_eq!(next(158, 159), Action::Wait(Wake::At(at(160))));
         // What was read before the order failed says nothing of that.
-        assert_eq!(next(90, 161), Action::FetchState);
-        assert_eq!(next(159, 161), Action::Abandon);
-        let new = record(&accepted, Outcome::Abandoned, at(161)).status;
+        assert_eq!(next(90, 160), Action::FetchState);
+        assert_eq!(next(159, 160), Action::Abandon);
+        let new = record(&accepted, Outcome::Abandoned, at(160)).status;
         assert_eq!(new.state, Some(State::Errored));
         let gone = running(|c| new.clone_into(&mut c.status));
         check(&gone, State::Invalid, &NOBODY_LOOKED, 161, &Action::CleanUp);
+    }
+
+    #[test]
+    fn a_ca_that_wants_to_be_left_alone_is_not_asked_of_a_failed_order_before_that_is_given_up() {
+        let accepted = running(|c| accepted_at(c, 12));
+        let order = order("web-1-42").state(State::Invalid).authorization("www.example.com");
+        let order = order.change(|o| o.status.failure_time = Some(at(100).into())).build();
+        let next = |polled: i64, named: i64, second: i64| {
+            let polled = Some(Polled { at: at(polled), retry_after: Some(at(named)) });
+            let observed = Observed { order: Some(&order), polled, ..NOBODY_LOOKED };
+            next_action(&accepted, &observed, at(second))
+        };
+        for polled in [90, 101] {
+            assert_eq!(next(polled, 900, 110), Action::Wait(Wake::At(at(160))), "{polled}");
+            assert_eq!(next(polled, 900, 160), Action::Abandon, "{polled}");
+            assert_eq!(next(polled, 130, 110), Action::Wait(Wake::At(at(130))), "{polled}");
+            assert_eq!(next(polled, 130, 130), Action::FetchState, "{polled}");
+        }
     }
 
     #[test]

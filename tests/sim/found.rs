@@ -148,3 +148,16 @@ fn a_moment_that_an_authorization_names_is_waited_for() {
         }
     }
 }
+
+/// An Order that had failed was told to wait when it read why; its Challenge asked for the same authorization at once, and kept on.
+#[test]
+fn what_one_was_told_to_wait_for_nobody_reads_before() {
+    let setting = Setting { validation_delay: 40_000, ..plain() };
+    let retry_after = Some(RetryAfter::Seconds(585));
+    let what = CaFault::Says { acted: false, status: 429, kind: "rateLimited", retry_after };
+    let spoils = Fault::Ca { point: "ca order".to_owned(), nth: 2, what: CaFault::Spoils };
+    for nth in 1..4 {
+        let point = "ca authorization".to_owned();
+        holds(&setting, &[spoils.clone(), Fault::Ca { point, nth, what: what.clone() }]);
+    }
+}

@@ -104,20 +104,18 @@ pub enum Action {
 impl Action {
     /// Whether an answer of the CA that is not in the store yet takes the place of this, see [`is_asked_once`].
     pub fn is_answered_by(&self, outcome: &Outcome, now: Timestamp) -> bool {
-        let is_request = matches!(
-            self,
-            Self::Create(_) | Self::Fetch | Self::FetchAuthorizations(_) | Self::Finalize
-        );
         if let Outcome::Refused(_, Refusal::Until(_, at)) = outcome {
-            return is_request && *at > now;
+            return matches!(self, Self::Create(_) | Self::Finalize) && *at > now;
         }
         matches!((self, outcome), (Self::Create(_), Outcome::Created(_)))
     }
 }
 
-/// Whether asking once more would make a second order, or come before the moment that the CA named.
+/// Whether asking once more would make a second order, or come before the moment that the CA named; that nothing is read before
+/// its moment is the client's to hold.
 pub fn is_asked_once(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Created(_) | Outcome::Refused(_, Refusal::Until(..)))
+    use OrderRequest::{Create, Finalize};
+    matches!(outcome, Outcome::Created(_) | Outcome::Refused(Create | Finalize, Refusal::Until(..)))
 }
 
 /// Decides what to do next; no wait lasts beyond the end of the order.
@@ -351,13 +349,14 @@ mod tests {
     fn an_answer_that_is_not_in_the_store_yet_takes_the_place_of_the_request_until_its_moment() {
         let made = Outcome::Created(SeenOrder::default());
         let refusal = Refusal::Until(Box::default(), at(10));
-        let refused = Outcome::Refused(OrderRequest::Fetch, refusal);
+        let refused = Outcome::Refused(OrderRequest::Finalize, refusal);
         let create = Action::Create(wanted(&order(NAME).build(), at(0)).unwrap());
         for (action, outcome, [before, then]) in [
             (&create, &made, [true, true]),
             (&Action::Fetch, &made, [false, false]),
-            (&Action::Fetch, &refused, [true, false]),
+            (&create, &refused, [true, false]),
             (&Action::Finalize, &refused, [true, false]),
+            (&Action::Fetch, &refused, [false, false]),
             (&Action::Solved, &refused, [false, false]),
             (&Action::Wait(Wake::OnChange), &refused, [false, false]),
         ] {
