@@ -151,6 +151,7 @@ impl Observer {
                     let key = secret.object["data"]["tls.key"].clone();
                     self.keys.extend(serde_json::from_value::<Blob>(key));
                 }
+                self.sequence.failure_is_of_its_own(change)?;
                 self.slots_are_kept(world, &key)?;
                 status_moves_as_it_may(change)
             }
@@ -187,6 +188,7 @@ impl Observer {
                 if what.contains("DeletesCertificate") {
                     self.deleted = Some(at);
                 }
+                self.sequence.somebody_does(world, &what);
                 if what.contains("Lease") {
                     self.usurped = Some(at);
                 }

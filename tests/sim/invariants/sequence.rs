@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kubectl_acme::model::memory::{Holder, Memory};
-use kubectl_acme::model::{Kind, Order, Record};
+use kubectl_acme::model::{Key, Kind, ObjectName, Order, Record};
 
 use super::super::events::Asked;
+use super::super::people::NAMESPACE;
 use super::super::world::World;
 use super::Holds;
 
@@ -24,6 +25,8 @@ pub(super) struct Sequence {
     polls: BTreeMap<(u32, String), u64>,
     /// UIDs of Orders for which a process has heard of an order that it has not written down.
     unwritten: BTreeSet<(usize, String)>,
+    /// Certificates that are to be issued once more, and have no request for that yet.
+    unrequested: BTreeSet<ObjectName>,
 }
 
 impl Sequence {
@@ -83,6 +86,45 @@ impl Sequence {
         }
     }
 
+    /// Notes that somebody wants a Certificate to be issued once more.
+    pub(super) fn somebody_does(&mut self, world: &World, what: &str) {
+        let Some(name) = what.strip_prefix("Renews ") else { return };
+        let name = ObjectName::new(NAMESPACE, name);
+        let certificate = world.peek(&Key::new(Kind::Certificate, name.clone()));
+        if certificate.is_some_and(|certificate| issuing(&certificate) != "True") {
+            self.unrequested.insert(name);
+        }
+    }
+
+    /// A try fails by a request of its own, and by none of the try before it.
+    pub(super) fn failure_is_of_its_own(
+        &mut self,
+        (before, after): (Option<&Record>, Option<&Record>),
+    ) -> Holds {
+        let Some(record) = after.or(before) else { return Ok(()) };
+        let name = &record.key.name;
+        match (record.key.kind, after) {
+            (Kind::Certificate, None) => _ = self.unrequested.remove(name),
+            (Kind::Certificate, Some(after)) => {
+                match (before.map_or("", issuing), issuing(after)) {
+                    ("True", "False") if self.unrequested.contains(name) => {
+                        return Err(format!("own failure: {name} fails before it has a request"));
+                    }
+                    ("True", _) => {}
+                    (_, "True") => _ = self.unrequested.insert(name.clone()),
+                    _ => {}
+                }
+            }
+            (Kind::CertificateRequest, Some(after)) if before.is_none() => {
+                if let Some(owner) = after.metadata().controller() {
+                    self.unrequested.remove(&ObjectName::new(&name.namespace, &owner.name));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// What is made anew knows nothing of what was to be waited for.
     pub(super) fn begins_anew(&mut self) {
         self.polls.clear();
@@ -108,6 +150,13 @@ impl Sequence {
         }
         Ok(())
     }
+}
+
+/// The status of condition Issuing; empty where there is none.
+fn issuing(certificate: &Record) -> &str {
+    let conditions = certificate.object["status"]["conditions"].as_array();
+    let issuing = conditions.into_iter().flatten().find(|condition| condition["type"] == "Issuing");
+    issuing.and_then(|condition| condition["status"].as_str()).unwrap_or_default()
 }
 
 /// A moment that a status names stands in the memory of that object, which is written before.
