@@ -174,27 +174,40 @@ impl Observer {
                 Ok(())
             }
             Event::Strikes { fault } => {
-                self.incidents += 1;
-                if fault.contains("Spoils") || fault.contains("Forgets") || fault.contains("Says") {
-                    self.excuse_all();
-                }
+                self.strikes(world, &fault);
                 Ok(())
             }
             Event::Person { what } => {
-                self.incidents += 1;
-                // What is made anew knows nothing of what was refused before.
-                self.pauses.clear();
-                self.sequence.begins_anew();
-                if what.contains("DeletesCertificate") {
-                    self.deleted = Some(at);
-                }
-                self.sequence.somebody_does(world, &what);
-                if what.contains("Lease") {
-                    self.usurped = Some(at);
-                }
+                self.somebody_does(world, at, &what);
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A fault strikes: it may cost orders.
+    fn strikes(&mut self, world: &World, fault: &str) {
+        self.incidents += 1;
+        if fault.contains("Forgets") || fault.contains("Spoils") {
+            // All orders at once.
+            self.incidents += u32::try_from(world.setting.wishes.len()).unwrap();
+        }
+        if fault.contains("Spoils") || fault.contains("Forgets") || fault.contains("Says") {
+            self.excuse_all();
+        }
+    }
+
+    /// Somebody does something: it may cost an order, and what is made anew knows nothing of what was refused before.
+    fn somebody_does(&mut self, world: &World, at: u64, what: &str) {
+        self.incidents += 1;
+        self.pauses.clear();
+        self.sequence.begins_anew();
+        self.sequence.somebody_does(world, what);
+        if what.contains("DeletesCertificate") {
+            self.deleted = Some(at);
+        }
+        if what.contains("Lease") {
+            self.usurped = Some(at);
         }
     }
 
