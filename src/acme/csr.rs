@@ -72,11 +72,19 @@ pub enum RequestError {
 /// only when the subject is empty, and usages unless switched off.
 pub fn sign(spec: &CertificateSpec, key: &PrivateKey) -> Result<SigningRequest, RequestError> {
     let der = write(spec, key).map_err(RequestError::Unwritable)?;
+    verify(&der).map_err(RequestError::Unreadable)?;
     read_der(&der).map_err(RequestError::Unreadable)
 }
 
 /// Reads a signing request, PEM or DER, and checks that the key in it signed it.
 pub fn read(bytes: &[u8]) -> Result<SigningRequest, RequestError> {
+    let request = read_unverified(bytes)?;
+    verify(&request.der).map_err(RequestError::Unreadable)?;
+    Ok(request)
+}
+
+/// Reads a signing request, PEM or DER, whose signature is of no interest.
+pub fn read_unverified(bytes: &[u8]) -> Result<SigningRequest, RequestError> {
     let unreadable = |why: String| RequestError::Unreadable(why);
     if !bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
         // A request is a SEQUENCE.
@@ -312,12 +320,10 @@ impl Scheme {
     }
 }
 
-fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
-    let (rest, request) =
-        X509CertificationRequest::from_der(bytes).map_err(|_| "it is damaged".to_owned())?;
-    if !rest.is_empty() {
-        return Err("there is something behind it".to_owned());
-    }
+/// Checks that the key in a request signed it.
+fn verify(der: &[u8]) -> Result<(), String> {
+    let (_, request) =
+        X509CertificationRequest::from_der(der).map_err(|_| "it is damaged".to_owned())?;
     let information = &request.certification_request_info;
     x509::verify(
         &information.subject_pki,
@@ -325,7 +331,16 @@ fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
         &request.signature_value,
         information.raw,
     )
-    .map_err(|_| "its signature is not of the key in it".to_owned())?;
+    .map_err(|_| "its signature is not of the key in it".to_owned())
+}
+
+fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
+    let (rest, request) =
+        X509CertificationRequest::from_der(bytes).map_err(|_| "it is damaged".to_owned())?;
+    if !rest.is_empty() {
+        return Err("there is something behind it".to_owned());
+    }
+    let information = &request.certification_request_info;
     let mut names = AlternativeNames::default();
     let mut is_ca = false;
     let (mut basic, mut extended) = (0, Vec::new());

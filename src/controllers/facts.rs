@@ -73,9 +73,18 @@ pub fn of_issued(chain: &Blob) -> Option<Result<LeafFacts, String>> {
     (!chain.is_empty()).then(|| of_chain(&chain.0))
 }
 
-/// What is known of a signing request, PEM or DER.
+/// What is known of a signing request, PEM or DER, which the key in it has signed.
 pub fn of_request(bytes: &[u8]) -> Result<CsrFacts, String> {
-    let request = csr::read(bytes).map_err(|error| match error {
+    read_request(csr::read(bytes))
+}
+
+/// The same where somebody else has looked at the signature, or will: that is most of the work.
+pub(super) fn of_request_unverified(bytes: &[u8]) -> Result<CsrFacts, String> {
+    read_request(csr::read_unverified(bytes))
+}
+
+fn read_request(read: Result<csr::SigningRequest, csr::RequestError>) -> Result<CsrFacts, String> {
+    let request = read.map_err(|error| match error {
         csr::RequestError::Unreadable(why) | csr::RequestError::Unwritable(why) => why,
     })?;
     Ok(CsrFacts {

@@ -51,8 +51,13 @@ impl RequestController {
     async fn gather(&self, request: &CertificateRequest) -> Result<Observed, StoreError> {
         let namespace = &request.metadata.namespace;
         let issuer = self.accounts.find_issuer(namespace, &request.spec.issuer_ref).await?;
-        let csr = facts::of_request(&request.spec.request.0);
+        let bytes = &request.spec.request.0;
+        let mut csr = facts::of_request_unverified(bytes);
         let order = self.order_of(request, issuer.as_ref(), csr.as_ref().ok()).await?;
+        if order.is_none() {
+            // Before anything is asked for.
+            csr = facts::of_request(bytes);
+        }
         let leaf = order.as_ref().and_then(|order| facts::of_issued(&order.status.certificate));
         let secret = if order.is_none() { self.secret_of(request).await? } else { None };
         Ok(Observed { approval: self.approval, csr, issuer, order, leaf, secret })
