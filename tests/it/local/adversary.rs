@@ -136,6 +136,9 @@ impl Acme for Twisted {
     async fn change_key(&self, new: &AccountKey) -> Result<(), AcmeError> {
         self.inner.change_key(new).await
     }
+    async fn prepare(&self) -> Result<(), AcmeError> {
+        self.inner.prepare().await
+    }
     async fn create_order(
         &self,
         order: &NewOrder,

@@ -27,7 +27,7 @@ use crate::support::difference::{self, Difference};
 use crate::support::gate::{Gate, Passage};
 use crate::support::name_server::nobody_to_ask;
 use crate::support::purpose;
-use crate::support::recorded::{manifest, recorded, without_cluster};
+use crate::support::recorded::{manifest, recorded, waits_for_its_order, without_cluster};
 use crate::support::story::{self, Turn};
 
 const KINDS: [Kind; 8] = [
@@ -246,6 +246,7 @@ async fn a_self_check_that_fails_waits_as_recorded() {
     stage.until(Kind::Issuer, "acme", is_ready).await;
     stage.apply(Kind::Certificate, "web", 1).await;
     stage.until(Kind::Challenge, "web", |c| !c["status"]["reason"].is_null()).await;
+    stage.until(Kind::CertificateRequest, "web", waits_for_its_order).await;
     stage.self_check.set(Passage::Open);
     stage.until_issued("web", 1).await;
     stage.check(&[purpose::ACCEPTED]).await;
@@ -324,6 +325,7 @@ async fn names_that_change_meanwhile_make_a_new_request_as_recorded() {
     stage.until(Kind::Issuer, "acme", is_ready).await;
     stage.apply(Kind::Certificate, "web", 1).await;
     stage.until(Kind::Challenge, "web", |c| !c["status"]["reason"].is_null()).await;
+    stage.until(Kind::CertificateRequest, "web", waits_for_its_order).await;
     stage.apply(Kind::Certificate, "web", 2).await;
     // On a busy machine the first Challenge may look again before it goes: it must not pass.
     stage.until_gone(Kind::Order, "web-1-3485123724").await;

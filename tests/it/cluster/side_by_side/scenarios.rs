@@ -9,6 +9,7 @@ use super::names;
 use crate::support::difference::Difference;
 use crate::support::gate::Passage;
 use crate::support::purpose;
+use crate::support::recorded::waits_for_its_order;
 
 /// A recording, carried out again.
 pub(super) struct Play {
@@ -182,6 +183,7 @@ fn until_the_self_check_fails(scene: &Scene<'_>) {
     scene.self_check.set(Passage::Missing);
     scene.begin(&["web"]);
     scene.until("Challenge", "web", |challenge| !challenge["status"]["reason"].is_null());
+    scene.until("CertificateRequest", "web", waits_for_its_order);
 }
 
 fn self_check_fails(scene: &Scene<'_>) {
@@ -273,6 +275,7 @@ fn deleted_orders(scene: &Scene<'_>) {
         reason.starts_with("Waiting for HTTP-01 challenge propagation: ")
     };
     let first = scene.until("Challenge", "web", waits);
+    scene.until("CertificateRequest", "web", waits_for_its_order);
     scene.delete(ORDER);
     scene.until("Challenge", "web", |challenge| {
         challenge["metadata"]["uid"] != first["metadata"]["uid"] && waits(challenge)
