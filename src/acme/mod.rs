@@ -84,6 +84,10 @@ pub trait Acme: fmt::Debug + Send + Sync {
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError>;
     /// Gives the account another key (RFC 8555 §7.3.5); from then on the CA takes that one alone.
     async fn change_key(&self, new: &AccountKey) -> Result<(), AcmeError>;
+    /// Sees to it that the next request can go out at once: directory and account are known, and a nonce is at hand.
+    async fn prepare(&self) -> Result<(), AcmeError> {
+        Ok(())
+    }
     /// newOrder, which the order budget has to permit; asked a second time when the answer does not say where the order is, and
     /// without `replaces` where another order does that already.
     async fn create_order(&self, order: &NewOrder, permit: Permit)

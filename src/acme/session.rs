@@ -208,6 +208,14 @@ impl Acme for Session {
         self.send_key_change(new).await
     }
 
+    async fn prepare(&self) -> Result<(), AcmeError> {
+        self.directory().await?;
+        self.account().await?;
+        let nonce = self.authority.nonce().await?;
+        self.authority.nonces.put(nonce);
+        Ok(())
+    }
+
     async fn create_order(&self, order: &NewOrder, _: Permit) -> Result<OrderReply, AcmeError> {
         let mut found = self.authority.find(|directory| &directory.new_order).await?;
         let payload = |replaces| {

@@ -32,6 +32,7 @@ pub mod obstacles;
 pub mod order;
 pub mod order_budget;
 mod order_challenges;
+mod order_creation;
 mod order_ledger;
 pub mod order_requests;
 mod per_issuer;

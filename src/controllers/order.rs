@@ -9,27 +9,26 @@ use tokio::time::Instant;
 
 use super::accounts::Accounts;
 use super::by_object::ByObject;
-use super::order_budget::{Granted, OrderBudget};
-use super::order_requests::{OrderAtCa, Unanswered, is_unknown_account, refused};
+use super::order_budget::OrderBudget;
+use super::order_requests::{OrderAtCa, Unanswered};
 use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
 use super::{Controller, ReconcileError, Stopped, order_challenges, order_ledger};
-use crate::model::event::{reason, source};
+use crate::model::event::source;
 use crate::model::memory::Holder;
-use crate::model::order_budget::{Became, Excuse};
+use crate::model::order_budget::Became;
 use crate::model::persist::Account;
 use crate::model::requested_types::asked_type;
 use crate::model::{
     Challenge, ChallengeType, Issuer, Key, Kind, Order, OrderStatus, Record, State,
 };
-use crate::reconcile::order::required::{OrderTerms, Types, required};
+use crate::reconcile::order::required::{Types, required};
 use crate::reconcile::order::shared::Sharer;
-use crate::reconcile::order::{self, Action, LastRead, Observed, OrderRequest, Outcome};
-use crate::reconcile::{Note, Recorded, Refusal, Wake};
+use crate::reconcile::order::{self, Action, LastRead, Observed, Outcome};
+use crate::reconcile::{Recorded, Wake};
 use crate::store::Scope;
 use crate::store::error::StoreError;
-use crate::store::events::reference;
 use crate::store::resources::Resources;
 
 /// In whose name an Order is remembered beyond its status.
@@ -38,18 +37,18 @@ const HOLDER: Option<Holder> = Some(Holder::Order);
 /// Carries Orders from newOrder to the certificate.
 #[derive(Debug)]
 pub struct OrderController {
-    orders: Resources<Order>,
+    pub(super) orders: Resources<Order>,
     challenges: Resources<Challenge>,
-    accounts: Arc<Accounts>,
+    pub(super) accounts: Arc<Accounts>,
     selection: Selection,
     shared: SharedOrders,
     /// Answers of the CA that are not in the store yet: it was away, or somebody wrote in between.
     unwritten: Arc<ByObject<Outcome>>,
-    budget: Arc<OrderBudget>,
+    pub(super) budget: Arc<OrderBudget>,
     /// When orders were read last: no reading that brings nothing new is written down.
     heard: ByObject<LastRead>,
     types: Types,
-    recorder: Recorder,
+    pub(super) recorder: Recorder,
 }
 
 impl OrderController {
@@ -219,76 +218,8 @@ impl OrderController {
         Ok(())
     }
 
-    /// Asks for the order, unless the CA has taken it already; an account that the CA has forgotten is registered again before the next try.
-    async fn create(
-        &self,
-        at_ca: OrderAtCa<'_>,
-        issuer: &Issuer,
-        wanted: OrderTerms,
-    ) -> Result<Outcome, ReconcileError> {
-        let begun = Instant::now();
-        let mut wanted = match at_ca.terms(wanted).await {
-            Ok(Ok(terms)) => terms,
-            Ok(Err(outcome)) => return Ok(outcome),
-            Err(unanswered) => return self.told(at_ca, Err(unanswered)).await,
-        };
-        let Granted { permit, excuse } = match self.permit(at_ca, &wanted).await? {
-            Ok(granted) => granted,
-            Err(why) => return Ok(Outcome::Refused(OrderRequest::Create, why)),
-        };
-        if excuse == Some(Excuse::Unread) {
-            // The order of which nobody knows may replace it already; and a CA may fail over it each time.
-            wanted.replaces = None;
-        }
-        match at_ca.create(wanted, permit).await {
-            Ok(Outcome::Created(seen)) => {
-                self.budget.note(at_ca.order, Became::Made);
-                Ok(Outcome::Created(seen))
-            }
-            Err(Unanswered { error, deed }) if is_unknown_account(&error) => {
-                self.budget.note(at_ca.order, Became::NotMade);
-                if !self.accounts.account_is_gone(issuer, at_ca.now).await? {
-                    return self.told(at_ca, refused(deed, error)).await;
-                }
-                let why = format!("registering the account of {} again: {error}", issuer.name());
-                Err(ReconcileError::Missing(why))
-            }
-            asked => {
-                self.budget.note_answer(at_ca.order, &asked, at_ca.now + begun.elapsed());
-                self.told(at_ca, asked).await
-            }
-        }
-    }
-
-    /// The right to ask for an order, or the CA's refusal that still holds; why there is another one after one before is told.
-    async fn permit(
-        &self,
-        at_ca: OrderAtCa<'_>,
-        wanted: &OrderTerms,
-    ) -> Result<Result<Granted, Refusal>, ReconcileError> {
-        let OrderAtCa { order, now, .. } = at_ca;
-        let account = at_ca.acme.account_url().unwrap_or_default();
-        let asked = (&*account, &*wanted.identifiers);
-        match self.budget.ask(self.recorder.store(), order, asked, now).await {
-            Ok(granted) => {
-                if let Ok(Granted { excuse: Some(excuse), .. }) = &granted {
-                    let message = format!("Asking the CA for another order: {excuse}");
-                    let note = Note::normal(source::ORDERS, reason::ORDERED_AGAIN, message);
-                    self.recorder.note(&reference(order), &note, now).await?;
-                }
-                Ok(granted)
-            }
-            Err(ReconcileError::OverBudget(over)) if !over.is_pause() => {
-                let why = Outcome::Unanswered(OrderRequest::Create, None, over.to_string());
-                self.write(order, why, now).await?;
-                Err(ReconcileError::OverBudget(over))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// What came of a deed; an Order whose CA does not answer says so until it does.
-    async fn told(
+    pub(super) async fn told(
         &self,
         at_ca: OrderAtCa<'_>,
         asked: Result<Outcome, Unanswered>,
@@ -303,7 +234,12 @@ impl OrderController {
         Err(error.into())
     }
 
-    async fn write(&self, order: &Order, why: Outcome, now: Timestamp) -> Result<(), StoreError> {
+    pub(super) async fn write(
+        &self,
+        order: &Order,
+        why: Outcome,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let recorded = order::record(order, why, now);
         self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await
     }

@@ -1,6 +1,8 @@
 //! What the search has found in what ships, as the shortest runs that show it; each was mended.
 
-use super::plan::{CaFault, Fault, RetryAfter, Setting, StoreFault, WatchFault, Wish};
+use super::plan::{
+    CaFault, Deed, Fault, Moment, RetryAfter, Setting, StoreFault, WatchFault, Wish,
+};
 use super::run::run_with;
 
 /// One process, one name over HTTP, no delay.
@@ -159,5 +161,28 @@ fn what_one_was_told_to_wait_for_nobody_reads_before() {
     for nth in 1..4 {
         let point = "ca authorization".to_owned();
         holds(&setting, &[spoils.clone(), Fault::Ca { point, nth, what: what.clone() }]);
+    }
+}
+
+/// What a newOrder needs was read after it was granted: where that took its time, another one went out right after it.
+#[test]
+fn what_a_new_order_needs_is_read_before_it_is_granted() {
+    let silent = CaFault::Silent { acted: false, seconds: 90 };
+    let silent = Fault::Ca { point: "ca newOrder".to_owned(), nth: 0, what: silent };
+    for seconds in 72..80 {
+        let point = "ca newNonce".to_owned();
+        let slow = Fault::Ca { point, nth: 1, what: CaFault::Slow(seconds) };
+        let setting = Setting { cluster: false, latency: 0, ..alike(2) };
+        holds(&setting, &[silent.clone(), slow]);
+    }
+}
+
+/// A newOrder went out for a Certificate that was deleted while that was written into its ledger.
+#[test]
+fn nothing_is_asked_for_what_was_deleted_while_it_was_granted() {
+    for deed in [Deed::DeletesCertificate, Deed::DeletesRequest, Deed::DeletesOrder] {
+        let slow = store("metadata Certificate", 0, StoreFault::Slow(19));
+        let person = Fault::Person { at: Moment::Second(10), deed, whose: 0 };
+        holds(&plain(), &[slow, person]);
     }
 }

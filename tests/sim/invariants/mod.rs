@@ -344,21 +344,21 @@ impl Observer {
         Ok(())
     }
 
-    /// Two newOrders of one process for one set of names are ten seconds apart, save where a nonce was refused or late, or where the
-    /// CA does not take it that a certificate is replaced: the same goes out once more without that.
+    /// Two newOrders of one process for one set of names are ten seconds apart, save where a nonce was refused, or where the CA does
+    /// not take it that a certificate is replaced: the same goes out once more without that.
     fn orders_are_apart(&mut self, world: &World, at: u64, names: &str, asked: &Asked) -> Holds {
         let replaces = !asked.payload["replaces"].is_null();
         let last = self.last.insert((asked.life, names.to_owned()), (at, replaces));
         let last = last.filter(|(_, replaced)| replaces || !replaced).map(|(at, _)| at);
         let refuses = world.setting.refuse_nonces > 0
-            || world.faults.iter().any(|fault| match fault {
-                Fault::Ca {
-                    what: CaFault::BadNonce(_) | CaFault::Page | CaFault::ForgetsAccounts,
-                    ..
-                } => true,
-                // It was granted before that was waited for.
-                Fault::Ca { point, what: CaFault::Slow(_), .. } => point == "ca newNonce",
-                _ => false,
+            || world.faults.iter().any(|fault| {
+                matches!(
+                    fault,
+                    Fault::Ca {
+                        what: CaFault::BadNonce(_) | CaFault::Page | CaFault::ForgetsAccounts,
+                        ..
+                    }
+                )
             });
         // The ledger is written before, and the way to the CA takes its time.
         let slack = 4 * world.setting.latency + 100;

@@ -1,0 +1,116 @@
+//! newOrder: what has to be known before, the right to ask, the request, and what came of it.
+
+use tokio::time::Instant;
+
+use super::ReconcileError;
+use super::order::OrderController;
+use super::order_budget::Granted;
+use super::order_requests::{OrderAtCa, Unanswered, is_unknown_account, refused};
+use crate::acme::error::AcmeError;
+use crate::model::event::{reason, source};
+use crate::model::order_budget::{Became, Excuse};
+use crate::model::{Issuer, Key, Kind, Order};
+use crate::reconcile::order::required::OrderTerms;
+use crate::reconcile::order::{OrderRequest, Outcome};
+use crate::reconcile::{Note, Refusal};
+use crate::store::error::StoreError;
+use crate::store::events::reference;
+
+impl OrderController {
+    /// Asks for the order, unless the CA has taken it already; an account that the CA has forgotten is registered again before the next try.
+    pub(super) async fn create(
+        &self,
+        at_ca: OrderAtCa<'_>,
+        issuer: &Issuer,
+        wanted: OrderTerms,
+    ) -> Result<Outcome, ReconcileError> {
+        let begun = Instant::now();
+        let mut wanted = match at_ca.terms(wanted).await {
+            Ok(Ok(terms)) => terms,
+            Ok(Err(outcome)) => return Ok(outcome),
+            Err(unanswered) => return self.told(at_ca, Err(unanswered)).await,
+        };
+        // What is granted goes out at once: what has to be read before may take its time.
+        if let Err(error) = at_ca.acme.prepare().await {
+            return self.not_made(at_ca, issuer, error).await;
+        }
+        let Granted { permit, excuse } = match self.permit(at_ca, &wanted).await? {
+            Ok(granted) => granted,
+            Err(why) => return Ok(Outcome::Refused(OrderRequest::Create, why)),
+        };
+        if self.is_gone(at_ca.order).await? {
+            self.budget.note(at_ca.order, Became::NotMade);
+            return Err(
+                StoreError::NotFound { key: Key::new(Kind::Order, at_ca.order.name()) }.into()
+            );
+        }
+        if excuse == Some(Excuse::Unread) {
+            // The order of which nobody knows may replace it already; and a CA may fail over it each time.
+            wanted.replaces = None;
+        }
+        match at_ca.create(wanted, permit).await {
+            Ok(Outcome::Created(seen)) => {
+                self.budget.note(at_ca.order, Became::Made);
+                Ok(Outcome::Created(seen))
+            }
+            Err(Unanswered { error, .. }) if is_unknown_account(&error) => {
+                self.budget.note(at_ca.order, Became::NotMade);
+                self.not_made(at_ca, issuer, error).await
+            }
+            asked => {
+                self.budget.note_answer(at_ca.order, &asked, at_ca.now + begun.elapsed());
+                self.told(at_ca, asked).await
+            }
+        }
+    }
+
+    /// What the CA says in place of an order; an account that it does not know any more is registered again.
+    async fn not_made(
+        &self,
+        at_ca: OrderAtCa<'_>,
+        issuer: &Issuer,
+        error: AcmeError,
+    ) -> Result<Outcome, ReconcileError> {
+        if is_unknown_account(&error) && self.accounts.account_is_gone(issuer, at_ca.now).await? {
+            let why = format!("registering the account of {} again: {error}", issuer.name());
+            return Err(ReconcileError::Missing(why));
+        }
+        self.told(at_ca, refused(OrderRequest::Create, error)).await
+    }
+
+    /// The right to ask for an order, or the CA's refusal that still holds; why there is another one after one before is told.
+    async fn permit(
+        &self,
+        at_ca: OrderAtCa<'_>,
+        wanted: &OrderTerms,
+    ) -> Result<Result<Granted, Refusal>, ReconcileError> {
+        let OrderAtCa { order, now, .. } = at_ca;
+        let account = at_ca.acme.account_url().unwrap_or_default();
+        let asked = (&*account, &*wanted.identifiers);
+        match self.budget.ask(self.recorder.store(), order, asked, now).await {
+            Ok(granted) => {
+                if let Ok(Granted { excuse: Some(excuse), .. }) = &granted {
+                    let message = format!("Asking the CA for another order: {excuse}");
+                    let note = Note::normal(source::ORDERS, reason::ORDERED_AGAIN, message);
+                    self.recorder.note(&reference(order), &note, now).await?;
+                }
+                Ok(granted)
+            }
+            Err(ReconcileError::OverBudget(over)) if !over.is_pause() => {
+                let why = Outcome::Unanswered(OrderRequest::Create, None, over.to_string());
+                self.write(order, why, now).await?;
+                Err(ReconcileError::OverBudget(over))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether nobody wants the order any more: to be granted it may have taken its time.
+    async fn is_gone(&self, order: &Order) -> Result<bool, StoreError> {
+        let known = self.orders.get_known(&order.name()).await?;
+        if known.is_none_or(|known| known.metadata.uid != order.metadata.uid) {
+            return Ok(true);
+        }
+        super::is_left_over(&**self.recorder.store(), &order.metadata).await
+    }
+}
