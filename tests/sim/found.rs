@@ -186,3 +186,16 @@ fn nothing_is_asked_for_what_was_deleted_while_it_was_granted() {
         holds(&plain(), &[slow, person]);
     }
 }
+
+/// A Certificate that somebody wanted to be issued once more, right after it had failed, failed at once again by the request before:
+/// a try is known by its key, and that of the failed one was still named.
+#[test]
+fn a_wish_right_after_a_failure_is_a_try_of_its_own() {
+    let what =
+        CaFault::Says { acted: false, status: 400, kind: "rejectedIdentifier", retry_after: None };
+    let refused = Fault::Ca { point: "ca newOrder".to_owned(), nth: 0, what };
+    for pause in (0..600).step_by(10) {
+        let wish = Fault::Person { at: Moment::AfterFailure(pause), deed: Deed::Renews, whose: 0 };
+        holds(&Setting { latency: 20, ..plain() }, &[refused.clone(), wish]);
+    }
+}
