@@ -56,7 +56,7 @@ impl Site {
     /// Orders, and looks with these flags once the time is up.
     fn names_first(&self, documents: &[Value], cause: &str, flags: &[&str]) -> Value {
         self.terminal.manifests(documents);
-        let order = ["order", "-f", "manifests.yaml", "--timeout=6s"];
+        let order = ["order", "-f", "manifests.yaml", "--timeout=12s"];
         let said = self.terminal.run(&[&order[..], flags].concat());
         assert_ne!(said.code, Some(0), "{said:?}");
         let said = self.terminal.run(&[&["diagnose", "web", "-o", "json"], flags].concat());

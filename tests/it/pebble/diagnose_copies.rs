@@ -83,7 +83,7 @@ impl Copied {
 #[ignore = "needs Pebble: run by just pebble"]
 fn guide_waiting_for_propagation_since_a_copy_follows_late() {
     let mut site = Copied::start(3600, false);
-    let said = site.order(&["--timeout=4s"]);
+    let said = site.order(&["--timeout=10s"]);
     assert_eq!(said.code, Some(124), "{said:?}");
     let (said, report) = look(&site.terminal, &["web"]);
     let first = lab::names_first(&report, "D01-02");

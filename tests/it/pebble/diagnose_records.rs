@@ -192,7 +192,7 @@ async fn d01_14_something_takes_the_record_away() {
     let report: Value = serde_json::from_str(&said.stdout).unwrap();
     let value = report["records"][0]["value"].as_str().unwrap();
     site.server.publish(ZONE, RECORD, value);
-    let said = site.terminal.run(&[&words[..], &["--timeout=5s"]].concat());
+    let said = site.terminal.run(&[&words[..], &["--timeout=10s"]].concat());
     assert_eq!(said.code, Some(124), "{said:?}");
     lab::names_none(&look(&site.terminal, &["web"]).1, "a record at which the CA looks");
     site.server.withdraw(ZONE, RECORD);

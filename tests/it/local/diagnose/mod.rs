@@ -73,7 +73,7 @@ impl Lab {
 
     /// Orders, and leaves it where it is after a moment.
     pub(super) fn order(&self, documents: &[Value]) -> Said {
-        self.order_within("4s", documents)
+        self.order_within("8s", documents)
     }
 
     /// Orders what has to be issued.

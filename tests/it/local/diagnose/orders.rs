@@ -31,7 +31,7 @@ async fn acc_05_the_account_key_is_replaced_while_a_self_check_fails() {
     ]);
     lab.names_first(&["-f", "manifests.yaml"], "ACC-05", 10);
     // What stood in the manifests alone stands in the store now, and somebody has worked with it.
-    let order = ["order", "-f", "manifests.yaml", "--timeout=4s", &lab.listen(), &lab.resolve()];
+    let order = ["order", "-f", "manifests.yaml", "--timeout=8s", &lab.listen(), &lab.resolve()];
     let said = lab.terminal.run(&order);
     assert!(said.code.is_some(), "{said:?}");
     let first = lab.names_first(&["web"], "ACC-05", 10);

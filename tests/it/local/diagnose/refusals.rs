@@ -79,7 +79,8 @@ async fn acc_03_the_order_is_at_another_ca() {
     lab.stuck_at(free_port());
     let other = Lab::new().await;
     lab.terminal.manifests(&[other.issuer(json!({}))]);
-    let moved = lab.terminal.run(&["order", "-f", "manifests.yaml", "--timeout=5s", &lab.listen()]);
+    let moved =
+        lab.terminal.run(&["order", "-f", "manifests.yaml", "--timeout=10s", &lab.listen()]);
     assert!(moved.code.is_some(), "{moved:?}");
     lab.names_first(&["web"], "ACC-03", 10);
 }

@@ -35,7 +35,7 @@ async fn names_first(cause: &str, port: u16) -> Value {
     let lab = Lab::new().await;
     lab.terminal.manifests(&manifests(&lab));
     let (listen, resolve) = (format!("--tls-alpn-listen=127.0.0.1:{}", free_port()), resolve(port));
-    let order = ["order", "-f", "manifests.yaml", "--timeout=4s", &listen, &resolve];
+    let order = ["order", "-f", "manifests.yaml", "--timeout=8s", &listen, &resolve];
     let said = lab.terminal.run(&order);
     assert_eq!(said.code, Some(124), "{said:?}");
     let said = lab.terminal.run(&["diagnose", "web", "-o", "json", &resolve]);

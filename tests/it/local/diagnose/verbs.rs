@@ -308,7 +308,7 @@ impl Drop for Ended {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_that_do_not_look_lead_to_the_one_that_does() {
     let (lab, port) = stuck().await;
-    let said = lab.looks(&["order", "-f", "manifests.yaml", "--timeout=3s"]);
+    let said = lab.looks(&["order", "-f", "manifests.yaml", "--timeout=8s"]);
     assert!(said.stderr.ends_with("why: kubectl-acme diagnose certificate/web\n"), "{said:?}");
     for word in ["certificate/web", "challenge/web", "order/web"] {
         let said = lab.terminal.run(&["describe", word]);

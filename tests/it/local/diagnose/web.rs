@@ -93,7 +93,7 @@ async fn http_35_the_server_shows_another_folder_than_the_webroot() {
     fs::create_dir(&folder).unwrap();
     let webroot = format!("--http01-webroot={}", folder.display());
     lab.terminal.manifests(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
-    let order = ["order", "-f", "manifests.yaml", "--timeout=4s", &webroot, &lab.resolve()];
+    let order = ["order", "-f", "manifests.yaml", "--timeout=8s", &webroot, &lab.resolve()];
     let said = lab.terminal.run(&order);
     assert_eq!(said.code, Some(124), "{said:?}");
     let said = lab.terminal.run(&["diagnose", "web", "-o", "json", &webroot, &lab.resolve()]);
