@@ -64,6 +64,8 @@ fn setting(seed: u64, lots: &mut Rng) -> Setting {
         listener: lots.chance(40),
         ca_retry_after: lots.pick(&[None, None, Some(3), Some(30)]),
         finalize_delay: lots.pick(&[None, None, Some(200), Some(20_000)]),
+        // By no lot of its own: all others stay what they were.
+        keeps_key: seed % 4 == 3,
         reuse_orders: lots.chance(70),
         reuse_authorizations: lots.chance(60),
         refuse_nonces: lots.pick(&[0, 0, 0, 20]),

@@ -19,6 +19,7 @@ fn plain() -> Setting {
         listener: false,
         ca_retry_after: None,
         finalize_delay: None,
+        keeps_key: false,
         reuse_orders: false,
         reuse_authorizations: false,
         refuse_nonces: 0,
@@ -87,7 +88,10 @@ fn the_pause_after_a_new_order_begins_when_it_goes_out() {
     for nth in 0..3 {
         for latency in [0, 2] {
             let setting = Setting { latency, ..alike(4) };
-            holds(&setting, &[store("metadata Certificate", nth, StoreFault::Slow(20))]);
+            for seconds in [15, 20] {
+                let slow = store("metadata Certificate", nth, StoreFault::Slow(seconds));
+                holds(&setting, &[slow]);
+            }
         }
     }
 }
@@ -183,7 +187,10 @@ fn nothing_is_asked_for_what_was_deleted_while_it_was_granted() {
     for deed in [Deed::DeletesCertificate, Deed::DeletesRequest, Deed::DeletesOrder] {
         let slow = store("metadata Certificate", 0, StoreFault::Slow(19));
         let person = Fault::Person { at: Moment::Second(10), deed, whose: 0 };
-        holds(&plain(), &[slow, person]);
+        for seed in 1..8 {
+            let setting = Setting { seed, cluster: true, latency: 300, ..alike(2) };
+            holds(&setting, &[slow.clone(), person.clone()]);
+        }
     }
 }
 
@@ -193,9 +200,14 @@ fn nothing_is_asked_for_what_was_deleted_while_it_was_granted() {
 fn a_wish_right_after_a_failure_is_a_try_of_its_own() {
     let what =
         CaFault::Says { acted: false, status: 400, kind: "rejectedIdentifier", retry_after: None };
-    let refused = Fault::Ca { point: "ca newOrder".to_owned(), nth: 0, what };
-    for pause in (0..600).step_by(10) {
-        let wish = Fault::Person { at: Moment::AfterFailure(pause), deed: Deed::Renews, whose: 0 };
-        holds(&Setting { latency: 20, ..plain() }, &[refused.clone(), wish]);
+    let refused = |nth| Fault::Ca { point: "ca newOrder".to_owned(), nth, what: what.clone() };
+    let wish = |at| Fault::Person { at, deed: Deed::Renews, whose: 0 };
+    for pause in (0..400).step_by(20) {
+        let again = wish(Moment::AfterFailure(pause));
+        let setting = Setting { latency: 20, ..plain() };
+        holds(&setting, &[refused(0), again.clone()]);
+        // The same key, try after try.
+        let first = wish(Moment::Second(30));
+        holds(&Setting { keeps_key: true, ..setting }, &[first, refused(1), again]);
     }
 }

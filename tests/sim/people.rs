@@ -34,7 +34,7 @@ pub(crate) async fn begin(world: &World) {
     });
     apply(world, issuer).await;
     for wish in &world.setting.wishes {
-        apply(world, certificate(wish, false)).await;
+        apply(world, certificate(world, wish, false)).await;
     }
 }
 
@@ -43,8 +43,9 @@ async fn apply(world: &World, object: Value) {
 }
 
 /// A Certificate; changed, it has one more name.
-fn certificate(wish: &Wish, is_changed: bool) -> Value {
+fn certificate(world: &World, wish: &Wish, is_changed: bool) -> Value {
     let mut names = wish.names.clone();
+    let rotation = if world.setting.keeps_key { "Never" } else { "Always" };
     if is_changed {
         names.push("more.example.com".to_owned());
     }
@@ -55,7 +56,7 @@ fn certificate(wish: &Wish, is_changed: bool) -> Value {
             "secretName": format!("{}-tls", wish.name),
             "dnsNames": names,
             "issuerRef": {"name": "ca"},
-            "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
+            "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": rotation},
         },
     })
 }
@@ -117,9 +118,9 @@ async fn does(world: &World, deed: Deed, wish: &Wish) {
     match deed {
         Deed::DeletesCertificate => {
             sleep(Duration::from_secs(world.lots.with(|lots| lots.pick(&[0, 1, 60])))).await;
-            apply(world, certificate(wish, false)).await;
+            apply(world, certificate(world, wish, false)).await;
         }
-        Deed::ChangesNames => apply(world, certificate(wish, true)).await,
+        Deed::ChangesNames => apply(world, certificate(world, wish, true)).await,
         Deed::Renews => {
             let Some(mut record) = world.peek(&key(Kind::Certificate, &wish.name)) else { return };
             let conditions = &mut record.object["status"]["conditions"];

@@ -27,6 +27,8 @@ pub(crate) struct Setting {
     pub(crate) listener: bool,
     pub(crate) ca_retry_after: Option<u32>,
     pub(crate) finalize_delay: Option<u64>,
+    /// `rotationPolicy: Never`, for all.
+    pub(crate) keeps_key: bool,
     pub(crate) reuse_orders: bool,
     pub(crate) reuse_authorizations: bool,
     pub(crate) refuse_nonces: u8,
