@@ -54,10 +54,12 @@ pub fn manifest(turns: &[Turn], kind: &str, name: &str, generation: u64) -> Valu
     })
 }
 
-/// Whether a CertificateRequest says that it waits for its Order: on a busy machine it may come to that after a Challenge has looked
-/// in vain.
+/// Whether a CertificateRequest says that it waits for its pending Order: on a busy machine it may come to that after a Challenge has
+/// looked in vain.
 pub fn waits_for_its_order(request: &Value) -> bool {
     let conditions = request["status"]["conditions"].as_array().into_iter().flatten();
     let mut messages = conditions.filter_map(|condition| condition["message"].as_str());
-    messages.any(|message| message.starts_with("Waiting on certificate issuance"))
+    messages.any(|message| {
+        message.starts_with("Waiting on certificate issuance") && message.ends_with("\"pending\"")
+    })
 }
