@@ -71,9 +71,7 @@ pub enum RequestError {
 /// Writes the signing request of a Certificate (cert-manager's `GenerateCSR`): subject, alternative names, critical
 /// only when the subject is empty, and usages unless switched off.
 pub fn sign(spec: &CertificateSpec, key: &PrivateKey) -> Result<SigningRequest, RequestError> {
-    let der = write(spec, key).map_err(RequestError::Unwritable)?;
-    verify(&der).map_err(RequestError::Unreadable)?;
-    read_der(&der).map_err(RequestError::Unreadable)
+    read(&write(spec, key).map_err(RequestError::Unwritable)?)
 }
 
 /// Reads a signing request, PEM or DER, and checks that the key in it signed it.

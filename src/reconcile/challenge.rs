@@ -6,8 +6,8 @@
 //!
 //! Once its Order has failed, a Challenge that was not accepted yet ends as `errored`: its slot and its name would stay
 //! taken. One that was ends so a minute later, if the CA says nothing of its name until then, or wants to be left alone for longer:
-//! the answer would stay up for ever. A Challenge whose Order is gone keeps its state until it is collected, and nothing is asked for it: what
-//! ended it was not its own end (`tests/fixtures/traces/08-certificate-deleted.jsonl`).
+//! the answer would stay up for ever. A Challenge whose Order is gone keeps its state until it is collected, and nothing is asked
+//! for it: what ended it was not its own end (`tests/fixtures/traces/08-certificate-deleted.jsonl`).
 //!
 //! A Challenge reads its own authorization only when it resumes, when the order has failed, when another one waits for
 //! its slot or name, or when one of its order is kept from the CA, since a pending order does not tell which names it
