@@ -211,3 +211,16 @@ fn a_wish_right_after_a_failure_is_a_try_of_its_own() {
         holds(&Setting { keeps_key: true, ..setting }, &[first, refused(1), again]);
     }
 }
+
+/// Whoever waits for an Order with the same order of the CA was not told that this one is gone, where that was found out before the
+/// change was told.
+#[test]
+fn whoever_waits_for_an_order_hears_that_it_is_gone() {
+    for step in (330..366).step_by(3) {
+        let at = Moment::Step(step);
+        let person = Fault::Person { at, deed: Deed::DeletesOrder, whose: 0 };
+        let setting =
+            Setting { latency: 0, reuse_orders: true, validation_delay: 30_000, ..alike(3) };
+        holds(&setting, &[person]);
+    }
+}
