@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use kubectl_acme::model::{Key, Record};
 use serde_json::Value;
 
+use super::plan::{Deed, Fault};
+
 /// A request of a CA.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
@@ -67,8 +69,9 @@ pub(crate) enum Event {
         at: String,
         is_there: bool,
     },
+    /// A fault that passed a point.
     Strikes {
-        fault: String,
+        fault: Fault,
     },
     Starts {
         life: u32,
@@ -84,9 +87,13 @@ pub(crate) enum Event {
         place: usize,
         life: u32,
     },
+    /// Somebody does something about a Certificate or what it has.
     Person {
-        what: String,
+        deed: Deed,
+        certificate: String,
     },
+    /// Somebody writes another name into the Lease.
+    Usurps,
     Note {
         what: String,
     },
@@ -127,12 +134,13 @@ impl Event {
             Self::Sees { at, is_there, .. } => {
                 format!("    looked at {at}: {}", if *is_there { "there" } else { "not there" })
             }
-            Self::Strikes { fault } => format!("** {fault}"),
+            Self::Strikes { fault } => format!("** {fault:?}"),
             Self::Starts { place, life } => format!("p{place} starts (life {life})"),
             Self::Drives { place, .. } => format!("p{place} drives"),
             Self::Lost { place, .. } => format!("p{place} has lost the Lease"),
             Self::Killed { place, .. } => format!("p{place} is killed"),
-            Self::Person { what } => format!("somebody {what}"),
+            Self::Person { deed, certificate } => format!("somebody {deed:?} {certificate}"),
+            Self::Usurps => "somebody writes another name into the Lease".to_owned(),
             Self::Note { what } => what.clone(),
         })
     }

@@ -132,7 +132,7 @@ pub(crate) fn usurpers(world: &Arc<World>) {
             tokio::spawn(async move {
                 tokio::time::sleep(std::time::Duration::from_secs(at)).await;
                 world.lease.usurp(world.now());
-                world.tell(Event::Person { what: "writes another name into the Lease".to_owned() });
+                world.tell(Event::Usurps);
             });
         }
     }

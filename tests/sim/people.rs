@@ -76,7 +76,7 @@ pub(crate) fn act(world: &Arc<World>) {
                     sleep(Duration::from_millis(pause)).await;
                 }
             }
-            world.tell(Event::Person { what: format!("{deed:?} {}", wish.name) });
+            world.tell(Event::Person { deed, certificate: wish.name.clone() });
             does(&world, deed, &wish).await;
             world.written.notify_waiters();
         });

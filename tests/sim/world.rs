@@ -143,7 +143,7 @@ impl World {
             | Fault::Solver { point: at, nth: when, .. } => at == point && *when == nth,
             _ => false,
         })?;
-        self.tell(Event::Strikes { fault: format!("{found:?}") });
+        self.tell(Event::Strikes { fault: found.clone() });
         Some(found.clone())
     }
 

@@ -16,7 +16,7 @@ pub(crate) use self::ending::{at_the_end, is_done, remains};
 use self::sequence::{Sequence, memory_comes_first, no_burst};
 use super::events::{Asked, Event};
 use super::lease::USURPER;
-use super::plan::{CaFault, Fault, Setting, Side};
+use super::plan::{CaFault, Deed, Fault, Setting, Side};
 use super::world::World;
 
 type Holds = Result<(), String>;
@@ -177,8 +177,18 @@ impl Observer {
                 self.strikes(world, &fault);
                 Ok(())
             }
-            Event::Person { what } => {
-                self.somebody_does(world, at, &what);
+            Event::Person { deed, certificate } => {
+                self.somebody_does();
+                match deed {
+                    Deed::DeletesCertificate => self.deleted = Some(at),
+                    Deed::Renews => self.sequence.somebody_renews(world, &certificate),
+                    _ => {}
+                }
+                Ok(())
+            }
+            Event::Usurps => {
+                self.somebody_does();
+                self.usurped = Some(at);
                 Ok(())
             }
             _ => Ok(()),
@@ -186,29 +196,25 @@ impl Observer {
     }
 
     /// A fault strikes: it may cost orders.
-    fn strikes(&mut self, world: &World, fault: &str) {
+    fn strikes(&mut self, world: &World, fault: &Fault) {
         self.incidents += 1;
-        if fault.contains("Forgets") || fault.contains("Spoils") {
-            // All orders at once.
-            self.incidents += u32::try_from(world.setting.wishes.len()).unwrap();
-        }
-        if fault.contains("Spoils") || fault.contains("Forgets") || fault.contains("Says") {
-            self.excuse_all();
+        let Fault::Ca { what, .. } = fault else { return };
+        match what {
+            CaFault::Spoils | CaFault::ForgetsOrders | CaFault::ForgetsAccounts => {
+                // All orders at once.
+                self.incidents += u32::try_from(world.setting.wishes.len()).unwrap();
+                self.excuse_all();
+            }
+            CaFault::Says { .. } => self.excuse_all(),
+            _ => {}
         }
     }
 
     /// Somebody does something: it may cost an order, and what is made anew knows nothing of what was refused before.
-    fn somebody_does(&mut self, world: &World, at: u64, what: &str) {
+    fn somebody_does(&mut self) {
         self.incidents += 1;
         self.pauses.clear();
         self.sequence.begins_anew();
-        self.sequence.somebody_does(world, what);
-        if what.contains("DeletesCertificate") {
-            self.deleted = Some(at);
-        }
-        if what.contains("Lease") {
-            self.usurped = Some(at);
-        }
     }
 
     /// Whether somebody has just deleted a Certificate, of which whoever asks the CA cannot have heard: an answer of the store and

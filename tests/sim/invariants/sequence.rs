@@ -87,9 +87,8 @@ impl Sequence {
     }
 
     /// Notes that somebody wants a Certificate to be issued once more.
-    pub(super) fn somebody_does(&mut self, world: &World, what: &str) {
-        let Some(name) = what.strip_prefix("Renews ") else { return };
-        let name = ObjectName::new(NAMESPACE, name);
+    pub(super) fn somebody_renews(&mut self, world: &World, certificate: &str) {
+        let name = ObjectName::new(NAMESPACE, certificate);
         let certificate = world.peek(&Key::new(Kind::Certificate, name.clone()));
         if certificate.is_some_and(|certificate| issuing(&certificate) != "True") {
             self.unrequested.insert(name);
