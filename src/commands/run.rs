@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::asking::asking_kinds;
 use crate::app::context::Context;
-use crate::app::engine::{Engine, Equipment};
+use crate::app::engine::{Engine, Equipment, Rules};
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::on_issued::OnIssuedArgs;
@@ -90,8 +90,10 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let by_flags =
         Equipment::by_flags(Arc::clone(&store), http01, fetcher, &args.drive, context).await?;
     let asking = (asking, args.drive.ingress_shim.defaults());
-    let equipment = Equipment { budget: OrderBudget::new(Allowance::Standing), asking, ..by_flags };
-    let namespace = &equipment.cluster_resource_namespace;
+    let budget = OrderBudget::new(Allowance::Standing);
+    let rules = Rules { budget, asking, ..by_flags.rules };
+    let equipment = Equipment { rules, ..by_flags };
+    let namespace = &equipment.rules.cluster_resource_namespace;
     let (zones, resolver) = (equipment.zones.clone(), &equipment.fetcher.resolver);
     let dns01 = equipment.dns01.clone().providers(&store, zones, resolver, namespace);
     let talk = talk(Arc::clone(&store), dns01, context.printer(&OutputArgs::default()));

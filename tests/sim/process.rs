@@ -3,19 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
 use kubectl_acme::acme::Clients;
-use kubectl_acme::app::engine::{Engine, Rules, World as Outside};
+use kubectl_acme::app::engine::{Engine, Rules, World as Outside, account_keys};
 use kubectl_acme::controllers::by_object::ByObject;
 use kubectl_acme::controllers::clock::SystemClock;
 use kubectl_acme::controllers::order_budget::OrderBudget;
-use kubectl_acme::controllers::selection::Selection;
-use kubectl_acme::model::KeyAlgorithm;
 use kubectl_acme::model::order_budget::Allowance;
-use kubectl_acme::reconcile::certificate::options::Options;
 use kubectl_acme::reconcile::order::Outcome;
-use kubectl_acme::reconcile::order::required::Types;
-use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::store::Store;
 use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE};
@@ -133,17 +127,12 @@ fn start(
         tls_alpn01_probe: probe,
     };
     let rules = Rules {
-        selection: Selection::all(),
-        types: if setting.cluster { Types::OfCluster } else { Types::All },
         unwritten: Arc::clone(unwritten),
         budget: Arc::clone(budget),
-        approval: Approval::Ours,
-        options: Options::default(),
-        asking: Default::default(),
-        account_keys: KeyAlgorithm::Ecdsa(256),
-        cluster_resource_namespace: "cert-manager".to_owned(),
+        // RSA keys take their time.
+        account_keys: account_keys(false),
         limits: Limits { max_in_flight: setting.cap },
-        check_period: SignedDuration::from_secs(10),
+        ..Rules::without_flags(setting.cluster)
     };
     Engine::start_in(outside, store, rules, CancellationToken::new())
 }

@@ -5,13 +5,12 @@ pub mod world;
 
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use self::dns01::Reach;
-pub use self::world::{Rules, World};
+pub use self::world::{Rules, World, account_keys};
 use super::context::Context;
 use super::failure::Failure;
 use super::flags::drive::DriveArgs;
@@ -19,7 +18,6 @@ use crate::acme::Clients;
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
 use crate::controllers::blocking::KeysAside;
-use crate::controllers::by_object::ByObject;
 use crate::controllers::certificate::CertificateController;
 use crate::controllers::challenge::ChallengeController;
 use crate::controllers::clock::SystemClock;
@@ -28,30 +26,20 @@ use crate::controllers::ingress_shim::IngressShimController;
 use crate::controllers::issuer::IssuerController;
 use crate::controllers::obstacles::Obstacles;
 use crate::controllers::order::OrderController;
-use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::recorder::Recorder;
 use crate::controllers::renewal_inquiry::RenewalInquiry;
 use crate::controllers::request::RequestController;
 use crate::controllers::scheduler::{Scheduler, SharedContention};
-use crate::controllers::selection::Selection;
 use crate::controllers::solver_set::SolverSet;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::dns::Resolve;
 use crate::dns::reqwest::in_place_of_system;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
-use crate::model::order_budget::Allowance;
-use crate::model::{KeyAlgorithm, Kind};
 use crate::probes::Probe;
 use crate::probes::dns::DnsProbe;
 use crate::probes::http::HttpProbe;
 use crate::probes::tls_alpn::TlsAlpnProbe;
-use crate::reconcile::certificate::options::Options;
-use crate::reconcile::ingress_shim::Defaults;
-use crate::reconcile::order::Outcome;
-use crate::reconcile::order::required::Types;
-use crate::reconcile::request::Approval;
-use crate::reconcile::schedule::Limits;
 use crate::solvers::Solver;
 use crate::solvers::dns01::manual::Manual;
 use crate::solvers::tls_alpn01::TlsAlpn01;
@@ -61,10 +49,6 @@ use crate::store::error::StoreError;
 
 /// So long a CA is given to answer what it was only asked to tell when work ends.
 const READS: std::time::Duration = std::time::Duration::from_secs(1);
-/// The namespace of Secrets that ClusterIssuers refer to, where no flag names another.
-const CLUSTER_RESOURCE_NAMESPACE: &str = "cert-manager";
-/// Longest pause between two self-checks, where no flag says otherwise.
-const CHECK_PERIOD: SignedDuration = SignedDuration::from_secs(10);
 /// How often it is looked whether the controllers still work.
 const LIVENESS_CHECK_PERIOD: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -95,58 +79,26 @@ pub struct Equipment {
     pub dns01: Reach,
     /// What answers TLS-ALPN-01.
     pub tls_alpn01: Arc<TlsAlpn01>,
-    /// Which types of challenges the store has words for.
-    pub types: Types,
     /// What the self-check looks with.
     pub fetcher: Fetcher,
     /// What finds zones and their servers.
     pub zones: Zones,
-    /// Which objects are worked on.
-    pub selection: Selection,
-    /// Answers of CAs to Orders that are not in the store yet: those who worked before in this process leave them.
-    pub unwritten: Arc<ByObject<Outcome>>,
-    /// How many orders may be asked for, and what those who worked before in this process have asked for.
-    pub budget: Arc<OrderBudget>,
-    /// Who approves CertificateRequests.
-    pub approval: Approval,
-    /// What holds for every Certificate.
-    pub options: Options,
-    /// The kinds whose annotations ask for Certificates that are kept, and what holds for them; none where nobody keeps any.
-    pub asking: (Vec<Kind>, Defaults),
-    /// What account keys are made.
-    pub account_keys: KeyAlgorithm,
-    /// Namespace of the Secrets of ClusterIssuers.
-    pub cluster_resource_namespace: String,
-    /// Scheduler limits.
-    pub limits: Limits,
-    /// Longest pause between self-checks.
-    pub check_period: SignedDuration,
+    /// How they work.
+    pub rules: Rules,
 }
 
 impl Equipment {
-    /// What works on everything in a store, as a command without flags does: one order for each Certificate, no listener for
-    /// TLS-ALPN-01, no credentials from around the process.
+    /// What works in a store as a command without flags does: no listener for TLS-ALPN-01, no credentials from around the process.
     pub fn new(
         store: Arc<dyn Store>,
         http01: Arc<dyn Solver>,
         fetcher: Fetcher,
         zones: Zones,
     ) -> Self {
-        let in_cluster = store.in_cluster();
         Self {
             dns01: Reach::default(),
             tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
-            types: types(in_cluster),
-            selection: Selection::all(),
-            unwritten: Arc::default(),
-            budget: OrderBudget::new(Allowance::OneShot),
-            approval: Approval::Ours,
-            options: Options::default(),
-            asking: Default::default(),
-            account_keys: account_keys(in_cluster),
-            cluster_resource_namespace: CLUSTER_RESOURCE_NAMESPACE.to_owned(),
-            limits: Limits::default(),
-            check_period: CHECK_PERIOD,
+            rules: Rules::without_flags(store.in_cluster()),
             store,
             http01,
             fetcher,
@@ -166,30 +118,17 @@ impl Equipment {
         context: &Context,
     ) -> Result<Self, Failure> {
         let (zones, dns01) = (flags.zones(&fetcher).await?, Reach::new(&flags.dns01, context));
-        let in_cluster = dns01.is_in_cluster();
-        Ok(Self {
-            dns01,
-            tls_alpn01: flags.tls_alpn01(),
-            types: types(in_cluster),
+        let rules = Rules {
             approval: flags.approval(),
             options: flags.certificates.options(),
-            account_keys: account_keys(in_cluster),
             cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
             limits: flags.slots.limits(),
             check_period: flags.dns01_check_retry_period.0,
-            ..Self::new(store, http01, fetcher, zones)
-        })
+            ..Rules::without_flags(dns01.is_in_cluster())
+        };
+        let by_flags = Self::new(store, http01, fetcher, zones);
+        Ok(Self { dns01, tls_alpn01: flags.tls_alpn01(), rules, ..by_flags })
     }
-}
-
-/// Which types of challenges can be kept: a cluster's schema has words for cert-manager's alone.
-fn types(in_cluster: bool) -> Types {
-    if in_cluster { Types::OfCluster } else { Types::All }
-}
-
-/// What account keys are made: in a cluster the only ones that cert-manager can use.
-pub fn account_keys(in_cluster: bool) -> KeyAlgorithm {
-    if in_cluster { KeyAlgorithm::Rsa(2048) } else { KeyAlgorithm::Ecdsa(256) }
 }
 
 impl Engine {
@@ -205,31 +144,18 @@ impl Engine {
         probe: Arc<dyn Probe>,
         stop: CancellationToken,
     ) -> Self {
-        let Equipment { store, http01, dns01, fetcher, zones, .. } = equipment;
-        let namespace = equipment.cluster_resource_namespace;
+        let Equipment { store, http01, dns01, tls_alpn01, fetcher, zones, rules } = equipment;
+        let namespace = &rules.cluster_resource_namespace;
         let world = World {
             clock: Arc::new(SystemClock::default()),
             clients: clients(&fetcher.resolver),
             keys: Arc::new(KeysAside),
             http01,
-            dns01: dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace),
-            tls_alpn01: equipment.tls_alpn01,
+            dns01: dns01.solver(&store, zones.clone(), &fetcher.resolver, namespace),
+            tls_alpn01,
             http01_probe: probe,
             dns01_probe: Arc::new(DnsProbe { zones }),
             tls_alpn01_probe: Arc::new(TlsAlpnProbe { fetcher }),
-        };
-        let rules = Rules {
-            selection: equipment.selection,
-            types: equipment.types,
-            unwritten: equipment.unwritten,
-            budget: equipment.budget,
-            approval: equipment.approval,
-            options: equipment.options,
-            asking: equipment.asking,
-            account_keys: equipment.account_keys,
-            cluster_resource_namespace: namespace,
-            limits: equipment.limits,
-            check_period: equipment.check_period,
         };
         Self::start_in(world, store, rules, stop)
     }

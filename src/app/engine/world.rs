@@ -9,6 +9,7 @@ use crate::controllers::by_object::ByObject;
 use crate::controllers::clock::Clock;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
+use crate::model::order_budget::Allowance;
 use crate::model::{KeyAlgorithm, Kind};
 use crate::probes::Probe;
 use crate::reconcile::certificate::options::Options;
@@ -42,6 +43,11 @@ pub struct World {
     pub tls_alpn01_probe: Arc<dyn Probe>,
 }
 
+/// The namespace of Secrets that ClusterIssuers refer to, where no flag names another.
+const CLUSTER_RESOURCE_NAMESPACE: &str = "cert-manager";
+/// Longest pause between two self-checks, where no flag says otherwise.
+const CHECK_PERIOD: SignedDuration = SignedDuration::from_secs(10);
+
 /// By which rules the controllers work.
 #[derive(Debug)]
 pub struct Rules {
@@ -49,9 +55,9 @@ pub struct Rules {
     pub selection: Selection,
     /// Which types of challenges the store has words for.
     pub types: Types,
-    /// Answers of CAs to Orders that are not in the store yet.
+    /// Answers of CAs to Orders that are not in the store yet: those who worked before in this process leave them.
     pub unwritten: Arc<ByObject<Outcome>>,
-    /// How many orders may be asked for.
+    /// How many orders may be asked for, and what those who worked before in this process have asked for.
     pub budget: Arc<OrderBudget>,
     /// Who approves CertificateRequests.
     pub approval: Approval,
@@ -67,4 +73,29 @@ pub struct Rules {
     pub limits: Limits,
     /// Longest pause between self-checks.
     pub check_period: SignedDuration,
+}
+
+impl Rules {
+    /// Those of a command without flags: it works on everything, and asks for one order for each Certificate.
+    pub fn without_flags(in_cluster: bool) -> Self {
+        Self {
+            selection: Selection::all(),
+            // A cluster's schema has words for cert-manager's alone.
+            types: if in_cluster { Types::OfCluster } else { Types::All },
+            unwritten: Arc::default(),
+            budget: OrderBudget::new(Allowance::OneShot),
+            approval: Approval::Ours,
+            options: Options::default(),
+            asking: Default::default(),
+            account_keys: account_keys(in_cluster),
+            cluster_resource_namespace: CLUSTER_RESOURCE_NAMESPACE.to_owned(),
+            limits: Limits::default(),
+            check_period: CHECK_PERIOD,
+        }
+    }
+}
+
+/// What account keys are made: in a cluster the only ones that cert-manager can use.
+pub fn account_keys(in_cluster: bool) -> KeyAlgorithm {
+    if in_cluster { KeyAlgorithm::Rsa(2048) } else { KeyAlgorithm::Ecdsa(256) }
 }

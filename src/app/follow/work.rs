@@ -17,7 +17,7 @@ use super::supervise::{ByHand, Halt, Hands, OtherDriver, Supervision, Supervisio
 use super::tracked::{End, Tracked, Worked};
 use crate::app::chain;
 use crate::app::context::Context;
-use crate::app::engine::{Engine, Equipment, account_keys};
+use crate::app::engine::{Engine, Equipment, Rules, account_keys};
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::duration;
@@ -306,20 +306,21 @@ async fn begin(
     let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
     let store = Arc::clone(&job.store);
     let by_flags = Equipment::by_flags(store, http01, fetcher, job.drive, context).await?;
-    let mut equipment = Equipment {
-        dns01: by_flags.dns01.by_hand(job.by_hand),
+    let rules = Rules {
         selection: Selection::only(job.given.clone()),
         unwritten: Arc::clone(unwritten),
         budget: Arc::clone(budget),
-        ..by_flags
+        ..by_flags.rules
     };
+    let dns01 = by_flags.dns01.by_hand(job.by_hand);
+    let mut equipment = Equipment { dns01, rules, ..by_flags };
     if let Some(tls_alpn01) = rehearsed {
         // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
         equipment.tls_alpn01 = tls_alpn01;
-        equipment.account_keys = account_keys(false);
-        equipment.approval = Approval::Ours;
+        equipment.rules.account_keys = account_keys(false);
+        equipment.rules.approval = Approval::Ours;
     }
-    if equipment.types == Types::All && asked.contains(&ChallengeType::TlsAlpn01) {
+    if equipment.rules.types == Types::All && asked.contains(&ChallengeType::TlsAlpn01) {
         equipment.tls_alpn01.open().await?;
     }
     let grace = context.global.cluster.terms.lease.grace();

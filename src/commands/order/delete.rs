@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::app::context::Context;
 use crate::app::engine::dns01::Reach;
-use crate::app::engine::{Engine, Equipment};
+use crate::app::engine::{Engine, Equipment, Rules};
 use crate::app::failure::Failure;
 use crate::app::flags::dns01::Dns01Args;
 use crate::app::flags::drive::lasting_http01;
@@ -167,14 +167,16 @@ async fn engine(
     };
     let http01 = lasting_http01(args.http01_webroot.as_deref(), pods, context);
     let (fetcher, zones) = args.zones().await?;
-    Ok(Engine::start(Equipment {
-        dns01: Reach::new(&args.dns01, context),
+    let rules = Rules {
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
         approval: Approval::Theirs,
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: Limits { max_in_flight: 0 },
-        ..Equipment::new(Arc::clone(store), http01, fetcher, zones)
-    }))
+        ..Rules::without_flags(store.in_cluster())
+    };
+    let dns01 = Reach::new(&args.dns01, context);
+    let equipment = Equipment::new(Arc::clone(store), http01, fetcher, zones);
+    Ok(Engine::start(Equipment { dns01, rules, ..equipment }))
 }
 
 async fn gone(

@@ -72,16 +72,12 @@ impl Stage {
         let address = listener.addresses()[0];
         let (self_check, validation) = (Gate::to(address).await, Gate::to(address).await);
         let ca = ca::serve(config, Arc::new(fetcher(validation.port))).await.unwrap();
-        let engine = Engine::start(Equipment {
-            budget: OrderBudget::new(allowance),
-            account_keys: KeyAlgorithm::Rsa(2048), // as cert-manager makes them
-            ..Equipment::new(
-                Arc::clone(&store),
-                Arc::new(listener),
-                fetcher(self_check.port),
-                nobody_to_ask(),
-            )
-        });
+        let fetcher = fetcher(self_check.port);
+        let mut equipment =
+            Equipment::new(Arc::clone(&store), Arc::new(listener), fetcher, nobody_to_ask());
+        equipment.rules.budget = OrderBudget::new(allowance);
+        equipment.rules.account_keys = KeyAlgorithm::Rsa(2048); // as cert-manager makes them
+        let engine = Engine::start(equipment);
         let recorded = without_cluster(recorded(trace));
         Self { ca, store, engine, self_check, validation, watchers, recorded }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubectl_acme::app::engine::{Engine, Equipment};
+use kubectl_acme::app::engine::{Engine, Equipment, Rules};
 use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
@@ -92,21 +92,23 @@ impl Stage {
         let mut hosts = BTreeMap::from([("*".to_owned(), here(cluster.http_port()))]);
         hosts.extend(manner.closed.into_iter().map(|host| (host, here(bed::free_port()))));
         hosts.extend(manner.elsewhere.into_iter().map(|(host, port)| (host, here(port))));
-        self.engine = Some(Engine::start(Equipment {
+        let rules = Rules {
             approval: manner.approval,
             budget: OrderBudget::new(Allowance::Standing),
             cluster_resource_namespace: self.namespace.name().to_owned(),
             limits: Limits { max_in_flight: manner.slots },
-            ..Equipment::new(
-                Arc::new(store.clone()),
-                Arc::new(ClusterSolver::new(store, Options::default())),
-                Fetcher {
-                    resolver: Arc::new(SystemResolver::new()),
-                    overrides: Overrides { hosts, ..Overrides::default() },
-                },
-                nobody_to_ask(),
-            )
-        }));
+            ..Rules::without_flags(true)
+        };
+        let equipment = Equipment::new(
+            Arc::new(store.clone()),
+            Arc::new(ClusterSolver::new(store, Options::default())),
+            Fetcher {
+                resolver: Arc::new(SystemResolver::new()),
+                overrides: Overrides { hosts, ..Overrides::default() },
+            },
+            nobody_to_ask(),
+        );
+        self.engine = Some(Engine::start(Equipment { rules, ..equipment }));
     }
 
     /// Stops our controllers.

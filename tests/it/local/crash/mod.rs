@@ -133,10 +133,10 @@ impl Bed {
             pause().await;
         };
         let keys: BTreeSet<_> = self.given.iter().map(|r| r.key.clone()).collect();
-        let engine = Engine::start(Equipment {
-            selection: Selection::only(keys),
-            ..Equipment::new(store, Arc::new(listener), self.ca.fetcher(), nobody_to_ask())
-        });
+        let mut equipment =
+            Equipment::new(store, Arc::new(listener), self.ca.fetcher(), nobody_to_ask());
+        equipment.rules.selection = Selection::only(keys);
+        let engine = Engine::start(equipment);
         while !done().await && !engine.has_ended() {
             assert!(Instant::now() < deadline, "nothing moves any more");
             pause().await;
