@@ -1,7 +1,7 @@
 //! kubectl-acme: ACME certificates from manifest to Secret, with nothing hidden.
 //!
 //! Read the floors from the bottom: [`model`] (what things are), [`reconcile`] (what to do next), the outside worlds
-//! [`store`], [`acme`], [`dns`], [`fetch`], [`ca`], with [`serve`], [`disk`], [`programs`], [`keystores`] and [`mod@http`], then [`solvers`] and
+//! [`store`], [`acme`], [`dns`], [`fetch`], [`ca`], with [`serve`], [`disk`], [`programs`], [`keystores`], [`mod@surroundings`] and [`mod@http`], then [`solvers`] and
 //! [`probes`], the one loop in [`controllers`], what verbs share in [`app`] and [`diagnosis`], and what speaks with
 //! people: [`process`], [`cli`], [`commands`] and [`mod@print`]. ARCHITECTURE.md has a paragraph for each, and a walk
 //! from `order -f` to newOrder.
@@ -27,3 +27,4 @@ pub mod reconcile;
 pub mod serve;
 pub mod solvers;
 pub mod store;
+pub mod surroundings;

@@ -12,7 +12,7 @@ use super::look::Look;
 use super::nonces::Nonces;
 use super::state::State;
 use super::statistics::Counters;
-use super::surroundings::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// Everything the request handlers share.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Ca {
 
     /// The moment it is.
     pub(super) fn now(&self) -> Timestamp {
-        (self.surroundings.now)()
+        self.surroundings.now()
     }
 
     /// What the CA remembers; not to be held across an await.

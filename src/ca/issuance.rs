@@ -16,8 +16,8 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::state::after;
-use super::surroundings::Surroundings;
 use crate::model::Identifier;
+use crate::surroundings::Surroundings;
 
 const ROOT: &str = "kubectl-acme rehearsal root, trusted by nobody";
 const ALTERNATE_ROOT: &str = "kubectl-acme rehearsal root two, trusted by nobody";
@@ -115,7 +115,7 @@ impl fmt::Debug for IssuingAuthority {
 impl IssuingAuthority {
     /// Makes all keys and the certificates above the leaves.
     pub(super) fn new(surroundings: Surroundings) -> Result<Self, Error> {
-        let now = (surroundings.now)();
+        let now = surroundings.now();
         let root = CertifiedIssuer::self_signed(authority(ROOT, now)?, KeyPair::generate()?)?;
         let alternate_root =
             CertifiedIssuer::self_signed(authority(ALTERNATE_ROOT, now)?, KeyPair::generate()?)?;
@@ -309,10 +309,7 @@ fn key_usages(algorithm: &SignatureAlgorithm) -> Vec<KeyUsagePurpose> {
 
 /// Sixteen octets, the first one such that the number is positive and keeps its length (RFC 5280 §4.1.2.2).
 fn random_serial(from: &Surroundings) -> Result<u128, Error> {
-    let mut octets = [0; 16];
-    if !(from.draw)(&mut octets) {
-        return Err(Error::RingUnspecified);
-    }
+    let mut octets = from.draw::<16>().map_err(|_| Error::RingUnspecified)?;
     octets[0] = 0x7f;
     Ok(u128::from_be_bytes(octets))
 }

@@ -34,7 +34,6 @@ mod rollover;
 mod signing_request;
 mod state;
 pub mod statistics;
-pub mod surroundings;
 #[cfg(test)]
 mod tests;
 mod tls_alpn;
@@ -62,9 +61,9 @@ use self::look::Look;
 use self::orders::order_url;
 use self::state::{MovedWindow, Revocation};
 use self::statistics::Statistics;
-use self::surroundings::Surroundings;
 use crate::model::Identifier;
 use crate::serve::{self, ConnectionSlots, Patience};
+use crate::surroundings::Surroundings;
 
 /// A CA at work; stops when dropped.
 #[derive(Debug)]

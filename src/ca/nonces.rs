@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
 
-use super::surroundings::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// Beyond this many the oldest nonce is forgotten, so that a client cannot fill our memory.
 const MOST: usize = 100_000;
@@ -54,20 +54,17 @@ impl Nonces {
     }
 
     fn refuses_anyway(&self) -> bool {
-        let mut dice = [0; 4];
         self.refuse_percent > 0
-            && (self.surroundings.draw)(&mut dice)
-            && u32::from_le_bytes(dice) % 100 < u32::from(self.refuse_percent)
+            && self
+                .surroundings
+                .draw()
+                .is_ok_and(|dice| u32::from_le_bytes(dice) % 100 < u32::from(self.refuse_percent))
     }
 }
 
 /// Random octets as base64url text: nonces and tokens (RFC 8555 §8.1 asks for 128 bits).
 pub(super) fn random_text<const OCTETS: usize>(from: &Surroundings) -> Result<String, Unspecified> {
-    let mut octets = [0; OCTETS];
-    if !(from.draw)(&mut octets) {
-        return Err(Unspecified);
-    }
-    Ok(BASE64_URL_SAFE_NO_PAD.encode(octets))
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(from.draw::<OCTETS>()?))
 }
 
 #[cfg(test)]

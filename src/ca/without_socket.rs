@@ -15,7 +15,7 @@ use super::look::Look;
 use super::orders::order_url;
 use super::protocol;
 use super::state::Status;
-use super::surroundings::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// A CA that is called; what it does in the background ends when this is dropped.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use uuid::Builder;
 
 use super::error::StoreError;
-use super::surroundings::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// Characters of generated names: no vowels and nothing that looks alike, so that no words come out.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -53,9 +53,10 @@ pub(super) fn without_draws(text: &str, prefix: &str) -> String {
 }
 
 fn draw<const N: usize>(from: &Surroundings) -> Result<[u8; N], StoreError> {
-    let mut bytes = [0; N];
-    from.draw(&mut bytes)?;
-    Ok(bytes)
+    from.draw().map_err(|_| StoreError::Unusable {
+        place: "this machine".into(),
+        why: "its random number generator failed".into(),
+    })
 }
 
 #[cfg(test)]

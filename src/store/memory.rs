@@ -13,11 +13,11 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::error::StoreError;
-use super::surroundings::Surroundings;
 use super::transaction::Transaction;
 use super::watch::{Journal, KEPT, Lines, Logged, changes};
 use super::{Change, Part, Scope, Store, event_retention, rules};
 use crate::model::{Key, Kind, ObjectName, Record};
+use crate::surroundings::Surroundings;
 
 /// A store that lives as long as the process.
 pub struct MemoryStore {

@@ -28,7 +28,6 @@ pub(crate) mod object;
 pub mod overlay;
 pub mod resources;
 mod rules;
-pub mod surroundings;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod transaction;

@@ -1,8 +1,8 @@
 //! What the rules of a store need from whatever holds its objects: one transaction.
 
 use super::error::StoreError;
-use super::surroundings::Surroundings;
 use crate::model::{Key, Record};
+use crate::surroundings::Surroundings;
 
 /// All objects, within one transaction: either everything that was done is kept, or nothing.
 pub(crate) trait Transaction {

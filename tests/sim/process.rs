@@ -15,7 +15,7 @@ use kubectl_acme::store::Store;
 use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE};
 use kubectl_acme::store::lease::Role;
 use kubectl_acme::store::mirror::Mirror;
-use kubectl_acme::store::surroundings::Surroundings;
+use kubectl_acme::surroundings::{Now, Surroundings};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -98,7 +98,7 @@ async fn hold(
     }
 }
 
-fn now_of(life: &Arc<Life>) -> kubectl_acme::store::surroundings::Now {
+fn now_of(life: &Arc<Life>) -> Now {
     let life = Arc::clone(life);
     Arc::new(move || life.world.now_at(life.place))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubectl_acme::ca::Config;
-use kubectl_acme::ca::surroundings::Surroundings;
 use kubectl_acme::ca::without_socket::CalledCa;
+use kubectl_acme::surroundings::Surroundings;
 use tokio::time::{sleep, timeout};
 
 use super::answers::CaLook;
@@ -57,7 +57,7 @@ async fn within(setting: Setting, faults: Vec<Fault>) -> Outcome {
         now: Arc::new(move || of_ca.upgrade().unwrap().now()),
         draw: Arc::new(move |octets| {
             drawn.with(|lots| lots.fill(octets));
-            true
+            Ok(())
         }),
     };
     let config = Config {

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use kubectl_acme::ca::without_socket::CalledCa;
 use kubectl_acme::model::{Key, Kind, Record};
 use kubectl_acme::store::memory::MemoryStore;
-use kubectl_acme::store::surroundings::Surroundings;
 use kubectl_acme::store::{Scope, Store as _};
+use kubectl_acme::surroundings::Surroundings;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
@@ -67,7 +67,7 @@ impl World {
             now: Arc::new(move || epoch + start.elapsed()),
             draw: Arc::new(move |octets| {
                 drawn.with(|lots| lots.fill(octets));
-                true
+                Ok(())
             }),
         };
         let answers = Mutex::new(Answers::new(&setting));

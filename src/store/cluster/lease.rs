@@ -18,7 +18,7 @@ use super::{ClusterStore, refusal};
 use crate::store::error::StoreError;
 use crate::store::ids;
 use crate::store::lease::Role;
-use crate::store::surroundings::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// The Lease that cert-manager's controller holds.
 pub const NAME: &str = "cert-manager-controller";

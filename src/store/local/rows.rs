@@ -13,10 +13,10 @@ use super::fault::{self, unusable};
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::object::without_bulk;
-use crate::store::surroundings::Surroundings;
 use crate::store::transaction::Transaction;
 use crate::store::watch::{KEPT, Logged};
 use crate::store::{Scope, event_retention};
+use crate::surroundings::Surroundings;
 
 /// Revisions for which the journal tells of objects that have gone, Events aside; the others tell it themselves.
 const GONE_KEPT: i64 = 20_000;

@@ -20,7 +20,7 @@ const VERBS: usize = 5_000;
 const VERB: usize = 250;
 
 /// Rooms, and the rooms they may import; `*` stands for every room. Down only.
-const FLOORS: [(&str, &[&str]); 26] = [
+const FLOORS: [(&str, &[&str]); 27] = [
     ("main", &["*"]),
     ("lib", &["*"]),
     ("process", &["*"]),
@@ -71,9 +71,9 @@ const FLOORS: [(&str, &[&str]); 26] = [
     (IN_CLUSTER[1], &["model", "probes", "store"]),
     (IN_CLUSTER[2], &["model", "store"]),
     ("probes", &["model", "dns", "fetch", "acme"]),
-    ("ca", &["model", "dns", "fetch", "serve"]),
+    ("ca", &["model", "dns", "fetch", "serve", "surroundings"]),
     ("fetch", &["model", "dns", "http"]),
-    ("store", &["model", "disk", "http"]),
+    ("store", &["model", "disk", "http", "surroundings"]),
     ("keystores", &["model", "acme"]),
     ("acme", &["model", "http"]),
     ("disk", &[]),
@@ -81,6 +81,7 @@ const FLOORS: [(&str, &[&str]); 26] = [
     ("http", &[]),
     ("programs", &[]),
     ("serve", &[]),
+    ("surroundings", &[]),
     ("reconcile", &["model"]),
     ("model", &[]),
 ];
