@@ -19,7 +19,7 @@ use super::keys::to_pem;
 use super::renewal_info;
 use super::replies::CertificateChain;
 use super::x509::{self, AlternativeNames};
-use crate::model::certificate::Subject;
+use crate::model::certificate::Names;
 use crate::model::preferences::choices;
 use crate::model::text::{listed, shortened};
 
@@ -41,18 +41,8 @@ pub struct Leaf {
     pub not_before: Timestamp,
     /// Last second.
     pub not_after: Timestamp,
-    /// Common name; may be empty.
-    pub common_name: String,
-    /// The other parts of the subject.
-    pub subject: Subject,
-    /// DNS names.
-    pub dns_names: Vec<String>,
-    /// IP addresses.
-    pub ip_addresses: Vec<IpAddr>,
-    /// URIs.
-    pub uris: Vec<String>,
-    /// E-mail addresses.
-    pub email_addresses: Vec<String>,
+    /// What it names.
+    pub names: Names,
     /// Alternative names of other kinds, each as its kind.
     pub other_names: Vec<String>,
     /// SubjectPublicKeyInfo, DER; comparable with [`super::PrivateKey::public_key`].
@@ -305,12 +295,7 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
     Ok(Leaf {
         not_before: moment(validity.not_before.timestamp())?,
         not_after: moment(validity.not_after.timestamp())?,
-        common_name: x509::common_name(certificate.subject()),
-        subject: x509::subject(certificate.subject()),
-        dns_names: names.dns_names,
-        ip_addresses: names.ip_addresses,
-        uris: names.uris,
-        email_addresses: names.email_addresses,
+        names: names.of(certificate.subject()),
         other_names: names.others,
         public_key: certificate.public_key().raw.to_vec(),
         issuer: x509::common_name(certificate.issuer()),
@@ -328,12 +313,12 @@ pub(super) fn moment(seconds: i64) -> Result<Timestamp, String> {
 }
 
 fn check_names(leaf: &Leaf, request: &SigningRequest) -> Result<(), ChainFault> {
-    let mut wanted = names(&request.dns_names, &request.ip_addresses);
-    wanted.extend(name_in(&request.common_name));
-    let found = names(&leaf.dns_names, &leaf.ip_addresses);
+    let mut wanted = identifiers(&request.names);
+    wanted.extend(name_in(&request.names.common_name));
+    let found = identifiers(&leaf.names);
     let others = [
-        (&leaf.uris, &request.uris),
-        (&leaf.email_addresses, &request.email_addresses),
+        (&leaf.names.uris, &request.names.uris),
+        (&leaf.names.email_addresses, &request.names.email_addresses),
         (&leaf.other_names, &request.other_names),
     ];
     let surplus = others
@@ -355,8 +340,8 @@ fn check_common_names(
     leaf: &X509Certificate<'_>,
     request: &SigningRequest,
 ) -> Result<(), ChainFault> {
-    let mut wanted = names(&request.dns_names, &request.ip_addresses);
-    wanted.insert(plain(&request.common_name));
+    let mut wanted = identifiers(&request.names);
+    wanted.insert(plain(&request.names.common_name));
     let is_ordered = |name: &String| {
         let address = name.parse::<IpAddr>().map(|address| address.to_string());
         name.is_empty() || wanted.contains(&address.unwrap_or_else(|_| plain(name)))
@@ -367,8 +352,8 @@ fn check_common_names(
     }
 }
 
-fn names(dns: &[String], ip: &[IpAddr]) -> BTreeSet<String> {
-    dns.iter().map(|name| plain(name)).chain(ip.iter().map(ToString::to_string)).collect()
+fn identifiers(names: &Names) -> BTreeSet<String> {
+    names.identifiers().iter().map(|name| plain(name)).collect()
 }
 
 /// A common name counts among the names when it is one, not when it is a title (cert-manager's rule for orders).
@@ -487,7 +472,7 @@ mod tests {
         }
         let alone = run(&bed, leaf).unwrap();
         assert_eq!(alone.pem, lf(leaf));
-        assert_eq!(alone.leaf.dns_names, ["a.example"]);
+        assert_eq!(alone.leaf.names.dns_names, ["a.example"]);
         assert_eq!(alone.leaf.issuer, "Intermediate");
         assert_eq!(alone.leaf.not_after.to_string(), "2027-01-01T00:00:00Z");
         assert_eq!(alone.leaf, super::leaf(leaf).unwrap());

@@ -19,7 +19,7 @@ use super::keys::{PrivateKey, to_pem};
 use super::x509::{self, AlternativeNames};
 use super::{der, subject, usages};
 use crate::model::certificate::{
-    CertificateSpec, ConstrainedNames, NameConstraints, Subject, network,
+    CertificateSpec, ConstrainedNames, NameConstraints, Names, network,
 };
 use crate::model::{DnsName, KeyAlgorithm};
 
@@ -33,18 +33,8 @@ const EXTENSION_REQUEST: &str = "1.2.840.113549.1.9.14";
 /// A signing request whose signature is good.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SigningRequest {
-    /// Common name; may be empty.
-    pub common_name: String,
-    /// The other parts of the subject.
-    pub subject: Subject,
-    /// DNS names as written, wildcards included.
-    pub dns_names: Vec<String>,
-    /// IP addresses.
-    pub ip_addresses: Vec<IpAddr>,
-    /// URIs.
-    pub uris: Vec<String>,
-    /// E-mail addresses.
-    pub email_addresses: Vec<String>,
+    /// What it names.
+    pub names: Names,
     /// Alternative names of other kinds, each as its kind.
     pub other_names: Vec<String>,
     /// SubjectPublicKeyInfo, DER; comparable with [`PrivateKey::public_key`].
@@ -354,12 +344,7 @@ fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
         }
     }
     Ok(SigningRequest {
-        common_name: x509::common_name(&information.subject),
-        subject: x509::subject(&information.subject),
-        dns_names: names.dns_names,
-        ip_addresses: names.ip_addresses,
-        uris: names.uris,
-        email_addresses: names.email_addresses,
+        names: names.of(&information.subject),
         other_names: names.others,
         public_key: information.subject_pki.raw.to_vec(),
         usages: usages::words(basic, extended),
@@ -571,9 +556,9 @@ mod tests {
         ];
         let text = openssl(&arguments, b"");
         let request = read(&text).unwrap();
-        assert_eq!(request.common_name, "a.example");
-        assert_eq!(request.dns_names, ["b.example"]);
-        assert_eq!(request.ip_addresses, ["192.0.2.7".parse::<IpAddr>().unwrap()]);
+        assert_eq!(request.names.common_name, "a.example");
+        assert_eq!(request.names.dns_names, ["b.example"]);
+        assert_eq!(request.names.ip_addresses, ["192.0.2.7".parse::<IpAddr>().unwrap()]);
         assert_eq!(request.public_key, key.public_key());
         assert_eq!(read(&request.der), Ok(request));
     }

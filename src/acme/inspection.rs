@@ -240,10 +240,10 @@ fn read_extensions(certificate: &X509Certificate<'_>, content: &mut CertificateC
     }
     content.usages = usages::words(basic, extended);
     content.names = AlternativeNamesByKind {
-        dns: names.dns_names,
-        ips: names.ip_addresses.iter().map(ToString::to_string).collect(),
-        uris: names.uris,
-        emails: names.email_addresses,
+        ips: names.names.addresses(),
+        dns: names.names.dns_names,
+        uris: names.names.uris,
+        emails: names.names.email_addresses,
         others: names.others,
     };
 }

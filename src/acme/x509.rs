@@ -15,7 +15,7 @@ use x509_parser::x509::{
     AlgorithmIdentifier, AttributeTypeAndValue, SubjectPublicKeyInfo, X509Name,
 };
 
-use crate::model::certificate::Subject;
+use crate::model::certificate::{Names, Subject};
 
 /// The curve P-521, and what it signs with.
 const P521: Oid<'static> = oid!(1.3.132.0.35);
@@ -24,12 +24,9 @@ const ECDSA_SHA384: Oid<'static> = oid!(1.2.840.10045.4.3.3);
 const ECDSA_SHA512: Oid<'static> = oid!(1.2.840.10045.4.3.4);
 
 /// Subject alternative names, by kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct AlternativeNames {
-    pub(super) dns_names: Vec<String>,
-    pub(super) ip_addresses: Vec<IpAddr>,
-    pub(super) uris: Vec<String>,
-    pub(super) email_addresses: Vec<String>,
+    pub(super) names: Names,
     /// Those of other kinds, each as its kind.
     pub(super) others: Vec<String>,
 }
@@ -44,16 +41,25 @@ impl AlternativeNames {
         Ok(all)
     }
 
+    /// These beside those of a subject.
+    pub(super) fn of(&self, subject: &X509Name<'_>) -> Names {
+        Names {
+            common_name: common_name(subject),
+            subject: self::subject(subject),
+            ..self.names.clone()
+        }
+    }
+
     /// Reads one more name.
     pub(super) fn add(&mut self, name: &GeneralName<'_>) -> Result<(), String> {
         match name {
-            GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
-            GeneralName::URI(uri) => self.uris.push((*uri).to_owned()),
-            GeneralName::RFC822Name(email) => self.email_addresses.push((*email).to_owned()),
+            GeneralName::DNSName(name) => self.names.dns_names.push((*name).to_owned()),
+            GeneralName::URI(uri) => self.names.uris.push((*uri).to_owned()),
+            GeneralName::RFC822Name(email) => self.names.email_addresses.push((*email).to_owned()),
             GeneralName::IPAddress(bytes) => {
                 let address = address(bytes)
                     .ok_or_else(|| format!("an IP address of {} bytes", bytes.len()))?;
-                self.ip_addresses.push(address);
+                self.names.ip_addresses.push(address);
             }
             GeneralName::Invalid(..) => {
                 return Err("a malformed alternative name".to_owned());

@@ -30,9 +30,9 @@ pub fn as_certificate(request: &CertificateRequest) -> Certificate {
     let CertificateRequest { metadata, spec, status, .. } = request;
     let names = of_request(&spec.request.0).map(|facts| facts.names).unwrap_or_default();
     let spec = CertificateSpec {
+        ip_addresses: names.addresses(),
         common_name: names.common_name,
         dns_names: names.dns_names,
-        ip_addresses: names.ip_addresses.iter().map(ToString::to_string).collect(),
         uris: names.uris,
         email_addresses: names.email_addresses,
         duration: spec.duration,
@@ -127,7 +127,7 @@ fn anew(key: &Key, in_cluster: bool) -> String {
 pub fn fault(request: &Result<CsrFacts, String>) -> Option<(String, String)> {
     let (why, hint) = match request {
         Err(why) => (why.clone(), "a PKCS#10 signing request is needed, PEM or DER"),
-        Ok(facts) if facts.names.dns_names.is_empty() && facts.names.ip_addresses.is_empty() => {
+        Ok(facts) if facts.names.identifiers().is_empty() => {
             let why = "it names neither a DNS name nor an address in subjectAltName".to_owned();
             (why, "openssl req -new -key KEY -subj / -addext subjectAltName=DNS:www.example.com")
         }

@@ -11,7 +11,7 @@ use crate::acme::keys::PrivateKey;
 use crate::model::event::source;
 use crate::model::secret::{TLS_CRT, TLS_KEY};
 use crate::model::{Blob, Metadata, Secret, memory};
-use crate::reconcile::facts::{CsrFacts, KeyFacts, LeafFacts, Names, PublicKey, SecretFacts};
+use crate::reconcile::facts::{CsrFacts, KeyFacts, LeafFacts, PublicKey, SecretFacts};
 
 /// What is known of a Secret of key and certificate, but for keystores: only their passwords tell.
 pub fn of_secret(secret: &Secret) -> SecretFacts {
@@ -46,14 +46,7 @@ pub fn of_chain(pem: &[u8]) -> Result<LeafFacts, String> {
         not_after: leaf.not_after,
         public_key: PublicKey(leaf.public_key),
         renewal_id: leaf.renewal_id,
-        names: Names {
-            common_name: leaf.common_name,
-            subject: leaf.subject,
-            dns_names: leaf.dns_names,
-            ip_addresses: leaf.ip_addresses,
-            uris: leaf.uris,
-            email_addresses: leaf.email_addresses,
-        },
+        names: leaf.names,
     })
 }
 
@@ -87,17 +80,7 @@ fn read_request(read: Result<csr::SigningRequest, csr::RequestError>) -> Result<
     let request = read.map_err(|error| match error {
         csr::RequestError::Unreadable(why) | csr::RequestError::Unwritable(why) => why,
     })?;
-    Ok(CsrFacts {
-        public_key: PublicKey(request.public_key),
-        names: Names {
-            common_name: request.common_name,
-            subject: request.subject,
-            dns_names: request.dns_names,
-            ip_addresses: request.ip_addresses,
-            uris: request.uris,
-            email_addresses: request.email_addresses,
-        },
-    })
+    Ok(CsrFacts { public_key: PublicKey(request.public_key), names: request.names })
 }
 
 /// Keys at these places that another field manager wrote. A store without field managers has only what we applied, beside our own

@@ -179,6 +179,35 @@ pub struct Subject {
     pub serial_number: String,
 }
 
+/// What a certificate or a signing request names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Names {
+    /// Common name of the subject, empty when absent.
+    pub common_name: String,
+    /// The subject without its common name.
+    pub subject: Subject,
+    /// DNS names, in their order, wildcards included.
+    pub dns_names: Vec<String>,
+    /// IP addresses.
+    pub ip_addresses: Vec<IpAddr>,
+    /// URIs.
+    pub uris: Vec<String>,
+    /// E-mail addresses.
+    pub email_addresses: Vec<String>,
+}
+
+impl Names {
+    /// The IP addresses as texts.
+    pub fn addresses(&self) -> Vec<String> {
+        self.ip_addresses.iter().map(ToString::to_string).collect()
+    }
+
+    /// DNS names and IP addresses, which is what a CA validates.
+    pub fn identifiers(&self) -> Vec<String> {
+        self.dns_names.iter().cloned().chain(self.addresses()).collect()
+    }
+}
+
 /// Renewal policy and windows (cert-manager 1.21).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

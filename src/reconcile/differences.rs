@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use crate::model::certificate::{KeyAlgorithm, PrivateKey, Subject};
 use crate::model::{CertificateSpec, Identifier, IssuerRef};
 
-use super::facts::{KeyFacts, LeafFacts, Names, RequestFacts};
+use super::facts::{KeyFacts, LeafFacts, RequestFacts};
+use crate::model::certificate::Names;
 
 /// The kind of key that a spec asks for.
 ///
@@ -77,8 +78,7 @@ pub fn of_leaf(spec: &CertificateSpec, leaf: &LeafFacts) -> Vec<&'static str> {
     if !spec.common_name.is_empty() && !issued.contains(&normal(&spec.common_name)) {
         fields.push("spec.commonName");
     }
-    let addresses: BTreeSet<String> =
-        leaf.names.ip_addresses.iter().map(ToString::to_string).collect();
+    let addresses = leaf.names.addresses().into_iter().collect();
     // An address may stand in the common name as well.
     if wanted.difference(&addresses).ne(issued.difference(&addresses)) {
         fields.push("spec.dnsNames");

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::IpAddr;
 
 use jiff::Timestamp;
 
-use crate::model::certificate::{KeyAlgorithm, Subject};
+use crate::model::certificate::{KeyAlgorithm, Names};
 use crate::model::keystore::KeystoreFormat;
 use crate::model::{CertificateRequest, CertificateSpec, OwnerReference};
 
@@ -27,23 +26,6 @@ pub struct KeyFacts {
     pub algorithm: KeyAlgorithm,
     /// Its public half.
     pub public_key: PublicKey,
-}
-
-/// What a certificate or a signing request names.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Names {
-    /// Common name of the subject, empty when absent.
-    pub common_name: String,
-    /// The subject without its common name.
-    pub subject: Subject,
-    /// DNS names, in their order.
-    pub dns_names: Vec<String>,
-    /// IP addresses.
-    pub ip_addresses: Vec<IpAddr>,
-    /// URIs.
-    pub uris: Vec<String>,
-    /// E-mail addresses.
-    pub email_addresses: Vec<String>,
 }
 
 /// What is known of an issued certificate.

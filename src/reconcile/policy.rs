@@ -208,7 +208,8 @@ mod tests {
     use super::*;
     use crate::model::CertificateRequest;
     use crate::model::KeyAlgorithm;
-    use crate::reconcile::facts::{CsrFacts, KeyFacts, LeafFacts, Names, PublicKey};
+    use crate::model::certificate::Names;
+    use crate::reconcile::facts::{CsrFacts, KeyFacts, LeafFacts, PublicKey};
     use crate::reconcile::testing::at;
 
     fn certificate(issuer: Value) -> Certificate {

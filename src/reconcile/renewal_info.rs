@@ -236,7 +236,8 @@ fn part(length: SignedDuration, words: &[&str]) -> SignedDuration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reconcile::facts::{Names, PublicKey};
+    use crate::model::certificate::Names;
+    use crate::reconcile::facts::PublicKey;
     use crate::reconcile::testing::at;
 
     const HOUR: i64 = 3600;

@@ -132,7 +132,7 @@ pub fn order_for(request: &CertificateRequest, issuer: &Issuer, csr: &CsrFacts) 
         issuer_ref: request.spec.issuer_ref.clone(),
         common_name: csr.names.common_name.clone(),
         dns_names: csr.names.dns_names.clone(),
-        ip_addresses: csr.names.ip_addresses.iter().map(ToString::to_string).collect(),
+        ip_addresses: csr.names.addresses(),
         duration: request.spec.duration.filter(|_| acme.enable_duration_feature),
         profile: acme.profile,
         replaces: String::new(),
@@ -266,7 +266,7 @@ fn follow(order: &Order, csr: &CsrFacts, leaf: Option<&Result<LeafFacts, String>
 pub fn stray_common_name(csr: &CsrFacts) -> Option<String> {
     let names = &csr.names;
     let wanted = &names.common_name;
-    let addresses: Vec<String> = names.ip_addresses.iter().map(ToString::to_string).collect();
+    let addresses = names.addresses();
     if wanted.is_empty() || names.dns_names.contains(wanted) || addresses.contains(wanted) {
         return None;
     }
@@ -376,7 +376,8 @@ mod tests {
 
     use super::*;
     use crate::model::OrderStatus;
-    use crate::reconcile::facts::{Names, PublicKey, annotation};
+    use crate::model::certificate::Names;
+    use crate::reconcile::facts::{PublicKey, annotation};
     use crate::reconcile::testing::at;
 
     fn with(mut base: Value, change: &Value) -> Value {

@@ -39,11 +39,10 @@ pub fn metadata(
         annotations.insert(key.to_owned(), value.to_owned());
     }
     let names = &leaf.names;
-    let addresses: Vec<String> = names.ip_addresses.iter().map(ToString::to_string).collect();
     let always = [
         ("common-name", names.common_name.clone()),
         ("alt-names", csv(&names.dns_names)),
-        ("ip-sans", csv(&addresses)),
+        ("ip-sans", csv(&names.addresses())),
         ("uri-sans", csv(&names.uris)),
     ];
     let subject = &names.subject;
@@ -92,8 +91,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::model::certificate::Names;
     use crate::model::certificate::Subject;
-    use crate::reconcile::facts::{Names, PublicKey};
+    use crate::reconcile::facts::PublicKey;
 
     /// Labels and annotations of the Secret of a Certificate `web` with such a template and such names.
     fn check(template: Value, names: Names, expected: &Value) {

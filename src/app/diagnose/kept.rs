@@ -86,7 +86,8 @@ impl Investigator {
 
     /// What the names of a certificate show on port 443; a name that shows nothing is left out.
     async fn served(&self, own: &Leaf) -> Vec<ServedCase> {
-        let names = own.dns_names.iter().filter(|name| !name.starts_with("*.")).take(MOST_NAMES);
+        let names =
+            own.names.dns_names.iter().filter(|name| !name.starts_with("*.")).take(MOST_NAMES);
         let looked = names.map(|name| async move {
             let asked = server_name(name).ok()?;
             let (host, port) = match self.fetcher.overrides.handshake(name) {
@@ -111,8 +112,8 @@ fn seen(leaf: &Leaf, own: &Leaf) -> SeenCertificate {
     SeenCertificate {
         serial: leaf.serial.clone(),
         issuer: leaf.issuer.clone(),
-        common_name: leaf.common_name.clone(),
-        names: leaf.dns_names.clone(),
+        common_name: leaf.names.common_name.clone(),
+        names: leaf.names.dns_names.clone(),
         not_before: leaf.not_before,
         not_after: leaf.not_after,
         has_kept_key: leaf.public_key == own.public_key,

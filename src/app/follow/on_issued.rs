@@ -131,14 +131,12 @@ impl OnIssued {
         interrupted: &Interrupted,
     ) -> Result<(), String> {
         let IssuedFiles { key, leaf, folder, written } = issued;
-        let addresses = leaf.ip_addresses.iter().map(ToString::to_string);
-        let names: Vec<String> = leaf.dns_names.iter().cloned().chain(addresses).collect();
         let mut command = Command::new("sh");
         command
             .arg("-c")
             .arg(&self.command)
             .env("ISSUED_CERTIFICATE", key.name.to_string())
-            .env("ISSUED_NAMES", names.join(" "))
+            .env("ISSUED_NAMES", leaf.names.identifiers().join(" "))
             .env("ISSUED_SERIAL", &leaf.serial)
             .env("ISSUED_NOT_AFTER", Time::new(leaf.not_after).to_string())
             .env("ISSUED_FOLDER", folder)

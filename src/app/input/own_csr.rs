@@ -56,15 +56,12 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn given(bytes: &[u8]) -> Result<GivenRequest, (String, String)> {
-    let facts = facts::of_request(bytes);
-    if let Some(found) = fault(&facts) {
+    if let Some(found) = fault(&facts::of_request(bytes)) {
         return Err(found);
     }
-    let names = facts.map(|facts| facts.names).unwrap_or_default();
     let request = csr::read(bytes).map_err(|why| (why.to_string(), String::new()))?;
-    let addresses = names.ip_addresses.iter().map(ToString::to_string);
     Ok(GivenRequest {
-        names: names.dns_names.iter().cloned().chain(addresses).collect(),
+        names: request.names.identifiers(),
         request: SignedRequest { pem: Blob(request.to_pem().into_bytes()), usages: request.usages },
     })
 }

@@ -242,12 +242,13 @@ mod tests {
 
     use super::*;
     use crate::model::CertificateRequest;
+    use crate::model::certificate::Names;
     use crate::model::keystore::{KeystoreFormat, Keystores};
     use crate::model::renewal_info::RenewalInfo;
     use crate::reconcile::certificate::options::{Backoff, CopiedAnnotations, Options};
     use crate::reconcile::certificate::types::{NextKey, Rival};
     use crate::reconcile::facts::{
-        CsrFacts, KeyFacts, KeystoreFacts, LeafFacts, Names, OutputFormat, PublicKey, RequestFacts,
+        CsrFacts, KeyFacts, KeystoreFacts, LeafFacts, OutputFormat, PublicKey, RequestFacts,
         SecretFacts, annotation,
     };
     use crate::reconcile::renewal_info::{Answer, Interval, Suggestion};

@@ -147,7 +147,7 @@ impl Issued {
     fn names(&self, number: usize) -> BTreeSet<String> {
         let path = self.folder.path().join(format!("out/c{number}-tls/tls.crt"));
         let leaf = chain::leaf(&fs::read_to_string(path).unwrap()).unwrap();
-        leaf.dns_names.iter().map(ToString::to_string).collect()
+        leaf.names.dns_names.iter().map(ToString::to_string).collect()
     }
 
     /// How many requests to these endpoints came one after the other: the longest row of which each began when the one

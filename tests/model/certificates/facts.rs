@@ -1,14 +1,14 @@
 //! The objects, and what the machines are told of them. A key is a number; a signing request and a certificate are that of their
 //! key.
 
-use kubectl_acme::model::certificate::KeyAlgorithm;
+use kubectl_acme::model::certificate::{KeyAlgorithm, Names};
 use kubectl_acme::model::{
     Certificate, CertificateRequest, Issuer, Order, OwnerReference, State as Word,
 };
 use kubectl_acme::reconcile::certificate::options::Options;
 use kubectl_acme::reconcile::certificate::types::{NextKey, Observed};
 use kubectl_acme::reconcile::facts::{
-    CsrFacts, KeyFacts, LeafFacts, Names, PublicKey, RequestFacts, SecretFacts,
+    CsrFacts, KeyFacts, LeafFacts, PublicKey, RequestFacts, SecretFacts,
 };
 use kubectl_acme::reconcile::{renewal, request, secret_content};
 use serde_json::json;
