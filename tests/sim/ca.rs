@@ -44,13 +44,13 @@ impl Carrier for SimCarrier {
         let world = &self.0.world;
         self.0.step().await;
         world.latency().await;
+        world.tell(Event::Asks(asked.clone()));
         let strikes = world.strikes(&format!("ca {}", asked.what));
         let fault = match strikes {
             Some(Fault::Ca { what, .. }) => Some(what),
             _ if world.is_out(Side::Ca) => Some(CaFault::Cut { acted: false }),
             _ => None,
         };
-        world.tell(Event::Asks(asked.clone()));
         let heard = meet(world, &asked, request, fault).await;
         world.latency().await;
         self.0.step().await;
