@@ -1,20 +1,19 @@
 //! Certificates for which Ingresses, Gateways and ListenerSets ask by their annotations, as cert-manager's shims make them and as
 //! ours do.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::fixture::{Site, is_of_kubernetes, is_ready, moved};
+use super::fixture::{Site, is_ready};
+use super::in_turn::InTurn;
 use super::live::is_outrun_by_itself;
 use super::scenarios::MEMORY;
-use super::{Ours, arena, report};
-use crate::support::cluster::{Cluster, Witness};
+use super::{arena, report};
+use crate::support::cluster::Cluster;
 use crate::support::difference::{self, Difference};
-use crate::support::gate::{Gate, Passage};
-use crate::support::pebble::{Pebble, PebbleOptions};
+
+use crate::support::pebble::Pebble;
 use crate::support::purpose::OUR_NAME;
 use crate::support::story::{self, Turn};
 
@@ -134,19 +133,16 @@ fn act(site: &Site<'_>, pebble: &Pebble) -> bool {
 
 /// What cert-manager does, in the first place in which it does not race with itself: before its cache has what it has written it
 /// makes a second request for one Certificate at times.
-fn theirs<'a>(cluster: &'a Cluster, witness: &'a Witness, pebble: &Pebble) -> Site<'a> {
-    let mut sites = (0..4).map(|_| Site::new(cluster, witness, "theirs"));
+fn theirs<'a>(both: &'a InTurn<'_>, pebble: &Pebble) -> Site<'a> {
+    let mut sites = (0..4).map(|_| both.site("theirs"));
     sites.find(|site| act(site, pebble)).expect("cert-manager has raced with itself each time")
 }
 
-/// What happened there; whatever its name, the place is called the same.
-fn turns(witness: &Witness, namespace: &str) -> Vec<Turn> {
-    let mut turns = witness.turns(|place, _| place == namespace);
-    // How often it is looked whether what is wrong still is, is chance.
-    turns.retain(|turn| {
-        !is_of_kubernetes(turn) && !is_told_again(turn) && !is_outrun_by_itself(turn)
-    });
-    moved(turns, namespace, "here")
+/// What happened there, but for chance: how often it is looked whether what is wrong still is.
+fn turns(site: &Site<'_>) -> Vec<Turn> {
+    let mut turns = site.all_turns();
+    turns.retain(|turn| !is_told_again(turn) && !is_outrun_by_itself(turn));
+    turns
 }
 
 fn is_told_again(turn: &Turn) -> bool {
@@ -162,31 +158,28 @@ fn is_complaint(turn: &Turn) -> bool {
 #[ignore = "needs a cluster: run by just cluster"]
 fn what_ingresses_and_gateways_ask_for_comes_to_the_same_objects_and_events() {
     let cluster: &Cluster = &arena();
-    let witness = Witness::of(cluster);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let way_in = SocketAddr::from((Ipv4Addr::LOCALHOST, cluster.http_port()));
-    let self_check = runtime.block_on(Gate::to(way_in));
-    self_check.set(Passage::Patient);
-    let http_port = Some(cluster.http_port());
-    let pebble = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::long_lived() });
+    let both = InTurn::on(cluster);
+    let pebble = both.pebble(None);
 
-    let peer = cluster.peer_through(self_check.port, &[]);
-    peer.wait_until_at_work();
-    let theirs = theirs(cluster, &witness, &pebble);
-    peer.stop();
-    let theirs_did = turns(&witness, theirs.namespace.name());
+    let theirs = both.theirs(|| theirs(&both, &pebble));
+    let theirs_did = turns(&theirs);
 
-    let ours = Site::new(cluster, &witness, "ours");
-    let program = Ours::start(cluster, &[("*".to_owned(), self_check.port)]);
-    assert!(act(&ours, &pebble), "we issue each once");
-    let after = turns(&witness, theirs.namespace.name());
-    let done = |turns: &[Turn]| turns.iter().filter(|turn| !is_complaint(turn)).count();
-    assert_eq!(done(&after), done(&theirs_did), "finished work of cert-manager's is left alone");
-    let ours_did = turns(&witness, ours.namespace.name());
-    // cert-manager would leave it.
-    ours.kubectl.run(&["annotate", "ingress/shop", "cert-manager.io/issuer-"]);
-    ours.until_gone("Certificate", "shop-tls");
-    program.stop();
+    let ours = both.site("ours");
+    let ours_did = both.ours(|| {
+        assert!(act(&ours, &pebble), "we issue each once");
+        let done = |turns: &[Turn]| turns.iter().filter(|turn| !is_complaint(turn)).count();
+        let after = turns(&theirs);
+        assert_eq!(
+            done(&after),
+            done(&theirs_did),
+            "finished work of cert-manager's is left alone"
+        );
+        let ours_did = turns(&ours);
+        // cert-manager would leave it.
+        ours.kubectl.run(&["annotate", "ingress/shop", "cert-manager.io/issuer-"]);
+        ours.until_gone("Certificate", "shop-tls");
+        ours_did
+    });
 
     let told = (story::tell_apart(&theirs_did), story::tell_apart(&ours_did));
     let listed = [&MEMORY[..], DIFFERENCES].concat();

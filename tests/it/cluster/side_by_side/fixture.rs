@@ -28,6 +28,14 @@ impl<'a> Site<'a> {
         Self { namespace, kubectl, witness }
     }
 
+    /// What happened there, but for what Kubernetes itself does; whatever its name, the place is called the same.
+    pub(super) fn all_turns(&self) -> Vec<Turn> {
+        let here = self.namespace.name();
+        let mut turns = self.witness.turns(|place, _| place == here);
+        turns.retain(|turn| !is_of_kubernetes(turn));
+        moved(turns, here, "here")
+    }
+
     /// Deletes an object and does not wait until it is gone.
     pub(super) fn delete(&self, object: &str) {
         self.kubectl.run(&["delete", object, "--wait=false"]);
@@ -235,7 +243,7 @@ fn waits_for_issuer(turn: &Turn) -> bool {
 }
 
 /// Events of Kubernetes' own controllers, which tell of Endpoints when a Service has just gone.
-pub(super) fn is_of_kubernetes(turn: &Turn) -> bool {
+fn is_of_kubernetes(turn: &Turn) -> bool {
     let source = turn.object.pointer("/source/component").and_then(Value::as_str);
     source.is_some_and(|component| !component.starts_with("cert-manager-"))
 }
@@ -269,7 +277,7 @@ pub(super) fn request_for(names: &[&str]) -> String {
 }
 
 /// The same in another namespace.
-pub(super) fn moved(mut turns: Vec<Turn>, from: &str, to: &str) -> Vec<Turn> {
+fn moved(mut turns: Vec<Turn>, from: &str, to: &str) -> Vec<Turn> {
     for turn in &mut turns {
         let text = turn.object.to_string().replace(from, to);
         turn.object = serde_json::from_str(&text).unwrap();

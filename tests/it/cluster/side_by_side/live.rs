@@ -4,19 +4,19 @@
 //! the other: so neither is told of a namespace to keep to, and ours meet cert-manager's finished work and leave it as it is.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::fixture::{Site, condition, is_of_kubernetes, is_ready, moved, request_for};
+use super::fixture::{Site, condition, is_ready, request_for};
+use super::in_turn::InTurn;
 use super::scenarios::{INVALID, MEMORY, manually_triggered};
-use super::{Ours, arena, report, sheets};
-use crate::support::cluster::{Cluster, Witness};
+use super::{arena, report, sheets};
+use crate::support::cluster::Cluster;
 use crate::support::difference::{self, Difference};
-use crate::support::gate::{Gate, Passage};
-use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::gate::Passage;
+use crate::support::pebble::Pebble;
 use crate::support::purpose::OUR_NAME;
 use crate::support::story::{self, Turn};
 
@@ -208,13 +208,6 @@ fn act(site: &Site<'_>, manifests: &[Value; 5]) {
     });
 }
 
-/// What happened there; whatever its name, the place is called the same.
-fn turns(witness: &Witness, namespace: &str) -> Vec<Turn> {
-    let mut turns = witness.turns(|place, _| place == namespace);
-    turns.retain(|turn| !is_of_kubernetes(turn));
-    moved(turns, namespace, "here")
-}
-
 /// Whether cert-manager tells that it has made a CertificateRequest already, or has found a second solver Service or Ingress of its
 /// own: its memory may be behind its own writes.
 pub(super) fn is_outrun_by_itself(turn: &Turn) -> bool {
@@ -266,41 +259,28 @@ fn check_waits(ours: &[Turn]) {
 #[ignore = "needs a cluster: run by just cluster"]
 fn the_same_manifests_come_to_the_same_objects_and_events() {
     let cluster: &Cluster = &arena();
-    let witness = Witness::of(cluster);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let way_in = SocketAddr::from((Ipv4Addr::LOCALHOST, cluster.http_port()));
-    let self_check = runtime.block_on(Gate::to(way_in));
-    self_check.set(Passage::Patient);
-    let http_port = Some(cluster.http_port());
-    let pebble = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::long_lived() });
-    let validation = runtime.block_on(Gate::to(way_in));
-    validation.set(Passage::Wrong);
-    let http_port = Some(validation.port);
-    let misled = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::long_lived() });
+    let both = InTurn::on(cluster);
+    let validation = both.gate(Passage::Wrong);
+    let (pebble, misled) = (both.pebble(None), both.pebble(Some(&validation)));
     let manifests = site_manifests(&pebble, &misled);
 
-    let theirs = Site::new(cluster, &witness, "theirs");
-    let peer = cluster.peer_through(self_check.port, &[]);
-    peer.wait_until_at_work();
-    act(&theirs, &manifests);
-    peer.stop();
+    let theirs = both.site("theirs");
+    both.theirs(|| act(&theirs, &manifests));
     let shown_there = sheets::shown(&theirs);
-    let mut finished = turns(&witness, theirs.namespace.name());
+    let mut finished = theirs.all_turns();
 
-    let ours = Site::new(cluster, &witness, "ours");
-    let program = Ours::start(cluster, &[("*".to_owned(), self_check.port)]);
-    act(&ours, &manifests);
-    program.stop();
+    let ours = both.site("ours");
+    both.ours(|| act(&ours, &manifests));
 
     // Ours add one thing to cert-manager's work: why its Order is stuck, in its status and as an event of theirs.
-    let after = turns(&witness, theirs.namespace.name());
+    let after = theirs.all_turns();
     for turn in &after[finished.len()..] {
         let name = turn.object["metadata"]["name"].as_str().unwrap();
         let is_stuck =
             ["Event", "Order"].contains(&turn.kind.as_str()) && name.starts_with("stuck-1-");
         assert!(is_stuck, "finished work of cert-manager's is left alone: {turn:?}");
     }
-    let ours_did = turns(&witness, ours.namespace.name());
+    let ours_did = ours.all_turns();
     check_causes(&ours_did);
     check_waits(&ours_did);
     // Ours never tells that.

@@ -5,6 +5,7 @@ mod authorities;
 mod ca_errors;
 mod differences;
 mod fixture;
+mod in_turn;
 mod live;
 mod names;
 mod replay;

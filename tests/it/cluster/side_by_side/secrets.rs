@@ -1,21 +1,20 @@
 //! What goes into the Secret of a Certificate beside key and chain, by cert-manager's controllers and by ours: other forms and
 //! keystores, labels and annotations, a temporary certificate.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::fixture::{Site, condition, is_of_kubernetes, is_ready, moved};
+use super::fixture::{Site, condition, is_ready};
+use super::in_turn::InTurn;
 use super::scenarios::MEMORY;
-use super::{Ours, arena, report};
-use crate::support::cluster::{Cluster, Witness};
+use super::{arena, report};
+use crate::support::cluster::Cluster;
 use crate::support::difference::{self, Difference};
-use crate::support::gate::{Gate, Passage};
-use crate::support::pebble::{Pebble, PebbleOptions};
+
+use crate::support::pebble::Pebble;
 use crate::support::purpose::OUR_NAME;
-use crate::support::story::{self, Turn};
+use crate::support::story;
 
 /// What differs on purpose, beside what we remember in annotations.
 pub(super) const DIFFERENCES: &[Difference] = &[OUR_NAME];
@@ -109,41 +108,26 @@ fn act(site: &Site<'_>, pebble: &Pebble) {
     });
 }
 
-/// What happened there; whatever its name, the place is called the same.
-fn turns(witness: &Witness, namespace: &str) -> Vec<Turn> {
-    let mut turns = witness.turns(|place, _| place == namespace);
-    turns.retain(|turn| !is_of_kubernetes(turn));
-    moved(turns, namespace, "here")
-}
-
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn what_stands_beside_key_and_chain_is_the_same() {
     let cluster: &Cluster = &arena();
-    let witness = Witness::of(cluster);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let way_in = SocketAddr::from((Ipv4Addr::LOCALHOST, cluster.http_port()));
-    let self_check = runtime.block_on(Gate::to(way_in));
-    self_check.set(Passage::Patient);
-    let http_port = Some(cluster.http_port());
-    let pebble = Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::long_lived() });
+    let both = InTurn::on(cluster);
+    let pebble = both.pebble(None);
 
-    let theirs = Site::new(cluster, &witness, "theirs");
-    let peer = cluster.peer_through(self_check.port, &[]);
-    peer.wait_until_at_work();
-    act(&theirs, &pebble);
-    peer.stop();
-    let theirs_did = turns(&witness, theirs.namespace.name());
+    let theirs = both.site("theirs");
+    both.theirs(|| act(&theirs, &pebble));
+    let theirs_did = theirs.all_turns();
 
-    let ours = Site::new(cluster, &witness, "ours");
-    let program = Ours::start(cluster, &[("*".to_owned(), self_check.port)]);
-    act(&ours, &pebble);
-    program.stop();
+    let ours = both.site("ours");
+    both.ours(|| act(&ours, &pebble));
 
-    let after = turns(&witness, theirs.namespace.name());
-    assert_eq!(after.len(), theirs_did.len(), "finished work of cert-manager's is left alone");
-    let ours_did = turns(&witness, ours.namespace.name());
-    let told = (story::tell_apart(&theirs_did), story::tell_apart(&ours_did));
+    assert_eq!(
+        theirs.all_turns().len(),
+        theirs_did.len(),
+        "finished work of cert-manager's is left alone"
+    );
+    let told = (story::tell_apart(&theirs_did), story::tell_apart(&ours.all_turns()));
     let listed = [&MEMORY[..], DIFFERENCES].concat();
     report("secrets", &[("secrets", difference::compare(&told.0, &told.1, &listed))]);
 }
