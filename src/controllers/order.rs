@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::accounts::Accounts;
@@ -42,6 +43,8 @@ pub struct OrderController {
     pub(super) accounts: Arc<Accounts>,
     selection: Selection,
     shared: SharedOrders,
+    /// Whether all Orders that were there before are in it.
+    met: OnceCell<()>,
     /// Answers of the CA that are not in the store yet: it was away, or somebody wrote in between.
     unwritten: Arc<ByObject<Outcome>>,
     pub(super) budget: Arc<OrderBudget>,
@@ -67,6 +70,7 @@ impl OrderController {
             accounts,
             selection,
             shared: SharedOrders::default(),
+            met: OnceCell::new(),
             unwritten: Arc::default(),
             budget,
             heard: ByObject::default(),
@@ -244,9 +248,16 @@ impl OrderController {
         self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await
     }
 
+    /// Reads what was there before: an Order may be worked on before all others have been heard of.
+    async fn meet(&self) -> Result<(), StoreError> {
+        self.shared.meet(&self.recorder.store().list(Kind::Order, &Scope::all()).await?);
+        Ok(())
+    }
+
     /// Other Orders under way here that got the same order from the CA; those outside the selection have nobody who works on
     /// them, and nobody waits for them.
     async fn sharers(&self, order: &Order) -> Result<Vec<Sharer>, StoreError> {
+        self.met.get_or_try_init(|| self.meet()).await?;
         let mut sharers = Vec::new();
         for (name, came_first) in self.shared.with(&order.name(), &order.status.url) {
             let Some(other) = self.orders.get(&name).await? else {

@@ -46,6 +46,15 @@ impl SharedOrders {
         others
     }
 
+    /// Notes which orders Orders have of which no change has told yet.
+    pub fn meet(&self, orders: &[Record]) {
+        for order in orders {
+            if !self.0.lock().urls.contains_key(&order.key.name) {
+                self.note(&order.key.name, url_under_way(order));
+            }
+        }
+    }
+
     /// Notes which order an Order has got, as soon as it is written; the others hear of it with the change that this write is.
     pub fn got(&self, name: &ObjectName, url: &str) {
         let others = self.note(name, Some(url));
@@ -85,6 +94,8 @@ pub(super) fn is_under_way(order: &Order) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn named(orders: &[ObjectName]) -> Vec<&str> {
@@ -100,6 +111,24 @@ mod tests {
         shared.forget(&a);
         assert_eq!(named(&shared.note(&a, None)), ["b"]);
         assert!(shared.note(&a, None).is_empty(), "once");
+    }
+
+    #[test]
+    fn what_was_there_before_takes_no_place_of_what_is_known_since() {
+        let shared = SharedOrders::default();
+        let [a, b] = ["a", "b"].map(|name| ObjectName::new("web", name));
+        let there = |name: &ObjectName, url: &str| {
+            let object = json!({
+                "apiVersion": "acme.cert-manager.io/v1", "kind": "Order",
+                "metadata": {"name": name.name, "namespace": name.namespace},
+                "status": {"state": "pending", "url": url},
+            });
+            Record::new(object).unwrap()
+        };
+        shared.got(&a, "2");
+        shared.meet(&[there(&a, "1"), there(&b, "2")]);
+        assert_eq!(shared.with(&b, "2"), [(a, true)]);
+        assert!(shared.with(&b, "1").is_empty());
     }
 
     #[test]
