@@ -224,3 +224,22 @@ fn whoever_waits_for_an_order_hears_that_it_is_gone() {
         holds(&setting, &[person]);
     }
 }
+
+/// After a restart an Order was worked on before those with the same order of the CA were heard of: it asked for another one, or
+/// used what they were about to use (seed 707122).
+#[test]
+fn orders_that_share_one_know_each_other_after_a_restart() {
+    let lags = |nth| {
+        let (point, what) = ("watch Order".to_owned(), WatchFault::Lags(5));
+        Fault::Watch { point, nth, what }
+    };
+    let setting = Setting { reuse_orders: true, validation_delay: 100, latency: 300, ..alike(2) };
+    for step in (176..200).step_by(4) {
+        let mut faults = vec![
+            Fault::Kill { place: 0, life: 0, step },
+            store("metadata Order", 0, StoreFault::Forbidden(32)),
+        ];
+        faults.extend((4..30).map(lags));
+        holds(&setting, &faults);
+    }
+}
