@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::model::certificate::{KeyAlgorithm, PrivateKey, Subject};
+use crate::model::certificate::{KeyAlgorithm, Names, PrivateKey, Subject};
 use crate::model::{CertificateSpec, Identifier, IssuerRef};
 
 use super::facts::{KeyFacts, LeafFacts, RequestFacts};
-use crate::model::certificate::Names;
 
 /// The kind of key that a spec asks for.
 ///

@@ -91,8 +91,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::certificate::Names;
-    use crate::model::certificate::Subject;
+    use crate::model::certificate::{Names, Subject};
     use crate::reconcile::facts::PublicKey;
 
     /// Labels and annotations of the Secret of a Certificate `web` with such a template and such names.

@@ -12,7 +12,6 @@ use super::scenarios::MEMORY;
 use super::{arena, report};
 use crate::support::cluster::Cluster;
 use crate::support::difference::{self, Difference};
-
 use crate::support::pebble::Pebble;
 use crate::support::purpose::OUR_NAME;
 use crate::support::story::{self, Turn};
