@@ -40,6 +40,9 @@ pub(super) struct IssuingAuthority {
     intermediate: CertifiedIssuer<'static, KeyPair>,
     /// The intermediate's name and key once more, signed by the alternate root.
     alternate_intermediate: String,
+    /// What names the intermediate's key (RFC 5280 §4.2.1.2). Renewal information is asked by it (RFC 9773 §4.1), so it is drawn and
+    /// not derived from the key: clients see the same whenever the same is drawn.
+    key_identifier: KeyIdMethod,
     surroundings: Surroundings,
 }
 
@@ -124,6 +127,9 @@ impl IssuingAuthority {
         // It signs answers of OCSP, too.
         parameters.key_usages.insert(0, KeyUsagePurpose::DigitalSignature);
         parameters.use_authority_key_identifier_extension = true;
+        let drawn = surroundings.draw::<20>().map_err(|_| Error::RingUnspecified)?;
+        let key_identifier = KeyIdMethod::PreSpecified(drawn.to_vec());
+        parameters.key_identifier_method = key_identifier.clone();
         let key = KeyPair::generate()?;
         let alternate_intermediate = parameters.signed_by(&key, &alternate_root)?.pem();
         Ok(Self {
@@ -131,6 +137,7 @@ impl IssuingAuthority {
             alternate_intermediate,
             root: root.pem(),
             alternate_root: alternate_root.pem(),
+            key_identifier,
             surroundings,
         })
     }
@@ -197,7 +204,7 @@ impl IssuingAuthority {
                 scope: Some(CrlScope::UserCertsOnly),
             }),
             revoked_certs: revoked.collect(),
-            key_identifier_method: KeyIdMethod::Sha256,
+            key_identifier_method: self.key_identifier.clone(),
         };
         Ok(list.signed_by(&self.intermediate)?.der().to_vec())
     }

@@ -141,7 +141,8 @@ fn shown(seed: u64) -> String {
 
 #[test]
 fn the_same_seed_runs_the_same_way_twice() {
-    for seed in [1, 2, 3, 4, 5, 6] {
+    // The last asks for renewal information, at a moment that depends on its certificate.
+    for seed in [1, 2, 3, 4, 5, 6, 950_062] {
         let (one, other) = (run::run(seed), run::run(seed));
         let mut pairs = one.log.iter().zip(&other.log).enumerate();
         let differs = pairs.find(|(_, (one, other))| one != other);

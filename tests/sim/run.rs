@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::answers::CaLook;
 use super::ca::BASE;
 use super::plan::{Fault, Setting};
-use super::rng::Lots;
+use super::rng::{Lots, Rng};
 use super::world::World;
 use super::{draw, invariants, lease, people, process};
 
@@ -51,7 +51,8 @@ pub(crate) fn run_with(setting: &Setting, faults: &[Fault]) -> Outcome {
 async fn within(setting: Setting, faults: Vec<Fault>) -> Outcome {
     let world = World::new(setting, faults);
     let setting = &world.setting;
-    let drawn = Lots::of(setting.seed, "ca");
+    let drawn = Lots::of(setting.seed, "issuer");
+    let of_requests = drawn.clone();
     let of_ca = Arc::downgrade(&world);
     let surroundings = Surroundings {
         now: Arc::new(move || of_ca.upgrade().unwrap().now()),
@@ -70,6 +71,8 @@ async fn within(setting: Setting, faults: Vec<Fault>) -> Outcome {
     };
     let look = Arc::new(CaLook(Arc::downgrade(&world)));
     world.ca.set(CalledCa::new((config, BASE), &[], look, surroundings).unwrap()).unwrap();
+    // Who signs takes nothing from what is drawn when requests are answered.
+    of_requests.with(|lots| *lots = Rng::of(setting.seed, "ca"));
     people::begin(&world).await;
     people::act(&world);
     lease::usurpers(&world);
