@@ -58,6 +58,15 @@ pub enum RequestError {
     Unreadable(String),
 }
 
+impl RequestError {
+    /// The reason alone.
+    pub fn why(self) -> String {
+        match self {
+            Self::Unwritable(why) | Self::Unreadable(why) => why,
+        }
+    }
+}
+
 /// Writes the signing request of a Certificate (cert-manager's `GenerateCSR`): subject, alternative names, critical
 /// only when the subject is empty, and usages unless switched off.
 pub fn sign(spec: &CertificateSpec, key: &PrivateKey) -> Result<SigningRequest, RequestError> {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::failure::Failure;
 use super::invocation;
+use crate::acme::csr::{self, SigningRequest};
 use crate::controllers::facts::{of_issued, of_request};
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::chain::Chain;
@@ -18,7 +19,7 @@ use crate::model::{
     Certificate, CertificateRequest, CertificateRequestSpec, CertificateSpec, CertificateStatus,
     Condition, ConditionStatus, Key, Kind, ObjectName, Record, Time,
 };
-use crate::reconcile::facts::{CsrFacts, LeafFacts, annotation};
+use crate::reconcile::facts::{LeafFacts, annotation};
 use crate::reconcile::renewal::{Life, without_suggestion};
 use crate::reconcile::request::stray_common_name;
 use crate::store::Store;
@@ -95,9 +96,8 @@ pub fn certificate_of(record: &Record) -> Result<Certificate, StoreError> {
 pub async fn check(record: &Record, store: &Arc<dyn Store>) -> Result<(), Failure> {
     let key = &record.key;
     let request = typed::<CertificateRequest>(record.clone())?;
-    if let Some((why, hint)) = fault(&of_request(&request.spec.request.0)) {
-        return Err(Failure::usage(format!("{key}: spec.request: {why}")).hint(hint));
-    }
+    read(&request.spec.request.0)
+        .map_err(|(why, hint)| Failure::usage(format!("{key}: spec.request: {why}")).hint(hint))?;
     let Some(there) = store.get(key).await? else { return Ok(()) };
     let there = typed::<CertificateRequest>(there)?;
     let asked = |spec: &CertificateRequestSpec| CertificateRequestSpec {
@@ -123,19 +123,22 @@ fn anew(key: &Key, in_cluster: bool) -> String {
     format!("give it another name, or {delete}, and apply it again")
 }
 
-/// What is wrong with a signing request for an ACME CA, and what helps.
-pub fn fault(request: &Result<CsrFacts, String>) -> Option<(String, String)> {
-    let (why, hint) = match request {
-        Err(why) => (why.clone(), "a PKCS#10 signing request is needed, PEM or DER"),
-        Ok(facts) if facts.names.identifiers().is_empty() => {
-            let why = "it names neither a DNS name nor an address in subjectAltName".to_owned();
-            (why, "openssl req -new -key KEY -subj / -addext subjectAltName=DNS:www.example.com")
-        }
-        Ok(facts) => {
-            (stray_common_name(facts)?, "repeat it in subjectAltName, or leave it out: -subj /")
-        }
-    };
-    Some((why, hint.to_owned()))
+/// Reads a signing request, PEM or DER, for an ACME CA.
+///
+/// # Errors
+/// Fails with what is wrong and what helps where it cannot be read, is not signed by its key, or asks for what no such CA certifies.
+pub fn read(bytes: &[u8]) -> Result<SigningRequest, (String, &'static str)> {
+    let request = csr::read(bytes)
+        .map_err(|error| (error.why(), "a PKCS#10 signing request is needed, PEM or DER"))?;
+    if request.names.identifiers().is_empty() {
+        let why = "it names neither a DNS name nor an address in subjectAltName".to_owned();
+        let hint = "openssl req -new -key KEY -subj / -addext subjectAltName=DNS:www.example.com";
+        return Err((why, hint));
+    }
+    match stray_common_name(&request.names) {
+        Some(why) => Err((why, "repeat it in subjectAltName, or leave it out: -subj /")),
+        None => Ok(request),
+    }
 }
 
 /// What no other try brings to its end: a CertificateRequest is tried once, and its certificate is never renewed.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::secret_builder;
 use crate::acme::chain::{self, ChainFault};
-use crate::acme::csr;
+use crate::acme::csr::{self, RequestError};
 use crate::acme::keys::PrivateKey;
 use crate::model::event::source;
 use crate::model::secret::{TLS_CRT, TLS_KEY};
@@ -76,10 +76,8 @@ pub(super) fn of_request_unverified(bytes: &[u8]) -> Result<CsrFacts, String> {
     read_request(csr::read_unverified(bytes))
 }
 
-fn read_request(read: Result<csr::SigningRequest, csr::RequestError>) -> Result<CsrFacts, String> {
-    let request = read.map_err(|error| match error {
-        csr::RequestError::Unreadable(why) | csr::RequestError::Unwritable(why) => why,
-    })?;
+fn read_request(read: Result<csr::SigningRequest, RequestError>) -> Result<CsrFacts, String> {
+    let request = read.map_err(RequestError::why)?;
     Ok(CsrFacts { public_key: PublicKey(request.public_key), names: request.names })
 }
 

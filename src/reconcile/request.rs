@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::facts::{CsrFacts, LeafFacts, SecretFacts};
 use super::{Note, Recorded, Wake, renewal_info};
+use crate::model::certificate::Names;
 use crate::model::common::{condition, is_true, set_condition};
 use crate::model::event::{reason, source};
 use crate::model::memory::{self, Memory};
@@ -210,7 +211,7 @@ fn sign(
             return Action::Conclude(Outcome::Failed(reason::REQUEST_PARSING_ERROR, message));
         }
     };
-    if let Some(message) = stray_common_name(csr) {
+    if let Some(message) = stray_common_name(&csr.names) {
         return Action::Conclude(Outcome::Failed(reason::INVALID_ORDER, message));
     }
     let Some(order) = &observed.order else {
@@ -263,8 +264,7 @@ fn follow(order: &Order, csr: &CsrFacts, leaf: Option<&Result<LeafFacts, String>
 }
 
 /// A common name that is none of the names asked for, which no ACME CA would certify.
-pub fn stray_common_name(csr: &CsrFacts) -> Option<String> {
-    let names = &csr.names;
+pub fn stray_common_name(names: &Names) -> Option<String> {
     let wanted = &names.common_name;
     let addresses = names.addresses();
     if wanted.is_empty() || names.dns_names.contains(wanted) || addresses.contains(wanted) {

@@ -5,11 +5,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::acme::csr;
 use crate::app::blocking::{Interrupted, Left, aside};
 use crate::app::failure::Failure;
-use crate::app::own_request::fault;
-use crate::controllers::facts;
+use crate::app::own_request;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::disk;
 use crate::model::Blob;
@@ -55,11 +53,8 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     disk::read_bytes(File::open(path)?, LIMIT)
 }
 
-fn given(bytes: &[u8]) -> Result<GivenRequest, (String, String)> {
-    if let Some(found) = fault(&facts::of_request(bytes)) {
-        return Err(found);
-    }
-    let request = csr::read(bytes).map_err(|why| (why.to_string(), String::new()))?;
+fn given(bytes: &[u8]) -> Result<GivenRequest, (String, &'static str)> {
+    let request = own_request::read(bytes)?;
     Ok(GivenRequest {
         names: request.names.identifiers(),
         request: SignedRequest { pem: Blob(request.to_pem().into_bytes()), usages: request.usages },
