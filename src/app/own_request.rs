@@ -74,7 +74,7 @@ pub fn as_certificate(request: &CertificateRequest) -> Certificate {
 }
 
 fn life(leaf: &LeafFacts) -> Life<'static> {
-    Life { start: leaf.not_before, end: leaf.not_after, suggestion: None }
+    Life { start: leaf.not_before, end: leaf.not_after, asked: None, suggestion: None }
 }
 
 /// What an object of a kind that is issued asks for, as a Certificate says it.

@@ -22,6 +22,9 @@ pub const ORDERS: &str = "kubectl-acme/certificate-orders";
 pub const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// So many orders for one set of names may fail within [`COUNTS_FOR`] while nobody watches; Let's Encrypt's limit is the same.
 const FAILURES: usize = 5;
+/// So many newOrders of one Certificate for one set of names may go out within [`COUNTS_FOR`] while nobody watches, whatever became of
+/// them, save those that the CA put off: one every five minutes, as often as the shortest life that cert-manager takes can be renewed.
+const MOST: usize = 12;
 /// So many entries are kept in the store.
 pub const KEPT: usize = 20;
 /// So many orders of one run may be lost to others.
@@ -204,6 +207,11 @@ pub enum Denial {
         /// How long until then.
         pause: SignedDuration,
     },
+    /// So many have gone out that it cannot be right, whatever became of them; in that time one of them counts no more.
+    TooMany {
+        /// How long until then.
+        pause: SignedDuration,
+    },
     /// The last one went out just now; the next may go out after that time.
     TooSoon {
         /// How long until then.
@@ -216,7 +224,9 @@ impl Denial {
     pub fn pause(&self) -> Option<SignedDuration> {
         match self {
             Self::Spent { .. } | Self::Lost => None,
-            Self::Failures { pause } | Self::TooSoon { pause } => Some(*pause),
+            Self::Failures { pause } | Self::TooMany { pause } | Self::TooSoon { pause } => {
+                Some(*pause)
+            }
         }
     }
 }
@@ -235,7 +245,7 @@ impl Budget<'_> {
         let last = of_holder.last().copied();
         match self.allowance {
             Allowance::OneShot => one_shot(&of_holder)?,
-            Allowance::Standing => self.standing(&of_set)?,
+            Allowance::Standing => self.standing(&of_set, &of_holder)?,
         }
         // One try asks until it is answered; it never has an order by that.
         let again = last
@@ -276,18 +286,30 @@ impl Budget<'_> {
         of_holder().filter(counts).count() < REPLACED
     }
 
-    /// Few failures, and never two at once.
-    fn standing(&self, of_set: &[&Past]) -> Result<(), Denial> {
-        let mut failed: Vec<SignedDuration> = of_set
-            .iter()
-            .filter(|past| past.ago < COUNTS_FOR && self.has_failed(past))
-            .map(|past| past.ago)
-            .collect();
-        failed.sort_unstable();
-        if let Some(oldest) = failed.get(FAILURES - 1) {
-            return Err(Denial::Failures { pause: COUNTS_FOR - *oldest });
+    /// Few failures, never two at once, and no more than can be right.
+    fn standing(&self, of_set: &[&Past], of_holder: &[&Past]) -> Result<(), Denial> {
+        if let Some(pause) = until_fewer(of_set, FAILURES, |past| self.has_failed(past)) {
+            return Err(Denial::Failures { pause });
+        }
+        if let Some(pause) = until_fewer(of_holder, MOST, |past| self.has_cost(past)) {
+            return Err(Denial::TooMany { pause });
         }
         apart(of_set.iter().map(|past| past.ago), APART)
+    }
+
+    /// Whether an order has cost a CA something, or nobody knows that it has not.
+    fn has_cost(&self, past: &Past) -> bool {
+        match past.entry.became {
+            Became::NotMade => false,
+            Became::Asked => past.entry.uid != self.order,
+            Became::Made
+            | Became::Refused
+            | Became::Failed
+            | Became::LostToAnother
+            | Became::Dropped
+            | Became::Issued
+            | Became::Unknown => true,
+        }
     }
 
     /// Whether an order failed, or nobody knows that it did not.
@@ -303,6 +325,18 @@ impl Budget<'_> {
             Became::Asked | Became::Made | Became::Unknown => past.entry.revision > self.issued,
         }
     }
+}
+
+/// How long until fewer than that many count that went out within [`COUNTS_FOR`]; nothing where they are fewer.
+fn until_fewer(
+    past: &[&Past],
+    many: usize,
+    counts: impl Fn(&Past) -> bool,
+) -> Option<SignedDuration> {
+    let recent = past.iter().filter(|past| past.ago < COUNTS_FOR && counts(past));
+    let mut lengths: Vec<SignedDuration> = recent.map(|past| past.ago).collect();
+    lengths.sort_unstable();
+    lengths.get(many - 1).map(|oldest| COUNTS_FOR - *oldest)
 }
 
 /// One order for each Certificate and run.
@@ -366,6 +400,10 @@ impl fmt::Display for OverBudget {
             Denial::Failures { .. } => write!(
                 f,
                 "no other order is asked for: {FAILURES} for the names of {holder} have failed within an hour"
+            ),
+            Denial::TooMany { .. } => write!(
+                f,
+                "no other order is asked for: {MOST} of {holder} went out within an hour for the same names"
             ),
             Denial::TooSoon { .. } => {
                 write!(
@@ -434,6 +472,7 @@ mod tests {
             Err(Denial::Spent { order, .. }) => format!("spent by {order}"),
             Err(Denial::Lost) => "lost".to_owned(),
             Err(Denial::Failures { pause }) => format!("failures {}", pause.as_secs()),
+            Err(Denial::TooMany { pause }) => format!("too many {}", pause.as_secs()),
             Err(Denial::TooSoon { pause }) => format!("too soon {}", pause.as_secs()),
         };
         assert_eq!(found, expected, "{rows:?}");
@@ -521,6 +560,21 @@ mod tests {
         check(&[(9, Issued, true, "a")], "too soon 1");
         check(&[(0, NotMade, true, "new")], "too soon 10");
         check(&[(10, Asked, true, "new")], "None Some(1)");
+    }
+
+    #[test]
+    fn nobody_who_is_not_watched_orders_more_than_twelve_times_an_hour() {
+        use Became::{Issued, LostToAnother, NotMade};
+        check(Allowance::OneShot, &[(60, Issued, false, "a"); 20], "None None");
+        let check = |rows: &[Row], expected| check(Allowance::Standing, rows, expected);
+        check(&[(60, Issued, true, "a"); 11], "None None");
+        check(&[(60, Issued, true, "a"); 12], "too many 3540");
+        check(&[(60, Issued, false, "a"); 12], "too many 3540");
+        check(&[(60, LostToAnother, true, "a"); 12], "too many 3540");
+        check(&[(3600, Issued, true, "a"); 12], "None None");
+        check(&[(60, NotMade, true, "a"); 20], "None None");
+        let rows: Vec<Row> = (1..=12).rev().map(|n| (n * 300, Issued, true, "a")).collect();
+        check(&rows, "None None");
     }
 
     #[test]

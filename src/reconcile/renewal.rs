@@ -10,6 +10,8 @@ use crate::model::cron::Cron;
 
 /// Lives below this are short: a third of one leaves too little time for a second try.
 const SHORT_LIFE: SignedDuration = SignedDuration::from_hours(10 * 24);
+/// A certificate is kept so long at least from when it was asked for.
+const LEAST_KEPT: SignedDuration = SignedDuration::from_mins(5);
 /// A window of the CA's is not heeded when less than this part of the life would be left.
 const LEAST_LEFT: i32 = 6;
 
@@ -62,8 +64,17 @@ pub struct Life<'a> {
     pub start: Timestamp,
     /// Its last.
     pub end: Timestamp,
+    /// When it was asked for, by the clock of whoever did, where that is known. CAs date certificates back.
+    pub asked: Option<Timestamp>,
     /// What the CA wants, where it was asked.
     pub suggestion: Option<&'a Suggestion>,
+}
+
+impl Life<'_> {
+    /// When it was asked for; not by a clock that was ahead of all its life, for that may have been set right.
+    fn asked(&self) -> Option<Timestamp> {
+        self.asked.filter(|asked| *asked < self.end)
+    }
 }
 
 /// Returns the moment from which this certificate should be renewed; none with the policy `Disabled`.
@@ -84,6 +95,7 @@ pub fn renewal_time(
         return Ok(Some(wanted));
     }
     let Life { start, end, .. } = life;
+    let start = life.asked().map_or(start, |asked| start.max(asked));
     let before = windows.iter().filter_map(|w| w.cron.at_or_before(wanted, &w.zone)).max();
     let after = windows.iter().filter_map(|w| w.cron.after(wanted, &w.zone)).min();
     let during = |at: &Timestamp| (start..end).contains(at);
@@ -112,11 +124,18 @@ pub fn without_windows(spec: &CertificateSpec, life: Life<'_>) -> Timestamp {
 }
 
 /// The moment of renewal without the CA's word: as the spec asks, else when a third of the life is left, or half of one below ten
-/// days.
+/// days, counted from when it was asked for.
+///
+/// A certificate for which that comes as soon as it is asked for stays half of what was left then, lest each brings the next at once:
+/// its CA dates back far, or our clock is ahead.
 pub fn without_suggestion(spec: &CertificateSpec, life: Life<'_>) -> Timestamp {
     let length = life.end.duration_since(life.start);
-    let usual = if length < SHORT_LIFE { length / 2 } else { length / 3 };
+    let asked = life.asked();
+    let left = asked.map_or(length, |asked| life.end.duration_since(asked).min(length));
+    let usual = if length < SHORT_LIFE { left / 2 } else { length / 3 };
     let at = life.end - asked_before(spec, life).unwrap_or(usual);
+    let too_soon = |asked: &Timestamp| at.duration_since(*asked) < LEAST_KEPT;
+    let at = asked.filter(too_soon).map_or(at, |asked| asked + (left / 2).max(LEAST_KEPT));
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
@@ -154,7 +173,7 @@ mod tests {
         let end = start + SignedDuration::from_hours(24 * days);
         let east =
             |name: &str| (name == "East").then(|| TimeZone::fixed(jiff::tz::Offset::constant(5)));
-        let life = Life { start, end, suggestion: None };
+        let life = Life { start, end, asked: None, suggestion: None };
         let time = renewal_time(&spec, life, &windows(&spec, east));
         let shown = time.map(|at| at.map(|at| at.to_string())).map_err(|error| error.to_string());
         assert_eq!(shown, expected.map(|at| at.map(str::to_owned)).map_err(str::to_owned));
@@ -175,6 +194,47 @@ mod tests {
         }
     }
 
+    /// When a certificate of so many minutes, asked for after so many of them, is renewed, in minutes of its life.
+    fn check_asked(spec: &Value, minutes: i64, asked: i64, expected: i64) {
+        let mut whole = json!({"secretName": "web-tls", "issuerRef": {"name": "acme"}});
+        whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let spec: CertificateSpec = serde_json::from_value(whole).unwrap();
+        let start: Timestamp = START.parse().unwrap();
+        let at = |minute: i64| start + SignedDuration::from_mins(minute);
+        let life = Life { start, end: at(minutes), asked: Some(at(asked)), suggestion: None };
+        let windows = windows(&spec, |_| None);
+        let time = renewal_time(&spec, life, &windows).unwrap().unwrap();
+        assert_eq!(time.duration_since(start).as_mins(), expected, "{spec:?} {minutes} {asked}");
+    }
+
+    #[test]
+    fn what_was_due_before_it_was_asked_for_stays_half_of_what_is_left() {
+        let none = json!({});
+        check_asked(&none, 180, 60, 120);
+        check_asked(&none, 100, 60, 80);
+        check_asked(&none, 120, 60, 90);
+        check_asked(&json!({"renewBefore": "90m"}), 120, 60, 90);
+        check_asked(&json!({"renewBefore": "54m"}), 120, 60, 66);
+        // A clock that is behind.
+        check_asked(&none, 100, -50, 50);
+        // A clock that is ahead, and one that is so no longer.
+        check_asked(&none, 100, 95, 100);
+        check_asked(&none, 100, 7000, 50);
+    }
+
+    #[test]
+    fn a_window_that_was_open_before_brings_no_other_one_at_once() {
+        let daily =
+            json!({"renewal": {"windows": [{"cron": "30 5 * * *", "windowDuration": "10m"}]}});
+        // The one of the first day opened right before it was asked for.
+        check_asked(&daily, 2 * 24 * 60, 60, 24 * 60 + 59);
+        let hourly =
+            json!({"renewal": {"windows": [{"cron": "0 * * * *", "windowDuration": "5m"}]}});
+        check_asked(&hourly, 120, 0, 29);
+        check_asked(&hourly, 180, 60, 89);
+        check_asked(&hourly, 100, 60, 89);
+    }
+
     /// When a certificate of so many hours is renewed, in hours of its life; the CA wants one hour, and until another it is not
     /// heeded.
     fn check_suggested(spec: &Value, hours: i64, wanted: i64, held: Option<i64>, expected: i64) {
@@ -184,7 +244,7 @@ mod tests {
         let start: Timestamp = START.parse().unwrap();
         let at = |hour: i64| start + SignedDuration::from_hours(hour);
         let suggestion = Suggestion { at: at(wanted), held_until: held.map(at) };
-        let life = Life { start, end: at(hours), suggestion: Some(&suggestion) };
+        let life = Life { start, end: at(hours), asked: None, suggestion: Some(&suggestion) };
         let time = renewal_time(&spec, life, &Ok(Vec::new())).unwrap().unwrap();
         assert_eq!(time.duration_since(start).as_hours(), expected, "{spec:?} {wanted} {held:?}");
     }

@@ -73,7 +73,9 @@ pub(crate) fn ask(
     let ours = asked.process(process);
     learn(ours, &ledger_now);
     match budget(ACCOUNT.url).judge(&past(ours, state.now)) {
-        Err(Denial::TooSoon { pause } | Denial::Failures { pause }) => return Err(Some(pause)),
+        Err(Denial::TooSoon { pause } | Denial::TooMany { pause } | Denial::Failures { pause }) => {
+            return Err(Some(pause));
+        }
         Err(Denial::Spent { .. } | Denial::Lost) => return Err(None),
         Ok(grant) => {
             if let Some(number) = grant.again {

@@ -22,7 +22,6 @@ use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::{Observed, current};
 use crate::reconcile::facts::annotation;
 use crate::reconcile::policy::Input;
-use crate::reconcile::renewal::Life;
 use crate::reconcile::{certificate, differences, policy, renewal};
 use crate::store::Store;
 use crate::store::error::StoreError;
@@ -202,11 +201,8 @@ fn compare(wanted: &Certificate, observed: &Observed, asked: &AskedFacts) -> Rep
     let spec = &wanted.spec;
     let secret = observed.secret.as_ref();
     let leaf = secret.and_then(|secret| secret.usable_leaf());
-    let renewal_time = leaf.and_then(|leaf| {
-        let suggestion = observed.suggestion.as_ref();
-        let life = Life { start: leaf.not_before, end: leaf.not_after, suggestion };
-        renewal::renewal_time(spec, life, &observed.windows).ok().flatten()
-    });
+    let renewal_time = certificate::life(wanted, observed)
+        .and_then(|life| renewal::renewal_time(spec, life, &observed.windows).ok().flatten());
     ReportedResource {
         secret_name: spec.secret_name.clone(),
         revision: wanted.status.revision,

@@ -21,6 +21,7 @@ use jiff::Timestamp;
 use self::types::{Action, KeyOrigin, Observed, Outcome};
 use super::facts::LeafFacts;
 use super::policy::Violation;
+use super::renewal::Life;
 use super::{Note, Recorded, Wake, renewal_info};
 use crate::model::certificate::ISSUING;
 use crate::model::common::{condition, is_true, set_condition};
@@ -66,6 +67,11 @@ pub fn question<'a>(
     observed: &'a Observed,
 ) -> Option<(&'a LeafFacts, Timestamp)> {
     trigger::question(certificate, observed)
+}
+
+/// The life of the certificate in the Secret, where there is a usable one.
+pub fn life<'a>(certificate: &Certificate, observed: &'a Observed) -> Option<Life<'a>> {
+    trigger::life(certificate, observed)
 }
 
 /// Says to which other Certificate the Secret belongs, if it does.

@@ -8,7 +8,6 @@ use crate::model::event::reason;
 use crate::model::{Certificate, CertificateStatus, Condition, ConditionStatus, Time};
 use crate::reconcile::policy::{self, Input};
 use crate::reconcile::renewal::{self, Life, Window, WindowError};
-use crate::reconcile::renewal_info::Suggestion;
 
 /// What the Secret is worth.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,15 +25,12 @@ pub struct Assessment {
 /// Looks at the Secret.
 pub fn assess(
     input: &Input<'_>,
-    (windows, suggestion): (&Result<Vec<Window>, WindowError>, Option<&Suggestion>),
+    (windows, life): (&Result<Vec<Window>, WindowError>, Option<Life<'_>>),
     now: Timestamp,
 ) -> Assessment {
     let leaf = input.secret.and_then(|secret| secret.usable_leaf());
-    let renewal_time = leaf.map_or(Ok(None), |leaf| {
-        let spec = &input.certificate.spec;
-        let life = Life { start: leaf.not_before, end: leaf.not_after, suggestion };
-        renewal::renewal_time(spec, life, windows)
-    });
+    let spec = &input.certificate.spec;
+    let renewal_time = life.map_or(Ok(None), |life| renewal::renewal_time(spec, life, windows));
     let violation = policy::violation(input).or_else(|| policy::expired(input, now));
     let (status, reason, message) = match (violation, &renewal_time) {
         (Some(violation), _) => (ConditionStatus::False, violation.reason, violation.message),

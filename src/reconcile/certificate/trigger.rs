@@ -10,6 +10,7 @@ use crate::model::certificate::READY;
 use crate::model::common::is_true;
 use crate::model::keystore::{KeystoreFormat, Keystores};
 use crate::model::memory::{Holder, Memory};
+use crate::model::order_budget::Ledger;
 use crate::model::{Certificate, CertificateRequest};
 use crate::reconcile::facts::{KeystoreFacts, LeafFacts, OutputFormat, SecretFacts, annotation};
 use crate::reconcile::renewal::Life;
@@ -43,8 +44,8 @@ pub(super) fn assess(
     now: Timestamp,
 ) -> Option<Action> {
     let input = input(certificate, observed);
-    let assessment =
-        readiness::assess(&input, (&observed.windows, observed.suggestion.as_ref()), now);
+    let life = life(certificate, observed);
+    let assessment = readiness::assess(&input, (&observed.windows, life), now);
     let known = assessment.is_recorded(certificate);
     (!known).then(|| Action::Conclude(Outcome::Assessed(Box::new(assessment))))
 }
@@ -60,7 +61,7 @@ fn issue(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Opti
         return Some(Action::Conclude(Outcome::Due { violation, window_error, is_hastened }));
     }
     let violation = policy::renewing(renewal_time(certificate, observed)?, now)?;
-    let life = life(observed)?;
+    let life = life(certificate, observed)?;
     let window_error = renewal::renewal_time(&certificate.spec, life, &observed.windows).err();
     let is_hastened = renewal::without_suggestion(&certificate.spec, life) > now;
     Some(Action::Conclude(Outcome::Due { violation, window_error, is_hastened }))
@@ -97,16 +98,25 @@ fn has_temporary(certificate: &Certificate, secret: &SecretFacts) -> bool {
 
 /// The moment of renewal; when no window can be kept, the one that would hold without windows.
 fn renewal_time(certificate: &Certificate, observed: &Observed) -> Option<Timestamp> {
-    let (spec, life) = (&certificate.spec, life(observed)?);
+    let (spec, life) = (&certificate.spec, life(certificate, observed)?);
     renewal::renewal_time(spec, life, &observed.windows)
         .unwrap_or_else(|_| Some(renewal::without_windows(spec, life)))
 }
 
 /// The life of the certificate in the Secret.
-pub(super) fn life(observed: &Observed) -> Option<Life<'_>> {
+pub(super) fn life<'a>(certificate: &Certificate, observed: &'a Observed) -> Option<Life<'a>> {
     let leaf = observed.secret.as_ref()?.usable_leaf()?;
     let suggestion = observed.suggestion.as_ref();
-    Some(Life { start: leaf.not_before, end: leaf.not_after, suggestion })
+    let asked = asked_at(certificate, observed, leaf);
+    Some(Life { start: leaf.not_before, end: leaf.not_after, asked, suggestion })
+}
+
+/// When that certificate was asked for, where it is the one of the last issuance and the ledger of its orders goes back so far.
+fn asked_at(certificate: &Certificate, observed: &Observed, leaf: &LeafFacts) -> Option<Timestamp> {
+    let issued = current(certificate, observed)?.leaf.as_ref()?.as_ref().ok()?;
+    let revision = certificate.status.revision.filter(|_| issued == leaf)?;
+    let ledger = Ledger::read(&certificate.metadata.annotations);
+    ledger.0.iter().rfind(|entry| entry.revision == revision).map(|entry| entry.at)
 }
 
 /// When the CA is to be asked about the certificate in the Secret, in vain or not: once nothing else is to be done, and a renewal
