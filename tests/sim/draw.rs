@@ -1,8 +1,8 @@
 //! What a seed stands for: lots decide on the setting and on each fault.
 
 use super::plan::{
-    CaFault, Deed, Fault, Moment, RetryAfter, Setting, Side, SolverFault, StoreFault, WatchFault,
-    Wish,
+    CaFault, Deed, FIGHT, Fault, Moment, RetryAfter, Setting, Side, SolverFault, StoreFault,
+    WatchFault, Wish,
 };
 use super::rng::Rng;
 
@@ -21,11 +21,23 @@ pub(crate) fn of(seed: u64) -> (Setting, Vec<Fault>) {
         _ => lots.between(8, 20),
     };
     let mut faults: Vec<Fault> = (0..count).map(|_| fault(&setting, &mut lots)).collect();
+    if setting.minutes_good.is_some() {
+        faults.iter_mut().step_by(2).for_each(|fault| postpone(fault, &setting));
+    }
+    if is_fought_over(seed) {
+        let at = Moment::Second(lots.below(60));
+        faults.push(Fault::Person { at, deed: Deed::FightsOverSecret, whose: 0 });
+    }
     if faults.iter().any(is_after_failure) {
         // There has to be a failure.
         faults.push(refused_for_good(&mut lots));
     }
     (setting, faults)
+}
+
+/// By no lot of its own: all others stay what they were.
+fn is_fought_over(seed: u64) -> bool {
+    seed % 64 == 6
 }
 
 fn is_after_failure(fault: &Fault) -> bool {
@@ -53,9 +65,14 @@ fn setting(seed: u64, lots: &mut Rng) -> Setting {
     let processes = if cluster { lots.pick(&[1, 1, 2, 3]) } else { 1 };
     let skew =
         |lots: &mut Rng| if lots.chance(15) { lots.below(1200).cast_signed() - 600 } else { 0 };
+    let calm = lots.pick(&[100, 100, 300, 900]);
+    // By no lot of its own: all others stay what they were.
+    let minutes_good = (seed % 16 == 5).then_some(if seed % 32 == 5 { 40 } else { 120 });
     Setting {
         seed,
-        calm: lots.pick(&[100, 100, 300, 900]),
+        // Faults strike renewals, too.
+        calm: calm + minutes_good.unwrap_or(0) * 60 + if is_fought_over(seed) { FIGHT } else { 0 },
+        minutes_good,
         wishes,
         cluster,
         processes,
@@ -146,6 +163,24 @@ fn fault(setting: &Setting, lots: &mut Rng) -> Fault {
             };
             Fault::Person { at, deed, whose }
         }
+    }
+}
+
+/// Has a fault strike about when certificates are renewed.
+fn postpone(fault: &mut Fault, setting: &Setting) {
+    let steps = 90 * setting.wishes.len() as u64;
+    let later = setting.calm / 2;
+    match fault {
+        Fault::Ca { nth, .. } | Fault::Store { nth, .. } | Fault::Watch { nth, .. } => *nth += 4,
+        Fault::Solver { nth, .. } => *nth += 1,
+        Fault::Kill { step, .. } | Fault::Person { at: Moment::Step(step), .. } => *step += steps,
+        Fault::Clock { at, .. }
+        | Fault::NoLease { at, .. }
+        | Fault::Usurped { at }
+        | Fault::Outage { at, .. }
+        | Fault::Deaf { at, .. }
+        | Fault::Person { at: Moment::Second(at), .. } => *at += later,
+        Fault::Person { at: Moment::AfterFailure(_), .. } => {}
     }
 }
 

@@ -19,6 +19,7 @@ fn plain() -> Setting {
         listener: false,
         ca_retry_after: None,
         finalize_delay: None,
+        minutes_good: None,
         keeps_key: false,
         reuse_orders: false,
         reuse_authorizations: false,
@@ -78,6 +79,19 @@ fn a_limit_holds_for_every_certificate_with_those_names() {
     let retry_after = Some(RetryAfter::Seconds(100));
     let what = CaFault::Says { acted: false, status: 429, kind: "rateLimited", retry_after };
     holds(&alike(2), &[Fault::Ca { point: "ca newOrder".to_owned(), nth: 0, what }]);
+}
+
+/// A certificate that is dated back by most of its life was due when it was issued, and so was each that followed: every 20 seconds.
+#[test]
+fn a_certificate_that_is_due_when_it_is_issued_is_kept() {
+    holds(&Setting { minutes_good: Some(40), ..plain() }, &[]);
+}
+
+/// Somebody who deletes a Secret again and again got it issued again and again.
+#[test]
+fn whoever_deletes_a_secret_again_and_again_costs_few_orders() {
+    let (at, deed) = (Moment::Second(30), Deed::FightsOverSecret);
+    holds(&Setting { calm: 2_500, ..plain() }, &[Fault::Person { at, deed, whose: 0 }]);
 }
 
 /// Ten seconds between two newOrders for one set of names were counted from before the ledger was written, which may take long.

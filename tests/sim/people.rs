@@ -6,11 +6,11 @@ use std::time::Duration;
 use kubectl_acme::model::{Key, Kind, ObjectName, Order, Record, State};
 use kubectl_acme::store::{Part, Store as _};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::ca::BASE;
 use super::events::Event;
-use super::plan::{Deed, Fault, Moment, Wish};
+use super::plan::{Deed, FIGHT, Fault, Moment, Wish};
 use super::world::World;
 
 /// Where everything is.
@@ -76,11 +76,33 @@ pub(crate) fn act(world: &Arc<World>) {
                     sleep(Duration::from_millis(pause)).await;
                 }
             }
+            if deed == Deed::FightsOverSecret {
+                timeout(Duration::from_secs(FIGHT), fights(&world, &wish)).await.ok();
+                return;
+            }
             world.tell(Event::Person { deed, certificate: wish.name.clone() });
             does(&world, deed, &wish).await;
             world.written.notify_waiters();
         });
     }
+}
+
+/// Deletes a Secret each time that it is there.
+async fn fights(world: &World, wish: &Wish) {
+    let secret = secret(wish);
+    loop {
+        let written = world.written.notified();
+        if world.peek(&secret).is_some() {
+            let (deed, certificate) = (Deed::FightsOverSecret, wish.name.clone());
+            world.tell(Event::Person { deed, certificate });
+            world.store.delete(&secret).await.ok();
+        }
+        written.await;
+    }
+}
+
+fn secret(wish: &Wish) -> Key {
+    Key::new(Kind::Secret, ObjectName::new(NAMESPACE, format!("{}-tls", wish.name)))
 }
 
 /// Waits until an order has failed.
@@ -104,12 +126,12 @@ async fn does(world: &World, deed: Deed, wish: &Wish) {
         below.map(|record| record.key).find(|key| key.name.name.starts_with(&wish.name))
     };
     let gone = match deed {
-        Deed::DeletesSecret => Some(key(Kind::Secret, &format!("{}-tls", wish.name))),
+        Deed::DeletesSecret => Some(secret(wish)),
         Deed::DeletesCertificate => Some(key(Kind::Certificate, &wish.name)),
         Deed::DeletesRequest => first(Kind::CertificateRequest),
         Deed::DeletesOrder => first(Kind::Order),
         Deed::DeletesChallenge => first(Kind::Challenge),
-        Deed::ChangesNames | Deed::Renews => None,
+        Deed::ChangesNames | Deed::Renews | Deed::FightsOverSecret => None,
     };
     if let Some(gone) = gone {
         world.store.delete(&gone).await.unwrap();

@@ -2,6 +2,12 @@
 //!
 //! A fault that strikes a request names the point and how often that was passed before, so that leaving one out moves no other.
 
+/// How often each certificate is renewed in a run in which it has to be.
+pub(crate) const RENEWALS: i64 = 2;
+
+/// How long somebody goes on deleting a Secret, in seconds.
+pub(crate) const FIGHT: u64 = 2_400;
+
 /// One Certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
@@ -27,6 +33,9 @@ pub(crate) struct Setting {
     pub(crate) listener: bool,
     pub(crate) ca_retry_after: Option<u32>,
     pub(crate) finalize_delay: Option<u64>,
+    /// Certificates are good for so many minutes from their issuance on, and have to be renewed [`RENEWALS`] times; else for 90 days.
+    /// The CA does not say when to renew those that are good for less than an hour.
+    pub(crate) minutes_good: Option<u64>,
     /// `rotationPolicy: Never`, for all.
     pub(crate) keeps_key: bool,
     pub(crate) reuse_orders: bool,
@@ -117,6 +126,8 @@ pub(crate) enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
     DeletesSecret,
+    /// Deletes it again each time that it is there, for [`FIGHT`] seconds.
+    FightsOverSecret,
     ChangesNames,
     DeletesCertificate,
     DeletesRequest,

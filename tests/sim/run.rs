@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubectl_acme::ca::Config;
 use kubectl_acme::ca::without_socket::CalledCa;
+use kubectl_acme::ca::{Config, OptionalEndpoint, Profile};
 use kubectl_acme::surroundings::Surroundings;
 use tokio::time::{sleep, timeout};
 
@@ -67,6 +67,14 @@ async fn within(setting: Setting, faults: Vec<Fault>) -> Outcome {
         refuse_nonces_percent: setting.refuse_nonces,
         retry_after: setting.ca_retry_after,
         finalize_delay: setting.finalize_delay.map(Duration::from_millis),
+        profiles: vec![profile(setting.minutes_good)],
+        // Its windows would lie before the certificate, which is another matter.
+        without: setting
+            .minutes_good
+            .filter(|minutes| *minutes < 60)
+            .map(|_| OptionalEndpoint::RenewalInfo)
+            .into_iter()
+            .collect(),
         ..Config::default()
     };
     let look = Arc::new(CaLook(Arc::downgrade(&world)));
@@ -104,6 +112,14 @@ async fn within(setting: Setting, faults: Vec<Fault>) -> Outcome {
         log.extend(invariants::remains(&world));
     }
     Outcome { violation: world.violation(), log, requests: world.requests() }
+}
+
+/// The one profile of the CA.
+fn profile(minutes_good: Option<u64>) -> Profile {
+    // Certificates begin an hour before they are issued.
+    let validity = minutes_good
+        .map_or(Duration::from_hours(90 * 24), |minutes| Duration::from_mins(60 + minutes));
+    Profile::new("classic", "what everybody gets", validity)
 }
 
 /// Leaves out as many faults as the failure stands: first halves, then one by one.

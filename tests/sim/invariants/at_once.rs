@@ -4,11 +4,14 @@ use std::collections::HashSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::SignedDuration;
+use kubectl_acme::acme::chain::{self, Leaf};
 use kubectl_acme::acme::{AccountKey, PrivateKey, csr};
 use kubectl_acme::model::challenge::FINALIZER;
-use kubectl_acme::model::{Blob, Key, Kind, Record, Secret};
+use kubectl_acme::model::{Blob, Key, Kind, ObjectName, Record, Secret};
 
 use super::super::events::Asked;
+use super::super::people::NAMESPACE;
 use super::super::world::World;
 use super::Holds;
 
@@ -56,6 +59,59 @@ pub(super) fn finalizer_comes_first(world: &World, key: &Key, uid: &str) -> Hold
         return Ok(());
     }
     Err(format!("finalizer: the answer of {key} goes up without one"))
+}
+
+/// A Secret has a certificate with the key beside it, and none that is older than the one before. Where nothing goes wrong, it comes
+/// before that one has expired.
+pub(super) fn secret_is_whole(
+    world: &World,
+    (before, after): (Option<&Record>, Option<&Record>),
+) -> Holds {
+    let of_kind = |record: &&Record| record.key.kind == Kind::Secret;
+    let Some(after) = after.filter(of_kind) else { return Ok(()) };
+    let Some((key, leaf)) = pair(after)? else { return Ok(()) };
+    if leaf.public_key != key {
+        return Err(format!("Secret: {} has the certificate of another key", after.key));
+    }
+    let before = before.map(pair).transpose()?.flatten();
+    let Some((_, old)) = before.filter(|(_, old)| old.renewal_id != leaf.renewal_id) else {
+        return Ok(());
+    };
+    if leaf.not_after < old.not_after {
+        return Err(format!("Secret: the certificate of {} is older than before", after.key));
+    }
+    if world.faults.is_empty() && old.not_after < world.now() {
+        return Err(format!("Secret: {} is renewed after it has expired", after.key));
+    }
+    Ok(())
+}
+
+/// A certificate is not renewed as soon as it is there: where nothing goes wrong, a fifth of its life passes first.
+pub(super) fn renewal_has_its_time(
+    world: &World,
+    (_, after): (Option<&Record>, Option<&Record>),
+) -> Holds {
+    let Some(certificate) = after.filter(|_| world.faults.is_empty()) else { return Ok(()) };
+    let name = ObjectName::new(NAMESPACE, certificate.text("/spec/secretName"));
+    let Some(secret) = world.peek(&Key::new(Kind::Secret, name)) else { return Ok(()) };
+    let Some((_, leaf)) = pair(&secret)? else { return Ok(()) };
+    // Certificates begin an hour before they are issued.
+    let issued = leaf.not_before + SignedDuration::from_hours(1);
+    if world.now().duration_since(issued) < leaf.not_after.duration_since(issued) / 5 {
+        return Err(format!("renewal: {} is renewed as soon as it is there", certificate.key));
+    }
+    Ok(())
+}
+
+/// The public half of the key of a Secret, and its certificate; nothing where it has not both.
+fn pair(secret: &Record) -> Result<Option<(Vec<u8>, Leaf)>, String> {
+    let secret: Secret = serde_json::from_value(secret.object.clone()).unwrap();
+    let part = |name: &str| secret.data.get(name).map(|blob| &*blob.0).filter(|it| !it.is_empty());
+    let (Some(key), Some(chain)) = (part("tls.key"), part("tls.crt")) else { return Ok(None) };
+    let wrong = |why: String| format!("Secret: {}: {why}", secret.metadata.name);
+    let key = PrivateKey::from_pem(key).map_err(|error| wrong(error.to_string()))?;
+    let leaf = chain::leaf(&String::from_utf8_lossy(chain));
+    Ok(Some((key.public_key().to_vec(), leaf.map_err(|error| wrong(error.to_string()))?)))
 }
 
 /// Statuses move as cert-manager's may: what has ended stays as it is, and no revision goes back.

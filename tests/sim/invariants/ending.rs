@@ -8,7 +8,7 @@ use kubectl_acme::model::{
 use serde_json::Value;
 
 use super::super::answers::{FOREIGN, place};
-use super::super::plan::{CaFault, Fault};
+use super::super::plan::{CaFault, Fault, RENEWALS, Setting};
 use super::super::world::World;
 use super::Holds;
 
@@ -19,6 +19,9 @@ pub(crate) fn at_the_end(world: &World) -> Holds {
     all_has_ended(world)?;
     for certificate in world.typed::<Certificate>(Kind::Certificate) {
         issued_or_explained(world, &certificate)?;
+        if !is_renewed(world, &certificate) {
+            return Err(format!("end: {} was not renewed", certificate.name()));
+        }
     }
     Ok(())
 }
@@ -59,6 +62,20 @@ fn issuer_is_refused(world: &World) -> bool {
         })
 }
 
+/// To some process every certificate has expired when it is issued, which its Certificate says: a true reason.
+fn is_ahead(world: &World) -> bool {
+    let Setting { processes, minutes_good, skews, .. } = &world.setting;
+    let ahead = |place: usize| {
+        let jumps = world.faults.iter().map(|fault| match fault {
+            Fault::Clock { place: whose, by, .. } if *whose == place => *by,
+            _ => 0,
+        });
+        jumps.sum::<i64>() + skews[place]
+    };
+    let seconds = minutes_good.map_or(i64::MAX, |minutes| minutes.cast_signed() * 60);
+    (0..*processes).any(|place| ahead(place) >= seconds)
+}
+
 /// Every object has ended in a state that is final.
 fn all_has_ended(world: &World) -> Holds {
     if issuer_is_refused(world) {
@@ -87,10 +104,19 @@ fn all_has_ended(world: &World) -> Holds {
     Ok(())
 }
 
+/// Every Certificate was renewed as often as it had to be.
+fn is_renewed(world: &World, certificate: &Certificate) -> bool {
+    let times = certificate.status.revision.unwrap_or(0) - 1;
+    world.setting.minutes_good.is_none()
+        || times >= RENEWALS
+        || issuer_is_refused(world)
+        || is_ahead(world)
+}
+
 /// Every Certificate is issued, for the names that it asks for and with the key beside it.
 fn issued_or_explained(world: &World, certificate: &Certificate) -> Holds {
     let name = certificate.name();
-    if issuer_is_refused(world) {
+    if issuer_is_refused(world) || is_ahead(world) {
         return Ok(());
     }
     if !is_true(&certificate.status.conditions, "Ready") {
@@ -129,7 +155,7 @@ fn why(certificate: &Certificate) -> String {
 /// Whether nothing is left to do.
 pub(crate) fn is_done(world: &World) -> bool {
     let certificates: Vec<Certificate> = world.typed(Kind::Certificate);
-    certificates.iter().all(|c| issued_or_explained(world, c).is_ok())
+    certificates.iter().all(|c| issued_or_explained(world, c).is_ok() && is_renewed(world, c))
         && all_has_ended(world).is_ok()
         && world.answers.lock().left().is_empty()
 }

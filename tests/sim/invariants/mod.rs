@@ -10,10 +10,11 @@ use kubectl_acme::model::order_budget::{Became, Ledger, names_of};
 use kubectl_acme::model::{Blob, Certificate, Challenge, Identifier, Key, Kind, Order};
 
 use self::at_once::{
-    account_key_is_stored, finalizer_comes_first, key_is_stored, status_moves_as_it_may,
+    account_key_is_stored, finalizer_comes_first, key_is_stored, renewal_has_its_time,
+    secret_is_whole, status_moves_as_it_may,
 };
 pub(crate) use self::ending::{at_the_end, is_done, remains};
-use self::sequence::{Sequence, memory_comes_first, no_burst};
+use self::sequence::{Sequence, is_due_again, memory_comes_first, no_burst};
 use super::events::{Asked, Event};
 use super::lease::USURPER;
 use super::plan::{CaFault, Deed, Fault, Setting, Side};
@@ -28,6 +29,8 @@ pub(crate) struct Observer {
     /// By the set of names: Orders that asked, newOrders that the CA has acted on, and what excuses another one.
     orders: BTreeMap<String, BTreeSet<String>>,
     made: BTreeMap<String, u32>,
+    /// When the CA made orders within the last hour, by the set of names.
+    hourly: BTreeMap<String, Vec<u64>>,
     excused: BTreeMap<String, u32>,
     /// The set of names that is asked for, and UIDs of the Orders that may be asking, by the number of the request.
     askers: BTreeMap<u64, (String, Vec<String>)>,
@@ -36,6 +39,8 @@ pub(crate) struct Observer {
     /// Whatever excuses any order.
     incidents: u32,
     issued: u32,
+    /// How often a Certificate was to be renewed because it was time.
+    renewals: u32,
     dead: BTreeSet<u32>,
     /// UIDs of Orders that came to a bad end: another try may follow each.
     failed: BTreeSet<String>,
@@ -62,12 +67,14 @@ impl Observer {
         Self {
             cap: setting.cap,
             made: BTreeMap::new(),
+            hourly: BTreeMap::new(),
             excused: BTreeMap::new(),
             given: BTreeSet::new(),
             orders: BTreeMap::new(),
             askers: BTreeMap::new(),
             incidents: 0,
             issued: 0,
+            renewals: 0,
             seen: BTreeSet::new(),
             dead: BTreeSet::new(),
             failed: BTreeSet::new(),
@@ -111,23 +118,7 @@ impl Observer {
                 }
             }
             Event::Acted { asked, status, location } => {
-                let names = self.askers.get(&asked.number).filter(|_| status == 201);
-                if let Some((names, _)) = names.cloned() {
-                    if !self.given.insert(location.unwrap_or_default()) {
-                        // Several have it, and one uses it.
-                        self.incidents += 1;
-                        *self.excused.entry(names.clone()).or_default() += 1;
-                    }
-                    // Nobody hears of what one who is dead had asked for.
-                    if self.dead.contains(&asked.life) {
-                        *self.excused.entry(names.clone()).or_default() += 1;
-                    }
-                    *self.made.entry(names).or_default() += 1;
-                }
-                if asked.what == "finalize" && status == 200 {
-                    self.issued += 1;
-                }
-                Ok(())
+                self.acted(world, at, (&asked, status, location))
             }
             Event::Hears { asked, status, retry_after } => {
                 self.hears(world, at, &asked, (status, retry_after));
@@ -151,6 +142,11 @@ impl Observer {
                     let key = secret.object["data"]["tls.key"].clone();
                     self.keys.extend(serde_json::from_value::<Blob>(key));
                 }
+                if is_due_again(change) {
+                    self.renewals += 1;
+                    renewal_has_its_time(world, change)?;
+                }
+                secret_is_whole(world, change)?;
                 self.sequence.failure_is_of_its_own(change)?;
                 self.slots_are_kept(world, &key)?;
                 status_moves_as_it_may(change)
@@ -193,6 +189,33 @@ impl Observer {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The CA has acted: it may have made an order.
+    fn acted(
+        &mut self,
+        world: &World,
+        at: u64,
+        (asked, status, location): (&Asked, u16, Option<String>),
+    ) -> Holds {
+        let names = self.askers.get(&asked.number).filter(|_| status == 201);
+        if let Some((names, _)) = names.cloned() {
+            if !self.given.insert(location.unwrap_or_default()) {
+                // Several have it, and one uses it.
+                self.incidents += 1;
+                *self.excused.entry(names.clone()).or_default() += 1;
+            }
+            // Nobody hears of what one who is dead had asked for.
+            if self.dead.contains(&asked.life) {
+                *self.excused.entry(names.clone()).or_default() += 1;
+            }
+            *self.made.entry(names.clone()).or_default() += 1;
+            self.orders_are_few(world, at, names)?;
+        }
+        if asked.what == "finalize" && status == 200 {
+            self.issued += 1;
+        }
+        Ok(())
     }
 
     /// A fault strikes: it may cost orders.
@@ -340,6 +363,7 @@ impl Observer {
         }
         let all: u32 = self.made.values().sum();
         let most = u32::try_from(world.setting.wishes.len()).unwrap()
+            + self.renewals
             + 2 * self.incidents
             + 2 * u32::try_from(self.failed.len()).unwrap();
         if all > most {
@@ -374,6 +398,28 @@ impl Observer {
             }
             None => Ok(()),
         }
+    }
+
+    /// Twelve orders an hour at most for each Certificate and its names, whatever brings it to ask.
+    fn orders_are_few(&mut self, world: &World, at: u64, names: String) -> Holds {
+        // What is deleted takes its ledger along, and whoever has only that counts by its own clock.
+        let is_counted = |fault: &Fault| match fault {
+            Fault::Person { deed, .. } => *deed != Deed::DeletesCertificate,
+            Fault::Clock { .. } => false,
+            _ => true,
+        };
+        let within = self.hourly.entry(names).or_default();
+        within.retain(|made| made + 3_600_000 > at);
+        within.push(at);
+        let setting = &world.setting;
+        let is_exact = setting.skews.iter().all(|skew| *skew == 0);
+        if within.len() > 12 * setting.wishes.len() + world.faults.len()
+            && is_exact
+            && world.faults.iter().all(is_counted)
+        {
+            return Err(format!("one order: {} for the same names within an hour", within.len()));
+        }
+        Ok(())
     }
 
     /// One more order for each Order that has asked has its reason.

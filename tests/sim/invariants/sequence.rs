@@ -153,9 +153,22 @@ impl Sequence {
 
 /// The status of condition Issuing; empty where there is none.
 fn issuing(certificate: &Record) -> &str {
+    issuing_says(certificate, "status")
+}
+
+fn issuing_says<'a>(certificate: &'a Record, field: &str) -> &'a str {
     let conditions = certificate.object["status"]["conditions"].as_array();
     let issuing = conditions.into_iter().flatten().find(|condition| condition["type"] == "Issuing");
-    issuing.and_then(|condition| condition["status"].as_str()).unwrap_or_default()
+    issuing.and_then(|condition| condition[field].as_str()).unwrap_or_default()
+}
+
+/// Whether a Certificate is to be issued from now on because its renewal is due.
+pub(super) fn is_due_again((before, after): (Option<&Record>, Option<&Record>)) -> bool {
+    let of_kind = |record: &&Record| record.key.kind == Kind::Certificate;
+    let (Some(before), Some(after)) = (before.filter(of_kind), after) else { return false };
+    issuing(before) != "True"
+        && issuing(after) == "True"
+        && issuing_says(after, "reason") == "Renewing"
 }
 
 /// A moment that a status names stands in the memory of that object, which is written before.
