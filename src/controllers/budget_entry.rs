@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::acme::error::AcmeError;
 use crate::model::Problem;
-use crate::model::order_budget::Entry;
+use crate::model::order_ledger::Entry;
 
 /// An entry of a ledger that this process has seen or made.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
 use super::{Controller, ReconcileError, Stopped, order_challenges, order_ledger};
 use crate::model::event::source;
 use crate::model::memory::Holder;
-use crate::model::order_budget::Became;
+use crate::model::order_ledger::Became;
 use crate::model::persist::Account;
 use crate::model::requested_types::asked_type;
 use crate::model::{

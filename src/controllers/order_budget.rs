@@ -17,9 +17,9 @@ use super::order_ledger::{LedgerHolder, has_its_order, holder, is_not_made, writ
 use super::order_requests::Unanswered;
 use crate::model::event::source;
 use crate::model::order_budget::{
-    Allowance, Became, Budget, COUNTS_FOR, Denial, Entry, Excuse, KEPT, Ledger, OverBudget, Past,
-    Permit, names_of,
+    Allowance, Budget, COUNTS_FOR, Denial, Excuse, OverBudget, Past, Permit,
 };
+use crate::model::order_ledger::{Became, Entry, KEPT, Ledger, names_of};
 use crate::model::request::REVISION;
 use crate::model::{Identifier, Key, Kind, Order};
 use crate::reconcile::Refusal;
@@ -382,7 +382,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::order_budget::ORDERS;
+    use crate::model::order_ledger::ORDERS;
     use crate::model::{ObjectName, Problem, Record};
     use crate::reconcile::order::OrderRequest;
     use crate::store::Part;

@@ -1,7 +1,7 @@
 //! The ledger of a Certificate's orders in the store: whose it is, how it is written, and what an outcome is in it.
 
 use super::order_requests::Unanswered;
-use crate::model::order_budget::{Became, Ledger};
+use crate::model::order_ledger::{Became, Ledger};
 use crate::model::{Key, Kind, Metadata, Order, OrderStatus, Record, State};
 use crate::reconcile::Refusal;
 use crate::reconcile::order::Outcome;

@@ -35,6 +35,7 @@ pub mod names;
 pub mod observation;
 pub mod order;
 pub mod order_budget;
+pub mod order_ledger;
 pub mod order_report;
 pub mod own_solver;
 pub mod persist;

@@ -1,4 +1,4 @@
-//! The order budget: what has been asked of a CA for a set of names, and whether one more newOrder may go out.
+//! The order budget: whether one more newOrder may go out after what has been asked of a CA for a set of names.
 //!
 //! An order costs a CA's limits, and a mistake anywhere above could ask for one again and again. So every newOrder takes a
 //! [`Permit`], and only [`Budget::judge`] makes one. The rule looks at a ledger and at nothing else: not at states, conditions or
@@ -7,17 +7,13 @@
 //!
 //! It stands on this floor because `acme` takes the permit and may import nothing else of ours.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
-use super::hashed_names;
-use super::{Identifier, Key};
+use super::Key;
+use super::order_ledger::{Became, Entry};
 
-/// Where the ledger of a Certificate is kept, as JSON; the same key on a CertificateRequest or an Order that nobody owns.
-pub const ORDERS: &str = "kubectl-acme/certificate-orders";
 /// How long an entry counts.
 pub const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// So many orders for one set of names may fail within [`COUNTS_FOR`] while nobody watches; Let's Encrypt's limit is the same.
@@ -25,8 +21,6 @@ const FAILURES: usize = 5;
 /// So many newOrders of one Certificate for one set of names may go out within [`COUNTS_FOR`] while nobody watches, whatever became of
 /// them, save those that the CA put off: one every five minutes, as often as the shortest life that cert-manager takes can be renewed.
 const MOST: usize = 12;
-/// So many entries are kept in the store.
-pub const KEPT: usize = 20;
 /// So many orders of one run may be lost to others.
 const LOST: usize = 16;
 /// So many orders that the CA has dropped are replaced, in one run or within [`COUNTS_FOR`].
@@ -48,82 +42,6 @@ pub enum Allowance {
     OneShot,
     /// Nobody watches: as long as few fail, and never two at once.
     Standing,
-}
-
-/// What became of a newOrder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Became {
-    /// It went out, and its answer was not read yet, or never will be: the process was killed, or the connection cut.
-    Asked,
-    /// The CA answered that it made no order, and not for good: a limit, an account that it has forgotten.
-    NotMade,
-    /// The CA made an order.
-    Made,
-    /// The CA refused for good.
-    Refused,
-    /// The order ended badly.
-    Failed,
-    /// The order was used by another Order.
-    LostToAnother,
-    /// The CA has dropped the order, or what it rests on, before anything was finalized.
-    Dropped,
-    /// The certificate came.
-    Issued,
-    /// A word of a later version.
-    #[serde(other)]
-    Unknown,
-}
-
-/// One newOrder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Counts up within a ledger.
-    pub number: u64,
-    /// When it went out, by the clock of whoever asked.
-    pub at: Timestamp,
-    /// Name of the Order that asked.
-    pub order: String,
-    /// UID of the Order that asked.
-    pub uid: String,
-    /// Number of the issuance it belongs to; 0 where there is none.
-    #[serde(default)]
-    pub revision: i64,
-    /// URL of the account.
-    pub account: String,
-    /// The set of names: a hash, see [`names_of`].
-    pub names: String,
-    /// What became of it.
-    pub became: Became,
-}
-
-/// What was asked for one Certificate, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Ledger(pub Vec<Entry>);
-
-impl Ledger {
-    /// Reads the ledger of an object; what cannot be read counts as empty.
-    pub fn read(annotations: &BTreeMap<String, String>) -> Self {
-        let text = annotations.get(ORDERS);
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-    }
-
-    /// Writes the newest entries into annotations.
-    pub fn write(&self, annotations: &mut BTreeMap<String, String>) {
-        let newest = &self.0[self.0.len().saturating_sub(KEPT)..];
-        if let Ok(text) = serde_json::to_string(newest) {
-            annotations.insert(ORDERS.to_owned(), text);
-        }
-    }
-}
-
-/// A set of names as ledgers compare it: the same whatever their order.
-pub fn names_of(identifiers: &[Identifier]) -> String {
-    let mut names: Vec<String> = identifiers.iter().map(ToString::to_string).collect();
-    names.sort_unstable();
-    names.dedup();
-    format!("{:08x}", hashed_names::fnv1(names.join(" ").as_bytes()))
 }
 
 /// An entry as the process sees it that wants to ask.
@@ -575,35 +493,5 @@ mod tests {
         check(&[(60, NotMade, true, "a"); 20], "None None");
         let rows: Vec<Row> = (1..=12).rev().map(|n| (n * 300, Issued, true, "a")).collect();
         check(&rows, "None None");
-    }
-
-    #[test]
-    fn a_set_of_names_is_the_same_whatever_its_order() {
-        let name = |text: &str| Identifier::parse(text).unwrap();
-        let [a, b] = ["a.example", "b.example"].map(name);
-        assert_eq!(names_of(&[a.clone(), b.clone()]), names_of(&[b.clone(), a.clone(), b.clone()]));
-        assert_ne!(names_of(std::slice::from_ref(&a)), names_of(&[a.clone(), b]));
-    }
-
-    #[test]
-    fn a_ledger_survives_a_round_trip_and_stays_small() {
-        let entry = |number| Entry {
-            number,
-            at: "2026-11-23T06:00:00.000001Z".parse().unwrap(),
-            order: "web-1-1".to_owned(),
-            uid: "u".to_owned(),
-            revision: 1,
-            account: "a".to_owned(),
-            names: "n".to_owned(),
-            became: Became::LostToAnother,
-        };
-        let mut annotations = BTreeMap::new();
-        Ledger((1..=30).map(entry).collect()).write(&mut annotations);
-        assert_eq!(Ledger::read(&annotations), Ledger((11..=30).map(entry).collect()));
-        let later = annotations[ORDERS].replace("lost-to-another", "a-later-word");
-        annotations.insert(ORDERS.to_owned(), later);
-        assert_eq!(Ledger::read(&annotations).0[0].became, Became::Unknown);
-        annotations.insert(ORDERS.to_owned(), "nonsense".to_owned());
-        assert_eq!(Ledger::read(&annotations), Ledger::default());
     }
 }

@@ -23,7 +23,7 @@ use kubectl_acme::model::cron::Cron;
 use kubectl_acme::model::manifest::set::Namespaces;
 use kubectl_acme::model::manifest::{self, Source};
 use kubectl_acme::model::memory::{Holder, Memory};
-use kubectl_acme::model::order_budget::Ledger;
+use kubectl_acme::model::order_ledger::Ledger;
 use kubectl_acme::model::{
     Certificate, CertificateRequest, Challenge, Identifier, Issuer, KeyAlgorithm, Kind, Order,
     Record, Secret,

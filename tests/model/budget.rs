@@ -1,7 +1,8 @@
 //! The order budget as a process keeps it: the ledger in the store, and what it knows beyond that.
 
 use jiff::SignedDuration;
-use kubectl_acme::model::order_budget::{Allowance, Became, Budget, Denial, Entry, Past};
+use kubectl_acme::model::order_budget::{Allowance, Budget, Denial, Past};
+use kubectl_acme::model::order_ledger::{Became, Entry};
 
 use super::objects::ACCOUNT;
 use super::state::{ASKS, Ask, Fate, Known, Process, State, moment};

@@ -1,7 +1,7 @@
 //! What the CA is asked for an order, and what it answers: the truth, or one of the ways in which it may go wrong.
 
 use kubectl_acme::model::Order;
-use kubectl_acme::model::order_budget::Became;
+use kubectl_acme::model::order_ledger::Became;
 use kubectl_acme::reconcile::order::{Action, OrderRequest, Outcome};
 use kubectl_acme::reconcile::{Refusal, Wake};
 

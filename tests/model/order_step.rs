@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use kubectl_acme::model::memory::Holder;
-use kubectl_acme::model::order_budget::Became;
+use kubectl_acme::model::order_ledger::Became;
 use kubectl_acme::model::{Challenge, Order, OrderStatus, State as Word};
 use kubectl_acme::reconcile::Wake;
 use kubectl_acme::reconcile::order::required::Required;

@@ -1,7 +1,7 @@
 //! Where everything stands: the store, the CA, the answers, two processes, and what may still go wrong.
 
 use jiff::{SignedDuration, Timestamp};
-use kubectl_acme::model::order_budget::Became;
+use kubectl_acme::model::order_ledger::Became;
 
 use super::shelf::Id;
 

@@ -10,7 +10,7 @@ use crate::model::certificate::READY;
 use crate::model::common::is_true;
 use crate::model::keystore::{KeystoreFormat, Keystores};
 use crate::model::memory::{Holder, Memory};
-use crate::model::order_budget::Ledger;
+use crate::model::order_ledger::Ledger;
 use crate::model::{Certificate, CertificateRequest};
 use crate::reconcile::facts::{KeystoreFacts, LeafFacts, OutputFormat, SecretFacts, annotation};
 use crate::reconcile::renewal::Life;

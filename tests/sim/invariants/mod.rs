@@ -6,7 +6,7 @@ mod sequence;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use kubectl_acme::model::order_budget::{Became, Ledger, names_of};
+use kubectl_acme::model::order_ledger::{Became, Ledger, names_of};
 use kubectl_acme::model::{Blob, Certificate, Challenge, Identifier, Key, Kind, Order};
 
 use self::at_once::{
