@@ -6,7 +6,8 @@ use super::{facts, foreign};
 use crate::acme::AccountKey;
 use crate::acme::error::{self, AcmeError, Fault, Sort};
 use crate::controllers::ReconcileError;
-use crate::model::{Challenge, Key, Problem};
+use crate::model::order_budget::Denial;
+use crate::model::{Challenge, Key, Kind, Problem};
 
 /// What helps against a fault that stands in the way of an object whose issuer this is.
 pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<NextStep> {
@@ -16,6 +17,13 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<NextStep> {
         ReconcileError::Solve(error) => error.remedy.as_deref().cloned().map(NextStep::Solver),
         // The message names the annotation.
         ReconcileError::Missing(_) | ReconcileError::Annotation(_) => None,
+        // Its steps show what brings it to be issued again and again.
+        ReconcileError::OverBudget(over)
+            if matches!(over.denial, Denial::TooMany { .. })
+                && over.holder.kind == Kind::Certificate =>
+        {
+            Some(NextStep::Timeline(over.holder.name.clone()))
+        }
         // What waits goes on by itself.
         ReconcileError::OverBudget(over) if over.until.is_some() => None,
         ReconcileError::OverBudget(_) => Some(NextStep::AskOnceMore),

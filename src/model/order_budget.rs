@@ -68,7 +68,7 @@ pub struct Budget<'a> {
     pub order: &'a str,
     /// URL of the account.
     pub account: &'a str,
-    /// The set of names, see [`names_of`].
+    /// The set of names, see [`super::order_ledger::names_of`].
     pub names: &'a str,
     /// The last issuance of the holder that succeeded.
     pub issued: i64,

@@ -286,9 +286,13 @@ fn caa(step: &CaaStep) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jiff::{SignedDuration, Timestamp};
+
     use super::*;
     use crate::acme::error::{AcmeError, Fault};
+    use crate::controllers::ReconcileError;
     use crate::diagnosis::advice::{for_error, for_issuer};
+    use crate::model::order_budget::{Denial, OverBudget};
     use crate::model::{Kind, Problem};
 
     fn issuer() -> Key {
@@ -306,6 +310,20 @@ mod tests {
             assert!(hint.contains(expected), "{hint}");
             assert_eq!(hint.contains("Issuer default/acme"), !is_made && hint.contains("spec."));
         }
+    }
+
+    #[test]
+    fn what_is_issued_again_and_again_is_shown_step_by_step() {
+        let holder = Key::new(Kind::Certificate, ObjectName::new("web", "www"));
+        let until = Some(Timestamp::UNIX_EPOCH);
+        let hint = |denial| {
+            let over = OverBudget { holder: holder.clone(), denial, until };
+            Some(line(&for_error(&ReconcileError::OverBudget(Box::new(over)), &issuer())?))
+        };
+        let pause = SignedDuration::from_mins(5);
+        assert_eq!(hint(Denial::Failures { pause }), None);
+        let shown = hint(Denial::TooMany { pause }).unwrap();
+        assert!(shown.contains("timeline certificate/www"), "{shown}");
     }
 
     #[test]
