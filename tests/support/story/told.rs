@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use super::Story;
 
+/// Ends the names of the API server's own controllers that repair the addresses and the ports of Services.
+const REPAIR: &str = "allocator-repair-controller";
 /// A self-check that comes before its solver Pod.
 const SLOW_POD: &str = "propagation: wrong status code '503', expected '200'";
 
@@ -116,9 +118,8 @@ impl Told {
         }
         let about = format!("{who}, event {} {reason}: {message}", text("/type"));
         let source = text("/source/component").to_owned();
-        // The API server's own, when it looks after the addresses of Services.
-        if source.starts_with("ipallocator-repair-controller") || reason == "ClusterIPNotAllocated"
-        {
+        // The API server's own, when it looks after the addresses and ports of Services.
+        if [&*source, text("/reportingComponent")].iter().any(|by| by.contains(REPAIR)) {
             return;
         }
         // The same component in the newer form, and which of its processes.
