@@ -96,6 +96,7 @@ async fn fights(world: &World, wish: &Wish) {
             let (deed, certificate) = (Deed::FightsOverSecret, wish.name.clone());
             world.tell(Event::Person { deed, certificate });
             world.store.delete(&secret).await.ok();
+            world.written.notify_waiters();
         }
         written.await;
     }

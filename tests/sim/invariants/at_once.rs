@@ -86,7 +86,7 @@ pub(super) fn secret_is_whole(
     Ok(())
 }
 
-/// A certificate is not renewed as soon as it is there: where nothing goes wrong, a fifth of its life passes first.
+/// A certificate is not renewed as soon as it is there: where nothing goes wrong, a tenth of its life passes first.
 pub(super) fn renewal_has_its_time(
     world: &World,
     (_, after): (Option<&Record>, Option<&Record>),
@@ -97,7 +97,7 @@ pub(super) fn renewal_has_its_time(
     let Some((_, leaf)) = pair(&secret)? else { return Ok(()) };
     // Certificates begin an hour before they are issued.
     let issued = leaf.not_before + SignedDuration::from_hours(1);
-    if world.now().duration_since(issued) < leaf.not_after.duration_since(issued) / 5 {
+    if world.now().duration_since(issued) < leaf.not_after.duration_since(issued) / 10 {
         return Err(format!("renewal: {} is renewed as soon as it is there", certificate.key));
     }
     Ok(())
