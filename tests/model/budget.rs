@@ -1,7 +1,7 @@
 //! The order budget as a process keeps it: the ledger in the store, and what it knows beyond that.
 
 use jiff::SignedDuration;
-use kubectl_acme::model::order_budget::{Allowance, Budget, Denial, Past};
+use kubectl_acme::model::order_budget::{Allowance, Budget, Past};
 use kubectl_acme::model::order_ledger::{Became, Entry};
 
 use super::objects::ACCOUNT;
@@ -74,10 +74,7 @@ pub(crate) fn ask(
     let ours = asked.process(process);
     learn(ours, &ledger_now);
     match budget(ACCOUNT.url).judge(&past(ours, state.now)) {
-        Err(Denial::TooSoon { pause } | Denial::TooMany { pause } | Denial::Failures { pause }) => {
-            return Err(Some(pause));
-        }
-        Err(Denial::Spent { .. } | Denial::Lost) => return Err(None),
+        Err(denial) => return Err(denial.pause()),
         Ok(grant) => {
             if let Some(number) = grant.again {
                 let index = usize::try_from(number).unwrap() - 1;
