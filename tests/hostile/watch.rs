@@ -6,18 +6,22 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::ALLOCATED;
 use super::change::shortened;
 use super::kinds::{Bench, KINDS};
 
 /// Bytes that an input may take.
 const MEMORY: usize = 200 << 20;
+/// So many times the processor time that an input may take passes before nobody waits for it any more: others may be at work.
+const PATIENCE: u32 = 10;
 /// As tokio's threads have it; frames that nobody has made smaller need more.
 const STACK: usize = if cfg!(debug_assertions) { 8 << 20 } else { 2 << 20 };
 /// How long an input is made shorter.
 const SHORTENING: Duration = Duration::from_secs(30);
 
-/// What came of an input: its time, or a panic.
+/// What came of an input: its processor time, or a panic.
 type Tried = Result<Duration, String>;
 
 /// The thread that tries, and where the input of the moment is kept: a stack that is too deep ends the process.
@@ -47,14 +51,14 @@ impl Watch {
         let before = ALLOCATED.peak_usage();
         self.inputs.send((kind, bytes.to_vec())).unwrap();
         // Whoever never comes back is told as well.
-        let tried = self.outcomes.recv_timeout(self.limit * 3);
+        let tried = self.outcomes.recv_timeout(self.limit * PATIENCE);
         let taken = ALLOCATED.peak_usage().saturating_sub(before);
         let took = match tried {
             Ok(Ok(took)) => took,
             Ok(Err(panic)) => return Err(format!("it panics: {panic}")),
             Err(_) => {
                 (self.inputs, self.outcomes) = start(&self.folder);
-                return Err(format!("it takes more than {:.1?}", self.limit * 3));
+                return Err(format!("it takes more than {:.1?}", self.limit * PATIENCE));
             }
         };
         if took > self.limit {
@@ -81,6 +85,11 @@ impl Watch {
     }
 }
 
+/// The processor time of this thread so far.
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap()
+}
+
 fn start(folder: &Path) -> (Sender<(usize, Vec<u8>)>, Receiver<Tried>) {
     let (inputs, mine) = channel::<(usize, Vec<u8>)>();
     let (told, outcomes) = channel();
@@ -88,9 +97,9 @@ fn start(folder: &Path) -> (Sender<(usize, Vec<u8>)>, Receiver<Tried>) {
     let work = move || {
         let mut bench = Bench::new(&folder);
         while let Ok((kind, bytes)) = mine.recv() {
-            let began = Instant::now();
+            let began = processor_time();
             let tried = catch_unwind(AssertUnwindSafe(|| KINDS[kind].1(&mut bench, &bytes)));
-            let tried = tried.map(|()| began.elapsed()).map_err(|panic| {
+            let tried = tried.map(|()| processor_time().saturating_sub(began)).map_err(|panic| {
                 let text = panic.downcast_ref::<String>().cloned();
                 let word = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
                 text.or(word).unwrap_or_default()
