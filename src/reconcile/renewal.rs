@@ -10,8 +10,9 @@ use crate::model::cron::Cron;
 
 /// Lives below this are short: a third of one leaves too little time for a second try.
 const SHORT_LIFE: SignedDuration = SignedDuration::from_hours(10 * 24);
-/// A certificate is kept so long at least from when it was asked for.
-const LEAST_KEPT: SignedDuration = SignedDuration::from_mins(5);
+/// A certificate is kept so long at least from when it was asked for. Five minutes are the least that a spec can ask for (`duration:
+/// 1h`, `renewBefore: 55m`), from which the CA takes its seconds.
+const LEAST_KEPT: SignedDuration = SignedDuration::from_mins(4);
 /// A window of the CA's is not heeded when less than this part of the life would be left.
 const LEAST_LEFT: i32 = 6;
 
@@ -215,10 +216,11 @@ mod tests {
         check_asked(&none, 120, 60, 90);
         check_asked(&json!({"renewBefore": "90m"}), 120, 60, 90);
         check_asked(&json!({"renewBefore": "54m"}), 120, 60, 66);
+        check_asked(&json!({"renewBefore": "55m"}), 60, 1, 5);
         // A clock that is behind.
         check_asked(&none, 100, -50, 50);
         // A clock that is ahead, and one that is so no longer.
-        check_asked(&none, 100, 95, 100);
+        check_asked(&none, 100, 95, 99);
         check_asked(&none, 100, 7000, 50);
     }
 
