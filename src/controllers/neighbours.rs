@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::facts;
 use super::keystores::{self, Passwords};
 use crate::model::memory::{Holder, Memory};
+use crate::model::order_ledger::Ledger;
 use crate::model::secret::TLS_KEY;
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Order, Record, Secret};
 use crate::reconcile::certificate::options::Options;
@@ -168,6 +169,7 @@ impl Neighbours {
         let suggestion = leaf.and_then(|leaf| renewal_info::suggestion(leaf, memory.as_ref()));
         Ok(Observed {
             secret,
+            ledger: Ledger::read(&metadata.annotations),
             suggestion,
             next_keys: Vec::new(),
             requests,

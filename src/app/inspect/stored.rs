@@ -16,6 +16,7 @@ use crate::controllers::neighbours::Neighbours;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::replacement::AskedFacts;
 use crate::model::certificate_report::{CertificateSource, ReportedResource, SourceKind};
+use crate::model::order_ledger::Ledger;
 use crate::model::secret::{TLS_CRT, TLS_KEY};
 use crate::model::{Certificate, IssuerRef, Key, Kind, ObjectName, Secret, Time};
 use crate::reconcile::certificate::options::Options;
@@ -165,6 +166,7 @@ async fn observe(
             requests: Vec::new(),
             rivals: Vec::new(),
             windows: renewal::windows(&certificate.spec, |name| TimeZone::get(name).ok()),
+            ledger: Ledger::read(&certificate.metadata.annotations),
             suggestion: None,
             options: Options::default(),
         }),

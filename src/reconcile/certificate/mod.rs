@@ -250,6 +250,7 @@ mod tests {
     use crate::model::CertificateRequest;
     use crate::model::certificate::Names;
     use crate::model::keystore::{KeystoreFormat, Keystores};
+    use crate::model::order_ledger::Ledger;
     use crate::model::renewal_info::RenewalInfo;
     use crate::reconcile::certificate::options::{Backoff, CopiedAnnotations, Options};
     use crate::reconcile::certificate::types::{NextKey, Rival};
@@ -290,6 +291,7 @@ mod tests {
                 requests: Vec::new(),
                 rivals: Vec::new(),
                 windows: Ok(Vec::new()),
+                ledger: Ledger::default(),
                 suggestion: None,
                 options: Options::default(),
             },

@@ -10,7 +10,6 @@ use crate::model::certificate::READY;
 use crate::model::common::is_true;
 use crate::model::keystore::{KeystoreFormat, Keystores};
 use crate::model::memory::{Holder, Memory};
-use crate::model::order_ledger::Ledger;
 use crate::model::{Certificate, CertificateRequest};
 use crate::reconcile::facts::{KeystoreFacts, LeafFacts, OutputFormat, SecretFacts, annotation};
 use crate::reconcile::renewal::Life;
@@ -115,8 +114,7 @@ pub(super) fn life<'a>(certificate: &Certificate, observed: &'a Observed) -> Opt
 fn asked_at(certificate: &Certificate, observed: &Observed, leaf: &LeafFacts) -> Option<Timestamp> {
     let issued = current(certificate, observed)?.leaf.as_ref()?.as_ref().ok()?;
     let revision = certificate.status.revision.filter(|_| issued == leaf)?;
-    let ledger = Ledger::read(&certificate.metadata.annotations);
-    ledger.0.iter().rfind(|entry| entry.revision == revision).map(|entry| entry.at)
+    observed.ledger.0.iter().rfind(|entry| entry.revision == revision).map(|entry| entry.at)
 }
 
 /// When the CA is to be asked about the certificate in the Secret, in vain or not: once nothing else is to be done, and a renewal

@@ -3,6 +3,7 @@
 use super::options::Options;
 use super::readiness::Assessment;
 use crate::model::event::source;
+use crate::model::order_ledger::Ledger;
 use crate::model::{Certificate, CertificateRequest, Time};
 use crate::reconcile::Wake;
 use crate::reconcile::facts::{KeyFacts, LeafFacts, RequestFacts, SecretFacts};
@@ -24,6 +25,8 @@ pub struct Observed {
     pub rivals: Vec<Rival>,
     /// Its renewal windows.
     pub windows: Result<Vec<Window>, WindowError>,
+    /// What was asked of CAs for it.
+    pub ledger: Ledger,
     /// What its CA wants of the certificate in the Secret.
     pub suggestion: Option<Suggestion>,
     /// What whoever drives has been told.

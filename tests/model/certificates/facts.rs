@@ -2,6 +2,7 @@
 //! key.
 
 use kubectl_acme::model::certificate::{KeyAlgorithm, Names};
+use kubectl_acme::model::order_ledger::Ledger;
 use kubectl_acme::model::{
     Certificate, CertificateRequest, Issuer, Order, OwnerReference, State as Word,
 };
@@ -113,6 +114,7 @@ impl World {
             requests: request.into_iter().collect(),
             rivals: Vec::new(),
             windows: renewal::windows(&certificate.spec, |_| None),
+            ledger: Ledger::read(&certificate.metadata.annotations),
             suggestion: None,
             options: Options::default(),
         }
