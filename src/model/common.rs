@@ -174,9 +174,11 @@ impl Serialize for Blob {
 
 impl<'de> Deserialize<'de> for Blob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-        STANDARD.decode(compact).map(Self).map_err(serde::de::Error::custom)
+        let mut text = String::deserialize(deserializer)?;
+        if text.bytes().any(|byte| byte.is_ascii_whitespace()) {
+            text.retain(|letter| !letter.is_ascii_whitespace());
+        }
+        STANDARD.decode(text).map(Self).map_err(serde::de::Error::custom)
     }
 }
 
