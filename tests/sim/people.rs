@@ -44,11 +44,8 @@ async fn apply(world: &World, object: Value) {
 
 /// A Certificate; changed, it has one more name.
 fn certificate(world: &World, wish: &Wish, is_changed: bool) -> Value {
-    let mut names = wish.names.clone();
     let rotation = if world.setting.keeps_key { "Never" } else { "Always" };
-    if is_changed {
-        names.push("more.example.com".to_owned());
-    }
+    let names = if is_changed { wish.changed_names() } else { wish.names.clone() };
     json!({
         "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
         "metadata": {"name": wish.name, "namespace": NAMESPACE},

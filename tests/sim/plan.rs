@@ -15,6 +15,14 @@ pub(crate) struct Wish {
     pub(crate) names: Vec<String>,
 }
 
+impl Wish {
+    /// Its names once somebody has changed them: one more.
+    pub(crate) fn changed_names(&self) -> Vec<String> {
+        let more = "more.example.com".to_owned();
+        self.names.iter().cloned().chain([more]).collect()
+    }
+}
+
 /// What stays the same during a run.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is drawn for itself")]
