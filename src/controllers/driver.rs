@@ -96,7 +96,6 @@ impl Driver {
         let clock = Arc::clone(&self.clock);
         let mut in_a_row = 0;
         loop {
-            self.start_waiting();
             if in_a_row == IN_A_ROW {
                 in_a_row = 0;
                 task::yield_now().await;
@@ -105,6 +104,8 @@ impl Driver {
                 }
                 self.wake_due().await?;
             }
+            // Last: whoever is woken by anything above has nobody else who starts it.
+            self.start_waiting();
             let next_alarm = self.work_queue.next_alarm().into_iter().chain(self.listens).min();
             tokio::select! {
                 biased;
@@ -122,9 +123,13 @@ impl Driver {
                     None => return Ok(()),
                 },
                 Some(done) = self.running.join_next_with_id(), if !self.running.is_empty() => {
+                    in_a_row = 0;
                     self.ended(done);
                 }
-                () = sleep(&*clock, next_alarm) => self.wake_due().await?,
+                () = sleep(&*clock, next_alarm) => {
+                    in_a_row = 0;
+                    self.wake_due().await?;
+                }
             }
         }
     }
@@ -330,6 +335,15 @@ mod tests {
     use crate::store::resources::{Resources, typed};
     use crate::store::testing::Front;
 
+    async fn store_with_issuer() -> (MemoryStore, Record) {
+        let store = MemoryStore::new();
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
+        });
+        let issuer = store.create(Record::new(issuer).unwrap()).await.unwrap();
+        (store, issuer)
+    }
+
     /// Always has another step to take.
     #[derive(Debug, Default)]
     struct Restless(AtomicU32);
@@ -350,11 +364,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_object_without_rest_is_made_to_pause() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let issuer = json!({
-            "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
-        });
-        let issuer = store.create(Record::new(issuer).unwrap()).await.unwrap();
+        let (store, issuer) = store_with_issuer().await;
+        let store: Arc<dyn Store> = Arc::new(store);
         let restless = Arc::new(Restless::default());
         let (sender, _obstacles) = watch::channel(Obstacles::new());
         let selection = Selection::only([issuer.key].into());
@@ -373,9 +384,9 @@ mod tests {
         working.await.unwrap().unwrap();
     }
 
-    /// Others write to it without end.
+    /// Others write to that object so often.
     #[derive(Debug)]
-    struct Busy(MemoryStore, Record);
+    struct Busy(MemoryStore, Record, usize);
 
     impl Front for Busy {
         fn behind(&self) -> &dyn Store {
@@ -383,18 +394,15 @@ mod tests {
         }
         fn watch(&self, _: Kind, _: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
             let told = self.1.clone();
-            stream::repeat_with(move || Ok(Change::Applied(told.clone()))).boxed()
+            let changes = stream::repeat_with(move || Ok(Change::Applied(told.clone())));
+            changes.take(self.2).chain(stream::pending()).boxed()
         }
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn steps_go_on_while_others_write_without_end() {
-        let store = MemoryStore::new();
-        let issuer = json!({
-            "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
-        });
-        let issuer = store.create(Record::new(issuer).unwrap()).await.unwrap();
-        let store: Arc<dyn Store> = Arc::new(Busy(store, issuer));
+        let (store, issuer) = store_with_issuer().await;
+        let store: Arc<dyn Store> = Arc::new(Busy(store, issuer, usize::MAX));
         let restless = Arc::new(Restless::default());
         let (sender, _obstacles) = watch::channel(Obstacles::new());
         let controllers: Vec<Arc<dyn Controller>> = vec![restless.clone()];
@@ -411,6 +419,49 @@ mod tests {
         stop.cancel();
         working.await.unwrap().unwrap();
         went_on.unwrap();
+    }
+
+    /// Its first look takes until all of that is heard.
+    #[derive(Debug)]
+    struct Slow {
+        heard: watch::Sender<u32>,
+        looks: watch::Sender<u32>,
+    }
+
+    #[async_trait]
+    impl Controller for Slow {
+        fn watches(&self) -> &'static [Kind] {
+            &[Kind::Issuer]
+        }
+        async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+            self.heard.send_modify(|heard| *heard += 1);
+            Ok(vec![changed.key.clone()])
+        }
+        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, Stopped> {
+            let mut heard = self.heard.subscribe();
+            heard.wait_for(|heard| *heard >= IN_A_ROW).await.unwrap();
+            self.looks.send_modify(|looks| *looks += 1);
+            let is_first = *self.looks.borrow() == 1;
+            Ok(if is_first { Wake::Now } else { Wake::OnChange })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_that_ends_among_many_changes_is_followed_by_the_next_one() {
+        let (store, issuer) = store_with_issuer().await;
+        let store: Arc<dyn Store> = Arc::new(Busy(store, issuer, IN_A_ROW.try_into().unwrap()));
+        let (looks, mut looked) = watch::channel(0);
+        let slow = Slow { heard: watch::channel(0).0, looks };
+        let controllers: Vec<Arc<dyn Controller>> = vec![Arc::new(slow)];
+        let (sender, _obstacles) = watch::channel(Obstacles::new());
+        let (clock, all) = (Arc::new(SystemClock::default()), Selection::all());
+        let driver = Driver::new(store, clock, controllers, all, sender);
+        let stop = CancellationToken::new();
+        let working = tokio::spawn(driver.run(stop.clone()));
+        let went_on = looked.wait_for(|looks| *looks == 2);
+        drop(tokio::time::timeout(Duration::from_mins(1), went_on).await.unwrap().unwrap());
+        stop.cancel();
+        working.await.unwrap().unwrap();
     }
 
     /// Writes another reason at each look, and wants to look again in an hour.
@@ -511,11 +562,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_that_comes_while_the_store_is_away_is_heard_later() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let issuer = json!({
-            "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
-        });
-        let issuer = store.create(Record::new(issuer).unwrap()).await.unwrap();
+        let (store, issuer) = store_with_issuer().await;
+        let store: Arc<dyn Store> = Arc::new(store);
         let looked = CancellationToken::new();
         let controller = HardOfHearing { asked: AtomicU32::new(0), looked: looked.clone() };
         let (sender, _obstacles) = watch::channel(Obstacles::new());

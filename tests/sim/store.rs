@@ -14,6 +14,7 @@ use kubectl_acme::store::error::StoreError;
 use kubectl_acme::store::event_cache::EventCache;
 use kubectl_acme::store::{Change, Part, Scope, Store};
 use serde_json::json;
+use tokio::task::unconstrained;
 use tokio::time::sleep;
 
 use super::events::Event;
@@ -251,7 +252,8 @@ impl Watching {
         loop {
             let mut written = pin!(world.written.notified());
             written.as_mut().enable();
-            if let Some(change) = self.changes.next().now_or_never() {
+            // Whoever has done much in one go is told by tokio that nothing has come.
+            if let Some(change) = unconstrained(self.changes.next()).now_or_never() {
                 return change;
             }
             written.await;
