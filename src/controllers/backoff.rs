@@ -34,8 +34,8 @@ pub(super) fn next_try(
         _ if heard == Heard::Wish => now,
         Retry::At(at) => at.max(now + LEAST_NAMED_PAUSE),
         Retry::Backoff => now + doubling(SHORT_PAUSE, tries),
-        // Whatever changed while we looked may be just what was missing.
-        Retry::Never if heard > Heard::Nothing => now,
+        // Whatever changed while we looked may be just what was missing, or an answer to what we did.
+        Retry::Never if heard > Heard::Nothing => now + SHORT_PAUSE,
         // A person may mend what no change here tells of: a name in DNS, the server itself.
         Retry::Never => match error {
             ReconcileError::Solve(_)

@@ -253,7 +253,7 @@ impl Driver {
         };
         let has_failed = errors.values().any(|error| !error.is_race());
         let (tries, next_try) = if has_failed {
-            let tries = self.work_queue.failed(&job);
+            let tries = self.work_queue.failed(&job, now);
             let failed = errors.values().filter(|error| !error.is_race());
             let next = failed.map(|error| backoff::next_try(error, tries, look.heard, now)).min();
             (tries, next.unwrap_or(now))

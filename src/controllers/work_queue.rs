@@ -164,8 +164,10 @@ impl WorkQueue {
         }
     }
 
-    /// Counts a look that failed; returns how many have in a row.
-    pub(super) fn failed(&mut self, job: &Job) -> u32 {
+    /// Counts a look that failed; returns how many have in a row. What it did before that may be what others answer: their changes
+    /// wait for a second.
+    pub(super) fn failed(&mut self, job: &Job, now: Timestamp) -> u32 {
+        self.rests.insert(job.clone(), now + SHORT_PAUSE);
         let work = self.work.entry(job.clone()).or_default();
         work.races = 0;
         work.failures = work.failures.saturating_add(1);
@@ -238,6 +240,18 @@ mod tests {
         check(Wake::At(at(9)), &[Heard::Neighbour], rested);
         check(Wake::At(at(9)), &[Heard::Wish], Some(at(2)));
         check(Wake::Now, &[], Some(at(2)));
+    }
+
+    #[test]
+    fn changes_of_others_wait_after_a_look_that_failed() {
+        for (news, expected) in [(Heard::Neighbour, Some(at(1))), (Heard::Wish, None)] {
+            let mut work_queue = WorkQueue::default();
+            work_queue.failed(&job(), at(0));
+            work_queue.sleep_until(job(), at(30));
+            work_queue.hear(job(), news, at(0));
+            assert_eq!(work_queue.next_alarm(), expected);
+            assert_eq!(work_queue.start(1, at(0)).is_empty(), expected.is_some());
+        }
     }
 
     #[test]
