@@ -13,7 +13,7 @@ use url::Url;
 use super::error::{self, AcmeError, Fault};
 use super::nonces::Nonces;
 use super::refusal::refused;
-use super::refused_reads::RefusedReads;
+use super::refused_requests::RefusedRequests;
 use super::replies::Directory;
 use super::shared::Shared;
 use super::telling::{NamedUrl, Telling};
@@ -59,7 +59,8 @@ pub(super) struct Authority {
     pub(super) http: Client,
     pub(super) nonces: Nonces,
     pub(super) under_way: UnderWay,
-    pub(super) refused_reads: RefusedReads,
+    /// Those of all CAs.
+    pub(super) refused: Arc<RefusedRequests>,
     directory: Shared<Arc<Directory>>,
     /// Those of all CAs.
     counts: Arc<Counts>,
@@ -86,6 +87,7 @@ impl Authority {
         tls: &TlsOptions,
         resolver: Option<&Resolver>,
         counts: Arc<Counts>,
+        refused: Arc<RefusedRequests>,
         under_way: UnderWay,
     ) -> Result<Self, AcmeError> {
         let bad = |why: String| AcmeError::Transport {
@@ -103,7 +105,7 @@ impl Authority {
             server: url,
             nonces: Nonces::new(),
             under_way,
-            refused_reads: RefusedReads::default(),
+            refused,
             directory: Shared::new(),
             counts,
         })

@@ -14,7 +14,7 @@ use super::error::AcmeError;
 use super::plain::PlainReply;
 use super::transport::TlsOptions;
 use super::under_way::{OwnClock, Silence, UnderWay};
-use super::{AccountKey, Directory, Session};
+use super::{AccountKey, Directory, RefusedRequests, Session};
 use crate::http::client::Resolver;
 use crate::http::exchange::{Carrier, Network, Reply};
 
@@ -29,6 +29,7 @@ pub struct Clients {
     /// Those with which nobody has a session go when another one comes.
     pub(super) authorities: Mutex<HashMap<(String, TlsOptions), Arc<Authority>>>,
     counts: Arc<Counts>,
+    refused: Arc<RefusedRequests>,
 }
 
 impl Clients {
@@ -52,6 +53,12 @@ impl Clients {
     #[must_use]
     pub fn by_clock(self, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), ..self }
+    }
+
+    /// The same, which ask for nothing that was refused before until a moment that is to come.
+    #[must_use]
+    pub fn remembering(self, refused: Arc<RefusedRequests>) -> Self {
+        Self { refused, ..self }
     }
 
     /// An account at the CA with that directory URL; without its URL it is registered, or looked up by its key.
@@ -146,10 +153,11 @@ impl Clients {
         if let Some(authority) = authorities.get(&key) {
             return Ok(Arc::clone(authority));
         }
-        let counts = Arc::clone(&self.counts);
+        let (counts, refused) = (Arc::clone(&self.counts), Arc::clone(&self.refused));
         let under_way =
             UnderWay::new(self.no_reads.clone(), Arc::clone(&self.carrier), Arc::clone(&self.now));
-        let authority = Authority::new(server, tls, self.resolver.as_ref(), counts, under_way)?;
+        let authority =
+            Authority::new(server, tls, self.resolver.as_ref(), counts, refused, under_way)?;
         let authority = Arc::new(authority);
         authorities.retain(|_, known| Arc::strong_count(known) > 1);
         authorities.insert(key, Arc::clone(&authority));
@@ -166,6 +174,7 @@ impl Default for Clients {
             no_reads: CancellationToken::new(),
             authorities: Mutex::default(),
             counts: Arc::default(),
+            refused: Arc::default(),
         }
     }
 }

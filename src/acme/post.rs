@@ -5,11 +5,13 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use tokio::time::Instant;
 
+use super::AccountKey;
 use super::authority::{Authority, CountedRequest, nonce_of, protocol};
 use super::error::{AcmeError, Fault, Retry};
 use super::jws::{Identity, Signer, json};
 use super::nonces::NonceUse;
 use super::refusal::refused;
+use super::refused_requests::Fingerprint;
 use super::telling::{NamedUrl, Telling, signing};
 use super::under_way::Effect;
 use crate::http::exchange::Reply;
@@ -34,11 +36,20 @@ pub(super) enum Payload<'a> {
     Send(&'a [u8]),
 }
 
+impl<'a> Payload<'a> {
+    fn body(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Read => None,
+            Self::Send(body) => Some(body),
+        }
+    }
+}
+
 /// Sends a request until its nonce is taken (RFC 8555 §6.5); at most `limit` bytes of the answer are read. What the CA does not want
-/// to be read before a moment is refused here until then.
+/// to be asked before a moment is refused here until then.
 pub(super) async fn post(
     authority: &Authority,
-    signer: &Signer,
+    key: &AccountKey,
     identity: Identity<'_>,
     asked: NamedUrl<'_>,
     payload: Payload<'_>,
@@ -46,11 +57,11 @@ pub(super) async fn post(
 ) -> Result<Reply, AcmeError> {
     let url = asked.url;
     admissible(authority, url)?;
-    if let Payload::Read = payload
-        && let Some(refusal) = authority.refused_reads.of(url, authority.under_way.now())
-    {
+    let request = Fingerprint::of(key.thumbprint(), url, payload.body());
+    if let Some(refusal) = authority.refused.of(request, authority.under_way.now()) {
         return Err(refusal);
     }
+    let signer = key.signer();
     let mut fresh = None;
     let mut pause = FIRST_PAUSE;
     let mut attempt = 0;
@@ -99,9 +110,7 @@ pub(super) async fn post(
         }
         return match error {
             Some(error) => {
-                if let Payload::Read = payload {
-                    authority.refused_reads.note(url, &error, reply.came);
-                }
+                authority.refused.note(request, &error, reply.came);
                 Err(error)
             }
             None if status >= 300 => {
@@ -142,9 +151,10 @@ async fn once(
     nonce: &str,
 ) -> Result<Reply, AcmeError> {
     let url = asked.url;
-    let (deed, body, effect) = match payload {
-        Payload::Read => ("read", None, Effect::None),
-        Payload::Send(body) => ("post to", Some(body), Effect::Some),
+    let body = payload.body();
+    let (deed, effect) = match payload {
+        Payload::Read => ("read", Effect::None),
+        Payload::Send(_) => ("post to", Effect::Some),
     };
     let jws = signer.request(identity, nonce, url, body).map_err(|_| unsigned(url))?;
     let request = authority

@@ -161,7 +161,7 @@ impl Session {
         payload: Payload<'_>,
         limit: usize,
     ) -> Result<Reply, AcmeError> {
-        post(&self.authority, self.key.signer(), identity, asked, payload, limit).await
+        post(&self.authority, &self.key, identity, asked, payload, limit).await
     }
 
     fn location(&self, reply: &Reply) -> Result<Option<String>, AcmeError> {
@@ -840,29 +840,41 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_not_be_read_before_a_moment_is_refused_here_whoever_asks() {
-        let ca = FakeCa::start(|heard| {
-            let limit = Said::problem(429, "rateLimited").with("retry-after", "60");
-            (heard.what == "POST /authz/1" && heard.before == 0).then_some(limit)
-        })
-        .await;
-        let later = Arc::new(AtomicI64::new(0));
-        let clock = Arc::clone(&later);
-        let now = move || Timestamp::now() + SignedDuration::from_secs(clock.load(Relaxed));
-        let clients = Clients::new().by_clock(now);
-        let key = key();
-        let session = || clients.session(&ca.url, &TlsOptions::default(), key.clone(), None);
-        let (one, other) = (session().unwrap(), session().unwrap());
-        one.register(&Registration::default()).await.unwrap();
-        let refused = one.authorization(&ca.at("/authz/1")).await.unwrap_err();
-        for session in [&one, &other] {
-            let again = session.authorization(&ca.at("/authz/1")).await.unwrap_err();
-            assert_eq!((again.retry(), again.to_string()), (refused.retry(), refused.to_string()));
+    async fn what_a_ca_does_not_want_to_be_asked_before_a_moment_is_refused_here_whoever_asks() {
+        for what in ["POST /authz/1", "POST /chall/1", "POST /account"] {
+            let ca = FakeCa::start(move |heard| {
+                let limit = Said::problem(429, "rateLimited").with("retry-after", "60");
+                (heard.what == what && heard.before == 0).then_some(limit)
+            })
+            .await;
+            let later = Arc::new(AtomicI64::new(0));
+            let clock = Arc::clone(&later);
+            let now = move || Timestamp::now() + SignedDuration::from_secs(clock.load(Relaxed));
+            let refused = Arc::default();
+            let key = key();
+            let session = |key: AccountKey| {
+                let clients =
+                    Clients::new().by_clock(now.clone()).remembering(Arc::clone(&refused));
+                clients.session(&ca.url, &TlsOptions::default(), key, None).unwrap()
+            };
+            let ask = async |session: Session| match what {
+                "POST /authz/1" => session.authorization(&ca.at("/authz/1")).await.map(drop),
+                "POST /chall/1" => session.accept(&ca.at("/chall/1")).await.map(drop),
+                _ => session.register(&Registration::default()).await.map(drop),
+            };
+            let first = ask(session(key.clone())).await.unwrap_err();
+            for _ in 0..2 {
+                let again = ask(session(key.clone())).await.unwrap_err();
+                assert_eq!((again.retry(), again.to_string()), (first.retry(), first.to_string()));
+            }
+            assert_eq!(ca.count(what), 1);
+            // What another account asks is another request, and so is what is asked later.
+            ask(session(AccountKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap())).await.ok();
+            assert_eq!(ca.count(what), 2);
+            later.store(61, Relaxed);
+            ask(session(key.clone())).await.ok();
+            assert_eq!(ca.count(what), 3);
         }
-        assert_eq!(ca.count("POST /authz/1"), 1);
-        later.store(61, Relaxed);
-        one.authorization(&ca.at("/authz/1")).await.ok();
-        assert_eq!(ca.count("POST /authz/1"), 2);
     }
 
     #[tokio::test]

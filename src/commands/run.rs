@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::asking::asking_kinds;
 use crate::app::context::Context;
-use crate::app::engine::{Engine, Equipment, Rules};
+use crate::app::engine::{Engine, Equipment, ProcessMemory, Rules};
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::on_issued::OnIssuedArgs;
@@ -25,7 +25,6 @@ use crate::app::preflight::permissions::task::Task;
 use crate::app::running::follow::{FileWriting, Files, follow};
 use crate::app::running::provider_talk::talk;
 use crate::app::running::{obstacles, reasons};
-use crate::controllers::order_budget::OrderBudget;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::Kind;
 use crate::model::order_budget::Allowance;
@@ -90,8 +89,8 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let by_flags =
         Equipment::by_flags(Arc::clone(&store), http01, fetcher, &args.drive, context).await?;
     let asking = (asking, args.drive.ingress_shim.defaults());
-    let budget = OrderBudget::new(Allowance::Standing);
-    let rules = Rules { budget, asking, ..by_flags.rules };
+    let memory = ProcessMemory::new(Allowance::Standing);
+    let rules = Rules { memory, asking, ..by_flags.rules };
     let equipment = Equipment { rules, ..by_flags };
     let namespace = &equipment.rules.cluster_resource_namespace;
     let (zones, resolver) = (equipment.zones.clone(), &equipment.fetcher.resolver);

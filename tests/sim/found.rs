@@ -1,7 +1,7 @@
 //! What the search has found in what ships, as the shortest runs that show it; each was mended.
 
 use super::plan::{
-    CaFault, Deed, Fault, Moment, RetryAfter, Setting, StoreFault, WatchFault, Wish,
+    CaFault, Deed, Fault, Moment, RetryAfter, Setting, Side, StoreFault, WatchFault, Wish,
 };
 use super::run::run_with;
 
@@ -255,5 +255,28 @@ fn orders_that_share_one_know_each_other_after_a_restart() {
         ];
         faults.extend((4..30).map(lags));
         holds(&setting, &faults);
+    }
+}
+
+/// What a CA did not want to be asked before a moment was asked by what was made anew after a deletion, or because nobody could write
+/// that moment down (seeds 1133312, 1167918, 1184912).
+#[test]
+fn what_is_asked_anew_waits_for_the_moment_that_was_named_before() {
+    let retry_after = Some(RetryAfter::Seconds(180));
+    let what = CaFault::Says { acted: false, status: 429, kind: "rateLimited", retry_after };
+    let refused =
+        |asked: &str| Fault::Ca { point: format!("ca {asked}"), nth: 0, what: what.clone() };
+    let setting = Setting { reuse_orders: true, ..alike(1) };
+    for nth in 0..2 {
+        let raced = store("status Issuer", nth, StoreFault::Raced);
+        holds(&setting, &[refused("newAccount"), raced]);
+    }
+    for asked in ["authorization", "challenge"] {
+        for deed in [Deed::DeletesCertificate, Deed::DeletesRequest] {
+            let person = Fault::Person { at: Moment::Second(20), deed, whose: 0 };
+            holds(&setting, &[refused(asked), person]);
+        }
+        let of = Side::ApiServer;
+        holds(&setting, &[refused(asked), Fault::Outage { of, at: 4, seconds: 60 }]);
     }
 }

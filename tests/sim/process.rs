@@ -4,12 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubectl_acme::acme::Clients;
-use kubectl_acme::app::engine::{Engine, Rules, World as Outside, account_keys};
-use kubectl_acme::controllers::by_object::ByObject;
+use kubectl_acme::app::engine::{Engine, ProcessMemory, Rules, World as Outside, account_keys};
 use kubectl_acme::controllers::clock::SystemClock;
-use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::model::order_budget::Allowance;
-use kubectl_acme::reconcile::order::Outcome;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::store::Store;
 use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE};
@@ -52,8 +49,7 @@ pub(crate) async fn inhabit(world: Arc<World>, place: usize) {
 
 /// Drives, for as long as it may.
 async fn live(life: Arc<Life>) {
-    let budget = OrderBudget::new(Allowance::Standing);
-    let unwritten = Arc::default();
+    let memory = ProcessMemory::new(Allowance::Standing);
     let client = kube::Client::new(lease::router(&life), "default");
     let surroundings = Surroundings { now: now_of(&life), ..Surroundings::default() };
     let lease = ClusterLease::at(client, "https://api.example", NAMESPACE).unwrap();
@@ -70,7 +66,7 @@ async fn live(life: Arc<Life>) {
             (CancellationToken::new(), None)
         };
         life.world.tell(Event::Drives { place: life.place });
-        let engine = start(&life, &budget, &unwritten);
+        let engine = start(&life, &memory);
         lost.cancelled().await;
         if engine.has_ended() {
             life.world.violated("the engine ended by itself".to_owned());
@@ -103,11 +99,7 @@ fn now_of(life: &Arc<Life>) -> Now {
     Arc::new(move || life.world.now_at(life.place))
 }
 
-fn start(
-    life: &Arc<Life>,
-    budget: &Arc<OrderBudget>,
-    unwritten: &Arc<ByObject<Outcome>>,
-) -> Engine {
+fn start(life: &Arc<Life>, memory: &ProcessMemory) -> Engine {
     let setting = &life.world.setting;
     let store: Arc<dyn Store> = Arc::new(SimStore::new(life));
     let store: Arc<dyn Store> = if setting.cluster { Arc::new(Mirror::new(store)) } else { store };
@@ -127,8 +119,7 @@ fn start(
         tls_alpn01_probe: probe,
     };
     let rules = Rules {
-        unwritten: Arc::clone(unwritten),
-        budget: Arc::clone(budget),
+        memory: memory.clone(),
         // RSA keys take their time.
         account_keys: account_keys(false),
         limits: Limits { max_in_flight: setting.cap },

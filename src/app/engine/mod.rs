@@ -10,7 +10,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use self::dns01::Reach;
-pub use self::world::{Rules, World, account_keys};
+pub use self::world::{ProcessMemory, Rules, World, account_keys};
 use super::context::Context;
 use super::failure::Failure;
 use super::flags::drive::DriveArgs;
@@ -170,13 +170,15 @@ impl Engine {
         let Rules { selection, limits, .. } = rules;
         let World { clock, clients, keys, dns01, .. } = world;
         let telling = Arc::clone(&clock);
-        let clients = Arc::new(clients.by_clock(move || telling.now()));
+        let ProcessMemory { unwritten, budget, refused } = rules.memory;
+        let clients = clients.by_clock(move || telling.now()).remembering(refused);
+        let clients = Arc::new(clients);
         let namespace = rules.cluster_resource_namespace;
         let connect = Accounts::connect_with(Arc::clone(&clients));
         let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
         let recorder = Recorder::new(Arc::clone(&store));
         let contention = SharedContention::default();
-        let (by_hand, budget) = (dns01.is_by_hand(), rules.budget);
+        let by_hand = dns01.is_by_hand();
         let solvers = SolverSet {
             http01: world.http01,
             by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
@@ -209,7 +211,7 @@ impl Engine {
             Arc::new(
                 OrderController::new(recorder.clone(), accounts.clone(), selection.clone(), budget)
                     .with_types(rules.types)
-                    .remembering(rules.unwritten),
+                    .remembering(unwritten),
             ),
             Arc::new(ChallengeController::new(
                 recorder.clone(),

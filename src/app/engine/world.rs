@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use crate::acme::{Clients, KeyMaker};
+use crate::acme::{Clients, KeyMaker, RefusedRequests};
 use crate::controllers::by_object::ByObject;
 use crate::controllers::clock::Clock;
 use crate::controllers::order_budget::OrderBudget;
@@ -48,6 +48,25 @@ const CLUSTER_RESOURCE_NAMESPACE: &str = "cert-manager";
 /// Longest pause between two self-checks, where no flag says otherwise.
 const CHECK_PERIOD: SignedDuration = SignedDuration::from_secs(10);
 
+/// What a process remembers of its CAs while it lives: a Lease that is lost and had again makes new controllers, which go on with it.
+#[derive(Clone, Debug)]
+pub struct ProcessMemory {
+    /// Answers to Orders that are not in the store yet.
+    pub unwritten: Arc<ByObject<Outcome>>,
+    /// How many orders may be asked for, and which were.
+    pub budget: Arc<OrderBudget>,
+    /// What may not be asked before a moment.
+    pub refused: Arc<RefusedRequests>,
+}
+
+impl ProcessMemory {
+    /// That of a process which may ask for so many orders.
+    pub fn new(allowance: Allowance) -> Self {
+        let budget = OrderBudget::new(allowance);
+        Self { unwritten: Arc::default(), budget, refused: Arc::default() }
+    }
+}
+
 /// By which rules the controllers work.
 #[derive(Debug)]
 pub struct Rules {
@@ -55,10 +74,8 @@ pub struct Rules {
     pub selection: Selection,
     /// Which types of challenges the store has words for.
     pub types: Types,
-    /// Answers of CAs to Orders that are not in the store yet: those who worked before in this process leave them.
-    pub unwritten: Arc<ByObject<Outcome>>,
-    /// How many orders may be asked for, and what those who worked before in this process have asked for.
-    pub budget: Arc<OrderBudget>,
+    /// What those who worked before in this process have left.
+    pub memory: ProcessMemory,
     /// Who approves CertificateRequests.
     pub approval: Approval,
     /// What holds for every Certificate.
@@ -82,8 +99,7 @@ impl Rules {
             selection: Selection::all(),
             // A cluster's schema has words for cert-manager's alone.
             types: if in_cluster { Types::OfCluster } else { Types::All },
-            unwritten: Arc::default(),
-            budget: OrderBudget::new(Allowance::OneShot),
+            memory: ProcessMemory::new(Allowance::OneShot),
             approval: Approval::Ours,
             options: Options::default(),
             asking: Default::default(),

@@ -17,7 +17,7 @@ use super::supervise::{ByHand, Halt, Hands, OtherDriver, Supervision, Supervisio
 use super::tracked::{End, Tracked, Worked};
 use crate::app::chain;
 use crate::app::context::Context;
-use crate::app::engine::{Engine, Equipment, Rules, account_keys};
+use crate::app::engine::{Engine, Equipment, ProcessMemory, Rules, account_keys};
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::duration;
@@ -30,8 +30,6 @@ use crate::app::lead::stopping::{Stopping, say_interrupted, stop};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::lead::takeover::{Inherited, inherit, regain};
 use crate::app::preflight::permissions::Permissions;
-use crate::controllers::by_object::ByObject;
-use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
@@ -41,7 +39,6 @@ use crate::print::age::short;
 use crate::print::event_log::EventLog;
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
-use crate::reconcile::order::Outcome;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::solvers::http01::files::Files;
@@ -173,8 +170,7 @@ async fn follow(
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
     // A Lease that is lost and had again makes new controllers.
-    let unwritten = Arc::default();
-    let budget = OrderBudget::new(Allowance::OneShot);
+    let memory = ProcessMemory::new(Allowance::OneShot);
     let ended = loop {
         if is_kept {
             // Only now: what was read before the turn was ours may be old.
@@ -182,7 +178,7 @@ async fn follow(
         }
         supervision.begin_turn(&job.store, job.claim.is_cert_manager());
         if let Claim::Drives(_) | Claim::Alone = job.claim {
-            engine = begin(&mut job, &mut supervision, (&unwritten, &budget), context).await?;
+            engine = begin(&mut job, &mut supervision, &memory, context).await?;
         } else if !job.store.in_cluster() {
             look_anew(&job.store, &job.given, job.started).await?;
         }
@@ -281,7 +277,7 @@ fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<OtherDriver<'a>> 
 async fn begin(
     job: &mut Job<'_>,
     supervision: &mut Supervision,
-    (unwritten, budget): (&Arc<ByObject<Outcome>>, &Arc<OrderBudget>),
+    memory: &ProcessMemory,
     context: &Context,
 ) -> Result<Option<Engine>, Failure> {
     if job.store.in_cluster() {
@@ -308,8 +304,7 @@ async fn begin(
     let by_flags = Equipment::by_flags(store, http01, fetcher, job.drive, context).await?;
     let rules = Rules {
         selection: Selection::only(job.given.clone()),
-        unwritten: Arc::clone(unwritten),
-        budget: Arc::clone(budget),
+        memory: memory.clone(),
         ..by_flags.rules
     };
     let dns01 = by_flags.dns01.by_hand(job.by_hand);

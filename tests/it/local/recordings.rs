@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use kubectl_acme::app::engine::{Engine, Equipment};
+use kubectl_acme::app::engine::{Engine, Equipment, ProcessMemory};
 use kubectl_acme::app::follow::renewal::mark_for_renewal;
 use kubectl_acme::ca::{self, Config, Server};
-use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::Allowance;
@@ -75,7 +74,7 @@ impl Stage {
         let fetcher = fetcher(self_check.port);
         let mut equipment =
             Equipment::new(Arc::clone(&store), Arc::new(listener), fetcher, nobody_to_ask());
-        equipment.rules.budget = OrderBudget::new(allowance);
+        equipment.rules.memory = ProcessMemory::new(allowance);
         equipment.rules.account_keys = KeyAlgorithm::Rsa(2048); // as cert-manager makes them
         let engine = Engine::start(equipment);
         let recorded = without_cluster(recorded(trace));

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubectl_acme::app::engine::{Engine, Equipment, Rules};
-use kubectl_acme::controllers::order_budget::OrderBudget;
+use kubectl_acme::app::engine::{Engine, Equipment, ProcessMemory, Rules};
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::Allowance;
@@ -94,7 +93,7 @@ impl Stage {
         hosts.extend(manner.elsewhere.into_iter().map(|(host, port)| (host, here(port))));
         let rules = Rules {
             approval: manner.approval,
-            budget: OrderBudget::new(Allowance::Standing),
+            memory: ProcessMemory::new(Allowance::Standing),
             cluster_resource_namespace: self.namespace.name().to_owned(),
             limits: Limits { max_in_flight: manner.slots },
             ..Rules::without_flags(true)
