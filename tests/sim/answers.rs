@@ -62,13 +62,12 @@ impl Answers {
         self.at.get(place).is_some_and(|texts| texts.contains_key(text))
     }
 
-    /// What is left that is ours.
-    pub(crate) fn left(&self) -> Vec<String> {
-        let all =
-            self.at.iter().flat_map(|(place, texts)| texts.keys().map(move |text| (place, text)));
+    /// What is left that is ours: place and text.
+    pub(crate) fn left(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.at.iter().flat_map(|(place, texts)| {
+            texts.keys().map(move |text| (place.as_str(), text.as_str()))
+        });
         all.filter(|(_, text)| *text != FOREIGN)
-            .map(|(place, text)| format!("{text} at {place}"))
-            .collect()
     }
 
     /// Where something of others is missing.

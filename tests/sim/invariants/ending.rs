@@ -1,9 +1,11 @@
 //! What has to hold when everything has been quiet for long.
 
+use jiff::{SignedDuration, Timestamp};
 use kubectl_acme::acme::PrivateKey;
 use kubectl_acme::model::common::{condition, is_true};
 use kubectl_acme::model::{
-    Certificate, CertificateRequest, Challenge, Issuer, Kind, Order, Secret,
+    Certificate, CertificateRequest, Challenge, ConditionStatus, Issuer, Kind, Metadata, Order,
+    Secret, Time,
 };
 use serde_json::Value;
 
@@ -26,10 +28,33 @@ pub(crate) fn at_the_end(world: &World) -> Holds {
     Ok(())
 }
 
+/// What is younger than this may be at work. Where certificates are renewed all the time and that takes its time, there may be no
+/// moment in which nobody works: after some hours without one, it is enough that nothing is at work for long.
+fn young(world: &World) -> Option<Timestamp> {
+    let hours = |hours| SignedDuration::from_hours(hours);
+    let calm = hours(6).as_millis() + i128::from(world.setting.calm) * 1000;
+    let is_late = world.setting.minutes_good.is_some() && i128::from(world.elapsed()) > calm;
+    is_late.then(|| world.now() - hours(3))
+}
+
+/// Whether something made or begun then may be at work.
+fn is_young(world: &World, since: Option<Time>) -> bool {
+    young(world).zip(since).is_some_and(|(young, since)| since.timestamp() > young)
+}
+
 /// No answer of ours is left.
 fn answers_are_gone(world: &World) -> Holds {
-    match world.answers.lock().left().first() {
-        Some(left) => Err(format!("answers: {left} is left behind")),
+    let at_work: Vec<Challenge> = match young(world) {
+        Some(_) => world.typed(Kind::Challenge),
+        None => Vec::new(),
+    };
+    let is_at_work = |at: &str, text: &str| {
+        let mut all = at_work.iter();
+        all.any(|it| it.spec.key == text && place(it, world.setting.by_record) == at)
+    };
+    let answers = world.answers.lock();
+    match answers.left().find(|(at, text)| !is_at_work(at, text)) {
+        Some((at, text)) => Err(format!("answers: {text} at {at} is left behind")),
         None => Ok(()),
     }
 }
@@ -81,13 +106,15 @@ fn all_has_ended(world: &World) -> Holds {
     if issuer_is_refused(world) {
         return Ok(());
     }
+    let is_young = |metadata: &Metadata| is_young(world, metadata.creation_timestamp);
     for challenge in world.typed::<Challenge>(Kind::Challenge) {
-        if !challenge.metadata.finalizers.is_empty() || !challenge.has_ended() {
+        let has_ended = challenge.metadata.finalizers.is_empty() && challenge.has_ended();
+        if !has_ended && !is_young(&challenge.metadata) {
             return Err(format!("end: Challenge {} has not ended", challenge.name()));
         }
     }
     for order in world.typed::<Order>(Kind::Order) {
-        if !order.has_ended() {
+        if !order.has_ended() && !is_young(&order.metadata) {
             return Err(format!(
                 "end: Order {} has not ended: {:?}",
                 order.name(),
@@ -97,7 +124,9 @@ fn all_has_ended(world: &World) -> Holds {
     }
     for request in world.typed::<CertificateRequest>(Kind::CertificateRequest) {
         let ready = condition(&request.status.conditions, "Ready");
-        if !ready.is_some_and(|ready| ready.reason == "Issued" || ready.reason == "Failed") {
+        let has_ended =
+            ready.is_some_and(|ready| ready.reason == "Issued" || ready.reason == "Failed");
+        if !has_ended && !is_young(&request.metadata) {
             return Err(format!("end: CertificateRequest {} has not ended", request.name()));
         }
     }
@@ -119,10 +148,15 @@ fn issued_or_explained(world: &World, certificate: &Certificate) -> Holds {
     if issuer_is_refused(world) || is_ahead(world) {
         return Ok(());
     }
+    let issuing = condition(&certificate.status.conditions, "Issuing");
+    let issuing = issuing.filter(|it| it.status == ConditionStatus::True);
+    if is_young(world, issuing.and_then(|it| it.last_transition_time)) {
+        return Ok(());
+    }
     if !is_true(&certificate.status.conditions, "Ready") {
         return Err(format!("end: Certificate {name} is not issued: {}", why(certificate)));
     }
-    if is_true(&certificate.status.conditions, "Issuing") {
+    if issuing.is_some() {
         return Err(format!("end: Certificate {name} is still being issued"));
     }
     let secrets = world.typed::<Secret>(Kind::Secret);
@@ -157,7 +191,7 @@ pub(crate) fn is_done(world: &World) -> bool {
     let certificates: Vec<Certificate> = world.typed(Kind::Certificate);
     // What is asked most often before it holds comes first, and keys are read last.
     certificates.iter().all(|certificate| is_renewed(world, certificate))
-        && world.answers.lock().left().is_empty()
+        && answers_are_gone(world).is_ok()
         && all_has_ended(world).is_ok()
         && certificates.iter().all(|certificate| issued_or_explained(world, certificate).is_ok())
 }

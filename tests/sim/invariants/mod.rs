@@ -161,10 +161,11 @@ impl Observer {
                     self.dead.insert(life);
                     self.sequence.forget(place);
                 }
-                self.incidents += 1;
                 // What the CA was asked just now nobody has written down.
-                if world.typed::<Order>(Kind::Order).iter().any(|order| order.status.url.is_empty())
-                {
+                let orders: Vec<Order> = world.typed(Kind::Order);
+                let unread = orders.iter().filter(|order| order.status.url.is_empty()).count();
+                self.incidents += u32::try_from(unread).unwrap().max(1);
+                if unread > 0 {
                     self.excuse_all();
                 }
                 Ok(())
@@ -243,7 +244,14 @@ impl Observer {
     /// Whether somebody has just deleted a Certificate, of which whoever asks the CA cannot have heard: an answer of the store and
     /// a request were under way.
     fn may_not_know(&self, world: &World, at: u64) -> bool {
-        self.deleted.is_some_and(|deleted| at <= deleted + 4 * world.setting.latency + 10)
+        // Nonces that are refused, and slow answers, keep a newOrder under way for longer.
+        let is_delayed = world.setting.refuse_nonces > 0
+            || world.faults.iter().any(|fault| {
+                let Fault::Ca { what, .. } = fault else { return false };
+                matches!(what, CaFault::BadNonce(_) | CaFault::Slow(_))
+            });
+        let delay = if is_delayed { 60_000 } else { 10 };
+        self.deleted.is_some_and(|deleted| at <= deleted + 4 * world.setting.latency + delay)
     }
 
     /// Notes what a process hears of the CA.
@@ -390,8 +398,12 @@ impl Observer {
                     }
                 )
             });
-        // The ledger is written before, and the way to the CA takes its time.
-        let slack = 4 * world.setting.latency + 100;
+        // The ledger is written before, and the way to the CA takes its time, which a slow answer makes longer.
+        let slow = world.faults.iter().map(|fault| match fault {
+            Fault::Ca { what: CaFault::Slow(seconds), .. } => seconds * 1000,
+            _ => 0,
+        });
+        let slack = 4 * world.setting.latency + 100 + slow.sum::<u64>();
         match last.filter(|last| !refuses && last + 10_000 > at + slack) {
             Some(last) => {
                 Err(format!("one order: another one {} ms after the last one", at - last))
