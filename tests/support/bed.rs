@@ -14,11 +14,11 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Ports below the range from which the system takes those of outgoing connections: a block for each test process.
-const BLOCKS: u16 = 20_000;
-/// How many ports a block has.
-const BLOCK: u16 = 250;
+const BLOCKS: u16 = 19_100;
+/// How many ports a block has: with few, one that a test has between two runs of a program is given to another test.
+const BLOCK: u16 = 340;
 /// Whoever listens at the first of these has the first block, and so on.
-const CLAIMS: std::ops::Range<u16> = 19_900..19_948;
+const CLAIMS: std::ops::Range<u16> = 19_000..19_040;
 
 /// Returns the path of one of the bed's programs; a missing bed fails the test, it never skips it.
 pub fn program(name: &str) -> PathBuf {
@@ -35,7 +35,7 @@ pub fn number_of_process() -> u16 {
     static CLAIM: OnceLock<(u16, TcpListener)> = OnceLock::new();
     let claim = || {
         let claimed = |port| Some((port - CLAIMS.start, listen(port).ok()?));
-        CLAIMS.into_iter().find_map(claimed).expect("48 test processes do not run at once")
+        CLAIMS.into_iter().find_map(claimed).expect("40 test processes do not run at once")
     };
     CLAIM.get_or_init(claim).0
 }
