@@ -12,6 +12,7 @@ use super::ReconcileError;
 use super::work_queue::Job;
 use crate::acme::error::Retry;
 use crate::model::Key;
+use crate::model::order_budget::Denial;
 use crate::store::error::StoreError;
 
 /// Something that stands in the way of an object: what went wrong when it was last looked at.
@@ -32,8 +33,14 @@ impl Obstacle {
     pub fn stays(&self) -> bool {
         // A quota may empty by itself, and most do not.
         let is_denied = matches!(&*self.error, ReconcileError::Store(StoreError::Denied { .. }));
+        // So many orders cannot be right: what asks for them goes on, too.
+        let is_too_many = matches!(
+            &*self.error,
+            ReconcileError::OverBudget(over) if matches!(over.denial, Denial::TooMany { .. })
+        );
         self.error.is_race()
             || self.error.retry() == Retry::Never
+            || is_too_many
             || is_denied && self.tries >= TRIES
     }
 }

@@ -50,3 +50,37 @@ fn news(now: &Obstacles, told: &mut BTreeMap<Key, String>) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::SignedDuration;
+
+    use super::*;
+    use crate::controllers::obstacles::Obstacle;
+    use crate::model::order_budget::{Denial, OverBudget};
+    use crate::model::{Kind, ObjectName};
+    use crate::reconcile::testing::at;
+
+    /// What is told of an Order that has to wait.
+    fn told_of(denial: Denial) -> Vec<String> {
+        let [holder, order] = [Kind::Certificate, Kind::Order]
+            .map(|kind| Key::new(kind, ObjectName::new("web", "www")));
+        let over = OverBudget { holder, denial, until: Some(at(300)) };
+        let error = Arc::new(ReconcileError::OverBudget(Box::new(over)));
+        let obstacle = Obstacle { error, since: at(0), next_try: at(300), tries: 1 };
+        let (now, mut told) = ([(order, obstacle)].into(), BTreeMap::new());
+        let first = news(&now, &mut told);
+        assert_eq!(news(&now, &mut told), Vec::<String>::new());
+        first
+    }
+
+    #[test]
+    fn more_orders_than_can_be_right_are_told_with_what_helps() {
+        let pause = SignedDuration::from_mins(5);
+        let [told] = &told_of(Denial::TooMany { pause })[..] else { panic!("one line is told") };
+        assert!(told.contains("within an hour") && told.contains("(hint: "), "{told}");
+        assert_eq!(told_of(Denial::Failures { pause }), Vec::<String>::new());
+    }
+}
