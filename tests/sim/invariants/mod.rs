@@ -22,6 +22,15 @@ use super::world::World;
 
 type Holds = Result<(), String>;
 
+/// How many nonces the plan refuses: each request goes out again then.
+fn refused_nonces(world: &World) -> usize {
+    let refused = world.faults.iter().map(|fault| match fault {
+        Fault::Ca { what: CaFault::BadNonce(times), .. } => *times,
+        _ => 0,
+    });
+    refused.sum::<u32>().try_into().unwrap()
+}
+
 /// What was seen so far.
 #[derive(Debug)]
 pub(crate) struct Observer {
@@ -100,7 +109,7 @@ impl Observer {
         match event {
             Event::Asks(asked) => {
                 self.requests += 1;
-                no_burst(&mut self.asked, &asked.path, at)?;
+                no_burst(&mut self.asked, &asked.path, at, refused_nonces(world))?;
                 self.one_driver(world, at, asked.identity.as_deref(), asked.what, asked.is_read)?;
                 self.sequence.nonce_is_new(&asked)?;
                 self.pause_is_kept(world, at, &asked)?;
@@ -130,7 +139,7 @@ impl Observer {
                 self.sequence.url_comes_first(place, change)?;
                 memory_comes_first(change)?;
                 if key.kind != Kind::Event {
-                    no_burst(&mut self.wrote, &key.to_string(), at)?;
+                    no_burst(&mut self.wrote, &key.to_string(), at, 0)?;
                 }
                 self.one_driver(world, at, identity.as_deref(), &deed, false)?;
                 if let Some(order) = after.as_ref().filter(|_| key.kind == Kind::Order)
