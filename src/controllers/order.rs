@@ -45,7 +45,7 @@ pub struct OrderController {
     shared: SharedOrders,
     /// Whether all Orders that were there before are in it.
     met: OnceCell<()>,
-    /// Answers of the CA that are not in the store yet: it was away, or somebody wrote in between.
+    /// Answers of the CA to newOrder that are not in the store yet: it was away, or somebody wrote in between.
     unwritten: Arc<ByObject<Outcome>>,
     pub(super) budget: Arc<OrderBudget>,
     /// When orders were read last: no reading that brings nothing new is written down.

@@ -51,7 +51,7 @@ const CHECK_PERIOD: SignedDuration = SignedDuration::from_secs(10);
 /// What a process remembers of its CAs while it lives: a Lease that is lost and had again makes new controllers, which go on with it.
 #[derive(Clone, Debug)]
 pub struct ProcessMemory {
-    /// Answers to Orders that are not in the store yet.
+    /// Answers to newOrder that are not in the store yet.
     pub unwritten: Arc<ByObject<Outcome>>,
     /// How many orders may be asked for, and which were.
     pub budget: Arc<OrderBudget>,

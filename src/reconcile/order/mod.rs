@@ -104,18 +104,18 @@ pub enum Action {
 impl Action {
     /// Whether an answer of the CA that is not in the store yet takes the place of this, see [`is_asked_once`].
     pub fn is_answered_by(&self, outcome: &Outcome, now: Timestamp) -> bool {
-        if let Outcome::Refused(_, Refusal::Until(_, at)) = outcome {
-            return matches!(self, Self::Create(_) | Self::Finalize) && *at > now;
-        }
-        matches!((self, outcome), (Self::Create(_), Outcome::Created(_)))
+        let is_over = matches!(outcome, Outcome::Refused(_, Refusal::Until(_, at)) if *at <= now);
+        matches!(self, Self::Create(_)) && is_asked_once(outcome) && !is_over
     }
 }
 
-/// Whether asking once more would make a second order, or come before the moment that the CA named; that nothing is read before
-/// its moment is the client's to hold.
+/// Whether asking once more would make a second order, or count as one; that nothing else is asked before the moment that the CA
+/// named is the client's to hold.
 pub fn is_asked_once(outcome: &Outcome) -> bool {
-    use OrderRequest::{Create, Finalize};
-    matches!(outcome, Outcome::Created(_) | Outcome::Refused(Create | Finalize, Refusal::Until(..)))
+    matches!(
+        outcome,
+        Outcome::Created(_) | Outcome::Refused(OrderRequest::Create, Refusal::Until(..))
+    )
 }
 
 /// Decides what to do next; no wait lasts beyond the end of the order.
@@ -349,14 +349,13 @@ mod tests {
     fn an_answer_that_is_not_in_the_store_yet_takes_the_place_of_the_request_until_its_moment() {
         let made = Outcome::Created(SeenOrder::default());
         let refusal = Refusal::Until(Box::default(), at(10));
-        let refused = Outcome::Refused(OrderRequest::Finalize, refusal);
+        let refused = Outcome::Refused(OrderRequest::Create, refusal);
         let create = Action::Create(wanted(&order(NAME).build(), at(0)).unwrap());
         for (action, outcome, [before, then]) in [
             (&create, &made, [true, true]),
             (&Action::Fetch, &made, [false, false]),
             (&create, &refused, [true, false]),
-            (&Action::Finalize, &refused, [true, false]),
-            (&Action::Fetch, &refused, [false, false]),
+            (&Action::Finalize, &refused, [false, false]),
             (&Action::Solved, &refused, [false, false]),
             (&Action::Wait(Wake::OnChange), &refused, [false, false]),
         ] {
@@ -364,7 +363,11 @@ mod tests {
             let is_answered = |second| action.is_answered_by(outcome, at(second));
             assert_eq!([9, 10].map(is_answered), [before, then], "{action:?} {outcome:?}");
         }
-        assert!(!is_asked_once(&Outcome::Fetched(SeenOrder::default())));
+        let refused =
+            Outcome::Refused(OrderRequest::Finalize, Refusal::Until(Box::default(), at(10)));
+        for other in [refused, Outcome::Fetched(SeenOrder::default())] {
+            assert!(!is_asked_once(&other));
+        }
     }
 
     fn required() -> Vec<Required> {
