@@ -214,6 +214,16 @@ impl OrderBudget {
         };
     }
 
+    /// Whether the CA answered the last newOrder of an Order with a fault of its own.
+    pub(super) fn has_failed_at_ca(&self, order: &Order) -> bool {
+        let all = self.all();
+        let last = all.iter().rfind(|known| known.entry.uid == order.metadata.uid);
+        last.is_some_and(|last| {
+            let Some(NoOrder::Fault(error)) = &last.heard else { return false };
+            error.problem().is_some_and(|problem| problem.status >= 500)
+        })
+    }
+
     /// What the CA has said to Orders of other Certificates for the same names, and still holds. Another Order of one Certificate
     /// is one that somebody wanted: it asks for itself.
     fn limit(&self, asks: &Budget<'_>, now: Timestamp) -> Option<Refusal> {
@@ -382,6 +392,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::acme::error::AcmeError;
     use crate::model::order_ledger::ORDERS;
     use crate::model::{ObjectName, Problem, Record};
     use crate::reconcile::order::OrderRequest;
@@ -528,6 +539,25 @@ mod tests {
                 tokio::time::advance(Duration::from_secs(30)).await;
             }
             assert_eq!(granted, [0, 0, 1, 1, 2, 60, 60, 61, 61, 62], "{step:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fault_of_the_ca_is_known_until_it_is_asked_again() {
+        let scene = scene(1).await;
+        let budget = OrderBudget::new(Allowance::OneShot);
+        let order = &scene.orders[0];
+        for (status, expected) in [(500, true), (429, false)] {
+            assert!(!budget.has_failed_at_ca(order));
+            scene.ask(&budget, 0, now()).await.unwrap();
+            let problem = Problem { status, ..Problem::default() }.into();
+            let error = AcmeError::Refused { problem, retry_after: None, location: None };
+            let deed = OrderRequest::Create;
+            budget.note_answer(order, &Err(Unanswered { deed, error }), now());
+            assert_eq!(budget.has_failed_at_ca(order), expected, "{status}");
+            tokio::time::advance(Duration::from_secs(2)).await;
+            scene.ask(&budget, 0, now()).await.unwrap();
+            tokio::time::advance(Duration::from_secs(2)).await;
         }
     }
 

@@ -31,6 +31,8 @@ impl OrderController {
             Ok(Err(outcome)) => return Ok(outcome),
             Err(unanswered) => return self.told(at_ca, Err(unanswered)).await,
         };
+        // Pebble fails each time over one certificate of 256, whose serial number it does not find again.
+        let has_failed = self.budget.has_failed_at_ca(at_ca.order);
         // What is granted goes out at once: what has to be read before may take its time.
         if let Err(error) = at_ca.acme.prepare().await {
             return self.not_made(at_ca, issuer, error).await;
@@ -45,7 +47,7 @@ impl OrderController {
                 StoreError::NotFound { key: Key::new(Kind::Order, at_ca.order.name()) }.into()
             );
         }
-        if excuse == Some(Excuse::Unread) {
+        if has_failed || excuse == Some(Excuse::Unread) {
             // The order of which nobody knows may replace it already; and a CA may fail over it each time.
             wanted.replaces = None;
         }
