@@ -407,9 +407,14 @@ impl Observer {
                     }
                 )
             });
-        // The ledger is written before, and the way to the CA takes its time, which a slow answer makes longer.
+        // The ledger is written before, and the way to the CA takes its time, which a slow nonce makes longer where another request
+        // has taken the one that was read before.
         let slow = world.faults.iter().map(|fault| match fault {
-            Fault::Ca { what: CaFault::Slow(seconds), .. } => seconds * 1000,
+            Fault::Ca { point, what: CaFault::Slow(seconds), .. }
+                if point == "ca newNonce" && *seconds < 10 =>
+            {
+                seconds * 1000
+            }
             _ => 0,
         });
         let slack = 4 * world.setting.latency + 100 + slow.sum::<u64>();
