@@ -214,13 +214,17 @@ impl OrderBudget {
         };
     }
 
-    /// Whether the CA answered the last newOrder of an Order with a fault of its own.
+    /// Whether the CA answered the last newOrder of an Order with a fault of its own; one that is away (503) has not looked at it.
     pub(super) fn has_failed_at_ca(&self, order: &Order) -> bool {
         let all = self.all();
         let last = all.iter().rfind(|known| known.entry.uid == order.metadata.uid);
         last.is_some_and(|last| {
-            let Some(NoOrder::Fault(error)) = &last.heard else { return false };
-            error.problem().is_some_and(|problem| problem.status >= 500)
+            let problem = match &last.heard {
+                Some(NoOrder::Fault(error)) => error.problem(),
+                Some(NoOrder::Limit(problem, _)) => Some(&**problem),
+                None => None,
+            };
+            problem.is_some_and(|problem| problem.status >= 500 && problem.status != 503)
         })
     }
 
@@ -547,17 +551,21 @@ mod tests {
         let scene = scene(1).await;
         let budget = OrderBudget::new(Allowance::OneShot);
         let order = &scene.orders[0];
-        for (status, expected) in [(500, true), (429, false)] {
-            assert!(!budget.has_failed_at_ca(order));
-            scene.ask(&budget, 0, now()).await.unwrap();
-            let problem = Problem { status, ..Problem::default() }.into();
-            let error = AcmeError::Refused { problem, retry_after: None, location: None };
-            let deed = OrderRequest::Create;
-            budget.note_answer(order, &Err(Unanswered { deed, error }), now());
-            assert_eq!(budget.has_failed_at_ca(order), expected, "{status}");
-            tokio::time::advance(Duration::from_secs(2)).await;
-            scene.ask(&budget, 0, now()).await.unwrap();
-            tokio::time::advance(Duration::from_secs(2)).await;
+        let deed = OrderRequest::Create;
+        for (status, expected) in [(500, true), (502, true), (503, false), (429, false)] {
+            let problem = Box::new(Problem { status, ..Problem::default() });
+            let error =
+                AcmeError::Refused { problem: problem.clone(), retry_after: None, location: None };
+            let until = Refusal::Until(problem, now());
+            for answer in [Err(Unanswered { deed, error }), Ok(Outcome::Refused(deed, until))] {
+                assert!(!budget.has_failed_at_ca(order));
+                scene.ask(&budget, 0, now()).await.unwrap();
+                budget.note_answer(order, &answer, now());
+                assert_eq!(budget.has_failed_at_ca(order), expected, "{answer:?}");
+                tokio::time::advance(Duration::from_secs(2)).await;
+                scene.ask(&budget, 0, now()).await.unwrap();
+                tokio::time::advance(Duration::from_secs(2)).await;
+            }
         }
     }
 

@@ -163,7 +163,7 @@ impl Budget<'_> {
         let last = of_holder.last().copied();
         match self.allowance {
             Allowance::OneShot => one_shot(&of_holder)?,
-            Allowance::Standing => self.standing(&of_set, &of_holder)?,
+            Allowance::Standing => self.standing(&of_set, past)?,
         }
         // One try asks until it is answered; it never has an order by that.
         let again = last
@@ -205,11 +205,15 @@ impl Budget<'_> {
     }
 
     /// Few failures, never two at once, and no more than can be right.
-    fn standing(&self, of_set: &[&Past], of_holder: &[&Past]) -> Result<(), Denial> {
+    fn standing(&self, of_set: &[&Past], past: &[Past]) -> Result<(), Denial> {
         if let Some(pause) = until_fewer(of_set, FAILURES, |past| self.has_failed(past)) {
             return Err(Denial::Failures { pause });
         }
-        if let Some(pause) = until_fewer(of_holder, MOST, |past| self.has_cost(past)) {
+        // Whatever the account: a CA that forgets one gives another each time.
+        let of_names =
+            past.iter().filter(|p| p.holder == self.holder && p.entry.names == self.names);
+        let of_names: Vec<&Past> = of_names.collect();
+        if let Some(pause) = until_fewer(&of_names, MOST, |past| self.has_cost(past)) {
             return Err(Denial::TooMany { pause });
         }
         apart(of_set.iter().map(|past| past.ago), APART)
@@ -493,5 +497,11 @@ mod tests {
         check(&[(60, NotMade, true, "a"); 20], "None None");
         let rows: Vec<Row> = (1..=12).rev().map(|n| (n * 300, Issued, true, "a")).collect();
         check(&rows, "None None");
+        let (budget, past) = scene(Allowance::Standing, &[(60, Issued, true, "a"); 12]);
+        for (names, account, denied) in [("n", "another", true), ("other", budget.account, false)] {
+            let budget = Budget { account, names, ..budget.clone() };
+            let found = budget.judge(&past);
+            assert_eq!(matches!(found, Err(Denial::TooMany { .. })), denied, "{found:?}");
+        }
     }
 }

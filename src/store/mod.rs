@@ -134,7 +134,7 @@ pub enum Change {
     Applied(Record),
     /// The object is gone; this is how it was last seen.
     Deleted(Record),
-    /// The watcher starts, or fell behind: this is all there is now.
+    /// The watcher starts, or fell behind: this is all there is now. Of what has gone meanwhile only a mirror tells, after that.
     Resynced(Vec<Record>),
 }
 

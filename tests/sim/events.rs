@@ -55,6 +55,10 @@ pub(crate) enum Event {
         key: String,
         why: String,
     },
+    /// An object, or all of a kind, is read from the store.
+    Reads {
+        key: Key,
+    },
     Presents {
         uid: String,
         key: Key,
@@ -103,7 +107,7 @@ impl Event {
     /// A line of the timeline; nothing of what another line tells.
     pub(crate) fn line(&self) -> Option<String> {
         Some(match self {
-            Self::Asks(_) => return None,
+            Self::Asks(_) | Self::Reads { .. } => return None,
             Self::Acted { asked, status, .. } => {
                 format!("p{}   {} {} -> {status}", asked.place, asked.what, asked.path)
             }

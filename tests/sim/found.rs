@@ -280,3 +280,42 @@ fn what_is_asked_anew_waits_for_the_moment_that_was_named_before() {
         holds(&setting, &[refused(asked), Fault::Outage { of, at: 4, seconds: 60 }]);
     }
 }
+
+/// A Secret that had been written after a list, was read because the list lacked it, and was then missing from the same list, told once
+/// more, counted as gone for ever: it was made again and again (seeds 1340372, 1349833).
+#[test]
+fn what_was_read_in_place_of_a_list_is_not_gone_with_the_next_one() {
+    let names = |number: usize| vec![format!("{number}.example.com")];
+    let mut setting = Setting { latency: 2, ..alike(4) };
+    for (number, wish) in setting.wishes.iter_mut().enumerate() {
+        wish.names = names(number);
+    }
+    let fault = |nth, what| Fault::Watch { point: "watch Secret".to_owned(), nth, what };
+    for nth in 0..8 {
+        let twice = fault(nth + 1, WatchFault::Repeats);
+        holds(&setting, &[fault(nth, WatchFault::BeginsAnew), twice]);
+    }
+}
+
+/// A CA that fails over what an order replaces was asked for the same again where it had named a moment (seed 1349557).
+#[test]
+fn a_fault_of_the_ca_over_what_is_replaced_is_not_asked_for_again() {
+    let setting = Setting { minutes_good: Some(90), ..alike(1) };
+    for retry_after in [None, Some(RetryAfter::Seconds(20))] {
+        let kind = "serverInternal";
+        let what = CaFault::Says { acted: false, status: 500, kind, retry_after };
+        let fault = |nth| Fault::Ca { point: "ca newOrder".to_owned(), nth, what: what.clone() };
+        let setting = Setting { calm: 12_000, ..setting.clone() };
+        holds(&setting, &[fault(1), fault(3)]);
+    }
+}
+
+/// Where the CA had forgotten an account, a Certificate that was renewed all the time had twelve orders more from the next one (seed 1376774).
+#[test]
+fn twelve_orders_an_hour_are_twelve_whatever_the_account() {
+    let forgets =
+        Fault::Ca { point: "ca certificate".to_owned(), nth: 9, what: CaFault::ForgetsAccounts };
+    let fights = Fault::Person { at: Moment::Second(49), deed: Deed::FightsOverSecret, whose: 0 };
+    let setting = Setting { calm: 2_700, finalize_delay: Some(20_000), ..plain() };
+    holds(&setting, &[forgets, fights]);
+}

@@ -56,6 +56,10 @@ impl SimStore {
         self.life.step().await;
         let world = self.world();
         world.latency().await;
+        let is_write = !matches!(deed, "get" | "list");
+        if !is_write && world.setting.cluster {
+            world.tell(Event::Reads { key: key.clone() });
+        }
         let kind = key.kind;
         let point = format!("store {deed} {kind}");
         let fault = match world.strikes(&point) {
@@ -84,7 +88,6 @@ impl SimStore {
             let said = "forbidden by the plan".to_owned();
             return Err(ClusterFault::Forbidden { verb, resource, namespace: None, said }.into());
         }
-        let is_write = !matches!(deed, "get" | "list");
         match fault {
             Some(StoreFault::Lost { done: false }) => Err(Self::unreachable()),
             Some(StoreFault::Quota) if is_write => {
@@ -285,7 +288,10 @@ impl Watching {
                 Some(Fault::Watch { what: WatchFault::Repeats, .. }) => {
                     self.again = change.as_ref().ok().cloned();
                 }
-                Some(Fault::Watch { what: WatchFault::BeginsAnew, .. }) => {
+                // A store of our own tells long what has gone, and nobody falls so far behind.
+                Some(Fault::Watch { what: WatchFault::BeginsAnew, .. })
+                    if world.setting.cluster =>
+                {
                     self.changes = world.store.watch(self.kind, self.scope.clone());
                     continue;
                 }

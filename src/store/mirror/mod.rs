@@ -179,12 +179,15 @@ impl Room {
         self.caches().get_mut(&kind).map(change)
     }
 
-    /// What a list of everything lacks because we wrote it meanwhile.
-    async fn complete(&self, kind: Kind, mut records: Vec<Record>) -> Vec<Record> {
-        let written = self.caches().get(&kind).map(|cache| cache.missing(&records));
+    /// Reads what a list of everything lacks and we have written: it was made after the list, or has gone since. The watch has yet to
+    /// tell of it, and until then another list may lack it, too.
+    async fn read_unheard(&self, kind: Kind, listed: &[Record]) {
+        let written = self.caches().get(&kind).map(|cache| cache.missing(listed));
         for known in written.into_iter().flatten() {
             match self.store.get(&known.key).await {
-                Ok(Some(read)) => records.push(read),
+                Ok(Some(read)) => {
+                    self.change(kind, |cache| cache.written(&read));
+                }
                 Ok(None) => {
                     self.change(kind, |cache| cache.lost(&known.key.name, known.uid()));
                 }
@@ -192,7 +195,6 @@ impl Room {
                 Err(_) => {}
             }
         }
-        records
     }
 
     /// Begins to watch a kind, unless it is watched.
@@ -219,7 +221,7 @@ async fn follow(
         let Some(room) = room.upgrade() else { return };
         match change {
             Ok(Change::Resynced(records)) => {
-                let records = room.complete(kind, records).await;
+                room.read_unheard(kind, &records).await;
                 room.change(kind, |cache| cache.watched(Change::Resynced(records)));
             }
             Ok(change) => {

@@ -42,11 +42,12 @@ fn is_young(world: &World, since: Option<Time>) -> bool {
     young(world).zip(since).is_some_and(|(young, since)| since.timestamp() > young)
 }
 
-/// No answer of ours is left.
+/// No answer of ours is left, but of a Challenge that is at work or waits for its Issuer.
 fn answers_are_gone(world: &World) -> Holds {
-    let at_work: Vec<Challenge> = match young(world) {
-        Some(_) => world.typed(Kind::Challenge),
-        None => Vec::new(),
+    let at_work: Vec<Challenge> = if young(world).is_some() || issuer_is_refused(world) {
+        world.typed(Kind::Challenge)
+    } else {
+        Vec::new()
     };
     let is_at_work = |at: &str, text: &str| {
         let mut all = at_work.iter();

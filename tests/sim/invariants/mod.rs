@@ -6,29 +6,31 @@ mod sequence;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use kubectl_acme::model::order_ledger::{Became, Ledger, names_of};
-use kubectl_acme::model::{Blob, Certificate, Challenge, Identifier, Key, Kind, Order};
+use kubectl_acme::model::order_ledger::{Became, Entry, Ledger, names_of};
+use kubectl_acme::model::{Blob, Certificate, Challenge, Identifier, Key, Kind, ObjectName, Order};
 
 use self::at_once::{
     account_key_is_stored, finalizer_comes_first, key_is_stored, renewal_has_its_time,
     secret_is_whole, status_moves_as_it_may,
 };
 pub(crate) use self::ending::{at_the_end, is_done, remains};
-use self::sequence::{Sequence, is_due_again, memory_comes_first, no_burst};
+use self::sequence::{Sequence, Times, is_due_again, memory_comes_first, no_burst};
 use super::events::{Asked, Event};
 use super::lease::USURPER;
+use super::people::NAMESPACE;
 use super::plan::{CaFault, Deed, Fault, Setting, Side, Wish};
 use super::world::World;
 
 type Holds = Result<(), String>;
 
-/// How many nonces the plan refuses: each request goes out again then.
+/// How many nonces the plan refuses: each request goes out again then. Where the CA refuses some all the time, within ten seconds.
 fn refused_nonces(world: &World) -> usize {
     let refused = world.faults.iter().map(|fault| match fault {
         Fault::Ca { what: CaFault::BadNonce(times), .. } => *times,
         _ => 0,
     });
-    refused.sum::<u32>().try_into().unwrap()
+    let always = if world.setting.refuse_nonces > 0 { 20 } else { 0 };
+    always + usize::try_from(refused.sum::<u32>()).unwrap()
 }
 
 /// What was seen so far.
@@ -59,13 +61,17 @@ pub(crate) struct Observer {
     seen: BTreeSet<String>,
     /// Until when who may not ask for what.
     pauses: BTreeMap<(u32, String), u64>,
-    asked: BTreeMap<String, Vec<u64>>,
-    wrote: BTreeMap<String, Vec<u64>>,
+    /// The same of one request, whoever asks within a process: when that was heard, and until when it holds.
+    refused: BTreeMap<(u32, String), (u64, u64)>,
+    asked: Times,
+    read: Times,
+    wrote: Times,
+    looked: Times,
     usurped: Option<u64>,
     /// Keys that a Secret has had.
     keys: HashSet<Blob>,
-    /// When somebody deleted a Certificate last: with it go its ledger and its keys.
-    deleted: Option<u64>,
+    /// When somebody deleted a Certificate last that had asked for an order, by the set of names: with it goes its ledger.
+    deleted: BTreeMap<String, u64>,
     sequence: Sequence,
     requests: u64,
     writes: u64,
@@ -89,11 +95,14 @@ impl Observer {
             failed: BTreeSet::new(),
             last: BTreeMap::new(),
             pauses: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            wrote: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            asked: Times::new(),
+            read: Times::new(),
+            wrote: Times::new(),
+            looked: Times::new(),
             usurped: None,
             keys: HashSet::new(),
-            deleted: None,
+            deleted: BTreeMap::new(),
             sequence: Sequence::default(),
             requests: 0,
             writes: 0,
@@ -109,7 +118,9 @@ impl Observer {
         match event {
             Event::Asks(asked) => {
                 self.requests += 1;
-                no_burst(&mut self.asked, &asked.path, at, refused_nonces(world))?;
+                let is_shared = matches!(asked.what, "directory" | "newNonce" | "newOrder");
+                let sharing = if is_shared { 4 } else { 1 };
+                no_burst(&mut self.asked, &asked.path, at, (sharing, refused_nonces(world)))?;
                 self.one_driver(world, at, asked.identity.as_deref(), asked.what, asked.is_read)?;
                 self.sequence.nonce_is_new(&asked)?;
                 self.pause_is_kept(world, at, &asked)?;
@@ -119,7 +130,7 @@ impl Observer {
                     "finalize" if !asked.is_read => {
                         self.sequence.order_has_one_key(world, &asked)?;
                         let gone =
-                            if self.deleted.is_some() { &self.keys } else { &HashSet::new() };
+                            if self.deleted.is_empty() { &HashSet::new() } else { &self.keys };
                         key_is_stored(world, &asked, gone)
                     }
                     "challenge" if !asked.is_read => self.answer_was_seen(world, &asked),
@@ -139,7 +150,7 @@ impl Observer {
                 self.sequence.url_comes_first(place, change)?;
                 memory_comes_first(change)?;
                 if key.kind != Kind::Event {
-                    no_burst(&mut self.wrote, &key.to_string(), at, 0)?;
+                    no_burst(&mut self.wrote, &key.to_string(), at, (1, 0))?;
                 }
                 self.one_driver(world, at, identity.as_deref(), &deed, false)?;
                 if let Some(order) = after.as_ref().filter(|_| key.kind == Kind::Order)
@@ -161,8 +172,13 @@ impl Observer {
                 status_moves_as_it_may(change)
             }
             Event::Presents { key, uid, .. } => finalizer_comes_first(world, &key, &uid),
-            Event::Sees { uid, is_there: true, .. } => {
-                self.seen.insert(uid);
+            // Whoever needs it reads it as long as no watch has told of its kind.
+            Event::Reads { key } => no_burst(&mut self.read, &key.to_string(), at, (8, 0)),
+            Event::Sees { uid, is_there, at: place } => {
+                no_burst(&mut self.looked, &format!("{uid} {place}"), at, (1, 0))?;
+                if is_there {
+                    self.seen.insert(uid);
+                }
                 Ok(())
             }
             Event::Killed { .. } | Event::Lost { .. } => {
@@ -186,7 +202,13 @@ impl Observer {
             Event::Person { deed, certificate } => {
                 self.somebody_does();
                 match deed {
-                    Deed::DeletesCertificate => self.deleted = Some(at),
+                    Deed::DeletesCertificate => {
+                        let name = ObjectName::new(NAMESPACE, &certificate);
+                        if let Some(certificate) = world.peek(&Key::new(Kind::Certificate, name)) {
+                            let open = open_entries(&certificate.metadata().annotations);
+                            self.deleted.extend(open.map(|entry| (entry.names, at)));
+                        }
+                    }
                     Deed::Renews => self.sequence.somebody_renews(world, &certificate),
                     _ => {}
                 }
@@ -250,9 +272,9 @@ impl Observer {
         self.sequence.begins_anew();
     }
 
-    /// Whether somebody has just deleted a Certificate, of which whoever asks the CA cannot have heard: an answer of the store and
-    /// a request were under way.
-    fn may_not_know(&self, world: &World, at: u64) -> bool {
+    /// Whether somebody has just deleted a Certificate that had asked for an order, of which whoever asks the CA cannot have heard:
+    /// an answer of the store and a request were under way.
+    fn may_not_know(&self, world: &World, at: u64, names: &str) -> bool {
         // Nonces that are refused, and slow answers, keep a newOrder under way for longer.
         let is_delayed = world.setting.refuse_nonces > 0
             || world.faults.iter().any(|fault| {
@@ -260,7 +282,8 @@ impl Observer {
                 matches!(what, CaFault::BadNonce(_) | CaFault::Slow(_))
             });
         let delay = if is_delayed { 60_000 } else { 10 };
-        self.deleted.is_some_and(|deleted| at <= deleted + 4 * world.setting.latency + delay)
+        let deleted = self.deleted.get(names);
+        deleted.is_some_and(|deleted| at <= deleted + 4 * world.setting.latency + delay)
     }
 
     /// Notes what a process hears of the CA.
@@ -279,7 +302,12 @@ impl Observer {
         if let Some((names, orders)) = self.askers.get(&asked.number) {
             match status {
                 Some(201) => self.sequence.order_is_made(asked.place, orders),
-                _ => *self.excused.entry(names.clone()).or_default() += 1,
+                status => {
+                    if status.is_some_and(|status| status >= 500 && status != 503) {
+                        self.sequence.order_fails(asked, orders);
+                    }
+                    *self.excused.entry(names.clone()).or_default() += 1;
+                }
             }
         }
         if let Some(status) = status {
@@ -287,11 +315,13 @@ impl Observer {
         }
         if let (Some(429 | 503), Some(seconds)) = (status, pause)
             && !matches!(asked.what, "directory" | "newNonce")
-            && !is_gone
         {
             // A date is cut to the second.
             let until = at + (seconds * 1000).saturating_sub(1_100);
-            self.pauses.insert((asked.life, subject(asked)), until);
+            self.refused.insert((asked.life, request(asked)), (at, until));
+            if !is_gone {
+                self.pauses.insert((asked.life, subject(asked)), until);
+            }
         }
     }
 
@@ -327,11 +357,28 @@ impl Observer {
             _ => None,
         });
         let jumps = moved.clone().any(|by| by > 0) || moved.sum::<i64>() < -60;
+        if jumps {
+            return Ok(());
+        }
+        let early = |until: u64| {
+            Err(format!(
+                "Retry-After: {} {} is asked for {} ms before its time",
+                asked.what,
+                asked.path,
+                until - at
+            ))
+        };
+        // Another one may have been under way when that was heard.
+        let under_way = 4 * world.setting.latency + 10;
+        match self.refused.get(&(asked.life, request(asked))) {
+            Some((heard, until)) if at > heard + under_way && at < *until => return early(*until),
+            _ => {}
+        }
         // Several Orders that share an order or an authorization are told each for itself.
         let setting = &world.setting;
         let shares =
             setting.wishes.len() > 1 && (setting.reuse_orders || setting.reuse_authorizations);
-        if jumps || shares {
+        if shares {
             return Ok(());
         }
         // What could not be written down is asked again.
@@ -344,12 +391,7 @@ impl Observer {
             self.sequence.poll_is_kept(at, asked)?;
         }
         match self.pauses.get(&(asked.life, subject(asked))) {
-            Some(until) if at < *until => Err(format!(
-                "Retry-After: {} {} is asked for {} ms before its time",
-                asked.what,
-                asked.path,
-                until - at
-            )),
+            Some(until) if at < *until => early(*until),
             _ => Ok(()),
         }
     }
@@ -358,7 +400,7 @@ impl Observer {
     /// that has one asks for no other, save where the answer was lost or the CA has dropped it.
     fn order_is_in_its_ledger(&mut self, world: &World, at: u64, asked: &Asked) -> Holds {
         let (names, asking) = askers(world, asked);
-        if self.may_not_know(world, at) {
+        if self.may_not_know(world, at, &names) {
             // Its ledger may be gone, and another one's may be taken for it.
             *self.excused.entry(names.clone()).or_default() += 1;
             self.incidents += 1;
@@ -366,6 +408,7 @@ impl Observer {
             return Err("one order: a newOrder goes out that stands in no ledger".to_owned());
         }
         self.askers.insert(asked.number, (names.clone(), asking.clone()));
+        self.sequence.fault_is_asked_over_otherwise(asked, &asking)?;
         self.orders_are_apart(world, at, &names, asked)?;
         let orders = self.orders.entry(names.clone()).or_default();
         orders.extend(asking);
@@ -503,6 +546,11 @@ impl Observer {
     }
 }
 
+/// A request as it is the same again, but for its nonce and its signature.
+fn request(asked: &Asked) -> String {
+    format!("{} {}", asked.path, asked.payload)
+}
+
 /// What a request is about, for the pauses.
 fn subject(asked: &Asked) -> String {
     match asked.what {
@@ -517,10 +565,13 @@ fn askers(world: &World, asked: &Asked) -> (String, Vec<String>) {
     let wanted = wanted.filter_map(|i| Identifier::parse(i["value"].as_str()?).ok());
     let names = names_of(&wanted.collect::<Vec<_>>());
     let certificates: Vec<Certificate> = world.typed(Kind::Certificate);
-    let entries = certificates.iter().flat_map(|c| Ledger::read(&c.metadata.annotations).0);
-    let open = entries.filter(|entry| {
-        entry.names == names && matches!(entry.became, Became::Asked | Became::NotMade)
-    });
-    let open = open.map(|entry| entry.uid).collect();
+    let open = certificates.iter().flat_map(|c| open_entries(&c.metadata.annotations));
+    let open = open.filter(|entry| entry.names == names).map(|entry| entry.uid).collect();
     (names, open)
+}
+
+/// What a ledger has of orders that may be asked for just now.
+fn open_entries(annotations: &BTreeMap<String, String>) -> impl Iterator<Item = Entry> + use<> {
+    let entries = Ledger::read(annotations).0.into_iter();
+    entries.filter(|entry| matches!(entry.became, Became::Asked | Became::NotMade))
 }

@@ -10,10 +10,11 @@ use super::super::people::NAMESPACE;
 use super::super::world::World;
 use super::Holds;
 
-/// So often one path may be asked for, or one object written, within [`WINDOW`].
-const BURST: usize = 45;
-/// Milliseconds.
-const WINDOW: u64 = 10_000;
+/// So often one path may be asked for, or one object read or written, within so many milliseconds.
+const BOUNDS: [(usize, u64); 2] = [(25, 10_000), (120, 600_000)];
+
+/// When what was done, within the longest of these.
+pub(super) type Times = BTreeMap<String, Vec<u64>>;
 
 /// What was seen of deeds that others have to follow.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub(super) struct Sequence {
     polls: BTreeMap<(u32, String), u64>,
     /// UIDs of Orders for which a process has heard of an order that it has not written down.
     unwritten: BTreeSet<(usize, String)>,
+    /// UIDs of Orders over which a process has heard last that the CA has failed, where a certificate was to be replaced.
+    failed: BTreeSet<(u32, String)>,
     /// Certificates that are to be issued once more, and have no request for that yet.
     unrequested: BTreeSet<ObjectName>,
 }
@@ -84,6 +87,32 @@ impl Sequence {
         if let [order] = orders {
             self.unwritten.insert((place, order.clone()));
         }
+    }
+
+    /// Notes that the CA has failed over an order that only one Order can have asked for.
+    pub(super) fn order_fails(&mut self, asked: &Asked, orders: &[String]) {
+        if let [order] = orders
+            && !asked.payload["replaces"].is_null()
+        {
+            self.failed.insert((asked.life, order.clone()));
+        }
+    }
+
+    /// Whoever has heard that a CA has failed over an order that replaces a certificate asks for one that replaces nothing: it may
+    /// fail each time.
+    pub(super) fn fault_is_asked_over_otherwise(
+        &mut self,
+        asked: &Asked,
+        orders: &[String],
+    ) -> Holds {
+        let [order] = orders else { return Ok(()) };
+        if self.failed.remove(&(asked.life, order.clone())) && !asked.payload["replaces"].is_null()
+        {
+            return Err(format!(
+                "replaces: Order {order} asks again for what the CA has failed over"
+            ));
+        }
+        Ok(())
     }
 
     /// Notes that somebody wants a Certificate to be issued once more.
@@ -191,19 +220,23 @@ pub(super) fn memory_comes_first(change: (Option<&Record>, Option<&Record>)) -> 
     Err(format!("memory first: {} names {named}, its memory has {kept:?}", after.key))
 }
 
-/// Requests and writes within bounds: nothing is done again and again without a pause, but for so many that have to be.
+/// Requests, reads and writes within bounds: nothing is done again and again without a pause, but for so many as share it, and those
+/// that have to be.
 pub(super) fn no_burst(
-    all: &mut BTreeMap<String, Vec<u64>>,
+    all: &mut Times,
     what: &str,
     at: u64,
-    excused: usize,
+    (sharing, excused): (usize, usize),
 ) -> Holds {
     let times = all.entry(what.to_owned()).or_default();
-    times.retain(|time| *time + WINDOW > at);
+    let [.., (_, longest)] = BOUNDS;
+    times.retain(|time| *time + longest > at);
     times.push(at);
-    let shared = matches!(what, "/directory" | "/acme/new-nonce" | "/acme/new-order");
-    if times.len() > excused + BURST * if shared { 4 } else { 1 } {
-        return Err(format!("bounds: {what} {} times within {} s", times.len(), WINDOW / 1000));
+    for (most, window) in BOUNDS {
+        let within = times.iter().rev().take_while(|time| **time + window > at).count();
+        if within > excused + most * sharing {
+            return Err(format!("bounds: {what} {within} times within {} s", window / 1000));
+        }
     }
     Ok(())
 }
