@@ -58,7 +58,8 @@ pub(super) async fn post(
     let url = asked.url;
     admissible(authority, url)?;
     let request = Fingerprint::of(key.thumbprint(), url, payload.body());
-    if let Some(refusal) = authority.refused.of(request, authority.under_way.now()) {
+    let refusal = || authority.refused.of(request, authority.under_way.now());
+    if let Some(refusal) = refusal() {
         return Err(refusal);
     }
     let signer = key.signer();
@@ -71,6 +72,11 @@ pub(super) async fn post(
             Some(nonce) => (nonce, false),
             None => (authority.nonce().await?, true),
         };
+        // Another one may have been refused while this one waited for its nonce.
+        if let Some(refusal) = refusal() {
+            authority.nonces.put(nonce);
+            return Err(refusal);
+        }
         let started = Instant::now();
         let sent = once(authority, signer, identity, asked, payload, limit, &nonce).await;
         let reply = match sent {
