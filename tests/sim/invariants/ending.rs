@@ -5,7 +5,7 @@ use kubectl_acme::acme::PrivateKey;
 use kubectl_acme::model::common::{condition, is_true};
 use kubectl_acme::model::{
     Certificate, CertificateRequest, Challenge, ConditionStatus, Issuer, Kind, Metadata, Order,
-    Secret, Time,
+    Secret, State, Time,
 };
 use serde_json::Value;
 
@@ -19,6 +19,7 @@ pub(crate) fn at_the_end(world: &World) -> Holds {
     answers_are_gone(world)?;
     others_have_theirs(world)?;
     all_has_ended(world)?;
+    leftovers_are_gone(world)?;
     for certificate in world.typed::<Certificate>(Kind::Certificate) {
         issued_or_explained(world, &certificate)?;
         if !is_renewed(world, &certificate) {
@@ -134,6 +135,48 @@ fn all_has_ended(world: &World) -> Holds {
     Ok(())
 }
 
+/// Nothing is left that nobody needs: keys of tries that have ended, requests beyond the history, Challenges of Orders that are good.
+fn leftovers_are_gone(world: &World) -> Holds {
+    if issuer_is_refused(world) {
+        return Ok(());
+    }
+    let certificates: Vec<Certificate> = world.typed(Kind::Certificate);
+    for secret in world.typed::<Secret>(Kind::Secret) {
+        let Metadata { name, labels, .. } = &secret.metadata;
+        let is_key_of_try = labels.contains_key("cert-manager.io/next-private-key");
+        let is_needed = |it: &Certificate| it.status.next_private_key_secret_name == *name;
+        if is_key_of_try
+            && !certificates.iter().any(is_needed)
+            && !is_young(world, secret.metadata.creation_timestamp)
+        {
+            return Err(format!("left over: Secret {name}"));
+        }
+    }
+    let requests: Vec<CertificateRequest> = world.typed(Kind::CertificateRequest);
+    for certificate in &certificates {
+        let is_its = |it: &&CertificateRequest| {
+            it.metadata.controller().is_some_and(|owner| owner.uid == certificate.metadata.uid)
+                && !is_young(world, it.metadata.creation_timestamp)
+        };
+        let count = requests.iter().filter(is_its).count();
+        if count > 1 {
+            return Err(format!("left over: {count} requests of {}", certificate.name()));
+        }
+    }
+    let orders: Vec<Order> = world.typed(Kind::Order);
+    for challenge in world.typed::<Challenge>(Kind::Challenge) {
+        let owner = challenge.metadata.controller().map(|owner| owner.uid.clone());
+        let order = orders.iter().find(|order| Some(&order.metadata.uid) == owner.as_ref());
+        // Those of one that has failed stay, for whoever wants to know why.
+        if order.is_none_or(|order| order.status.state == Some(State::Valid))
+            && !is_young(world, challenge.metadata.creation_timestamp)
+        {
+            return Err(format!("left over: Challenge {}", challenge.name()));
+        }
+    }
+    Ok(())
+}
+
 /// Every Certificate was renewed as often as it had to be.
 fn is_renewed(world: &World, certificate: &Certificate) -> bool {
     let times = certificate.status.revision.unwrap_or(0) - 1;
@@ -194,6 +237,7 @@ pub(crate) fn is_done(world: &World) -> bool {
     certificates.iter().all(|certificate| is_renewed(world, certificate))
         && answers_are_gone(world).is_ok()
         && all_has_ended(world).is_ok()
+        && leftovers_are_gone(world).is_ok()
         && certificates.iter().all(|certificate| issued_or_explained(world, certificate).is_ok())
 }
 

@@ -49,7 +49,6 @@ pub(crate) struct Observer {
     given: BTreeSet<String>,
     /// Whatever excuses any order.
     incidents: u32,
-    issued: u32,
     /// How often a Certificate was to be renewed because it was time.
     renewals: u32,
     dead: BTreeSet<u32>,
@@ -88,7 +87,6 @@ impl Observer {
             orders: BTreeMap::new(),
             askers: BTreeMap::new(),
             incidents: 0,
-            issued: 0,
             renewals: 0,
             seen: BTreeSet::new(),
             dead: BTreeSet::new(),
@@ -149,9 +147,14 @@ impl Observer {
                 let change = (before.as_ref(), after.as_ref());
                 self.sequence.url_comes_first(place, change)?;
                 memory_comes_first(change)?;
-                if key.kind != Kind::Event {
-                    no_burst(&mut self.wrote, &key.to_string(), at, (1, 0))?;
-                }
+                let about = match &after {
+                    Some(event) if key.kind == Kind::Event => {
+                        let text = |field: &str| event.text(field).to_owned();
+                        format!("{} of {}", text("/reason"), text("/involvedObject/name"))
+                    }
+                    _ => key.to_string(),
+                };
+                no_burst(&mut self.wrote, &about, at, (1, 0))?;
                 self.one_driver(world, at, identity.as_deref(), &deed, false)?;
                 if let Some(order) = after.as_ref().filter(|_| key.kind == Kind::Order)
                     && matches!(order.text("/status/state"), "invalid" | "errored" | "expired")
@@ -243,9 +246,6 @@ impl Observer {
             }
             *self.made.entry(names.clone()).or_default() += 1;
             self.orders_are_few(world, at, &names)?;
-        }
-        if asked.what == "finalize" && status == 200 {
-            self.issued += 1;
         }
         Ok(())
     }
