@@ -34,8 +34,8 @@ pub(super) fn next_try(
         _ if heard == Heard::Wish => now,
         Retry::At(at) => at.max(now + LEAST_NAMED_PAUSE),
         Retry::Backoff => now + doubling(SHORT_PAUSE, tries),
-        // Whatever changed while we looked may be just what was missing, or an answer to what we did.
-        Retry::Never if heard > Heard::Nothing => now + SHORT_PAUSE,
+        // Whatever changed while we looked may be just what was missing, or an answer to what we did; each look may change it.
+        Retry::Never if heard > Heard::Nothing => now + doubling(SHORT_PAUSE, tries),
         // A person may mend what no change here tells of: a name in DNS, the server itself.
         Retry::Never => match error {
             ReconcileError::Solve(_)
@@ -67,11 +67,21 @@ fn doubling(first: SignedDuration, times: u32) -> SignedDuration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reconcile::testing::at;
 
     #[test]
     fn pauses_double_up_to_half_a_minute() {
         let seconds = |tries| doubling(SHORT_PAUSE, tries).as_secs();
         assert_eq!([1, 2, 5, 6, u32::MAX].map(seconds), [1, 2, 16, 30, 30]);
+    }
+
+    #[test]
+    fn what_a_look_changes_itself_does_not_bring_the_next_one_each_second() {
+        let error = ReconcileError::Panicked;
+        let pause = |heard, tries| (next_try(&error, tries, heard, at(0)) - at(0)).get_seconds();
+        assert_eq!([1, 2, 9].map(|tries| pause(Heard::Progress, tries)), [1, 2, 30]);
+        assert_eq!(pause(Heard::Wish, 9), 0);
+        assert_eq!(pause(Heard::Nothing, 9), 600);
     }
 
     #[test]

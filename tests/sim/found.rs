@@ -319,3 +319,20 @@ fn twelve_orders_an_hour_are_twelve_whatever_the_account() {
     let setting = Setting { calm: 2_700, finalize_delay: Some(20_000), ..plain() };
     holds(&setting, &[forgets, fights]);
 }
+
+/// An Order whose status nobody may write notes at each look when it looks next, and that change of its own had it ask the CA again a
+/// second later, without end (seed 4454).
+#[test]
+fn what_may_not_be_written_is_not_asked_for_each_second() {
+    let setting = Setting { calm: 1_200, validation_delay: 3_000, ..alike(1) };
+    let forgets = |asked: &str| {
+        let point = format!("ca {asked}");
+        Fault::Ca { point, nth: 0, what: CaFault::ForgetsOrders }
+    };
+    for nth in 0..6 {
+        for asked in ["authorization", "order"] {
+            let forbidden = store("status Order", nth, StoreFault::Forbidden(900));
+            holds(&setting, &[forgets(asked), forbidden]);
+        }
+    }
+}
