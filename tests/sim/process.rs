@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubectl_acme::acme::Clients;
+use kubectl_acme::acme::{Clients, KeyMaker};
 use kubectl_acme::app::engine::{Engine, ProcessMemory, Rules, World as Outside, account_keys};
 use kubectl_acme::controllers::clock::SystemClock;
 use kubectl_acme::model::order_budget::Allowance;
@@ -50,6 +50,9 @@ pub(crate) async fn inhabit(world: Arc<World>, place: usize) {
 /// Drives, for as long as it may.
 async fn live(life: Arc<Life>) {
     let memory = ProcessMemory::new(Allowance::Standing);
+    // One for the whole life: another one would make the same keys again.
+    let keys = Lots::of(life.world.setting.seed, &format!("keys {}", life.number));
+    let keys: Arc<dyn KeyMaker> = Arc::new(SeededKeys(keys));
     let client = kube::Client::new(lease::router(&life), "default");
     let surroundings = Surroundings { now: now_of(&life), ..Surroundings::default() };
     let lease = ClusterLease::at(client, "https://api.example", NAMESPACE).unwrap();
@@ -66,7 +69,7 @@ async fn live(life: Arc<Life>) {
             (CancellationToken::new(), None)
         };
         life.world.tell(Event::Drives { place: life.place });
-        let engine = start(&life, &memory);
+        let engine = start(&life, &memory, &keys);
         lost.cancelled().await;
         if engine.has_ended() {
             life.world.violated("the engine ended by itself".to_owned());
@@ -99,18 +102,17 @@ fn now_of(life: &Arc<Life>) -> Now {
     Arc::new(move || life.world.now_at(life.place))
 }
 
-fn start(life: &Arc<Life>, memory: &ProcessMemory) -> Engine {
+fn start(life: &Arc<Life>, memory: &ProcessMemory, keys: &Arc<dyn KeyMaker>) -> Engine {
     let setting = &life.world.setting;
     let store: Arc<dyn Store> = Arc::new(SimStore::new(life));
     let store: Arc<dyn Store> = if setting.cluster { Arc::new(Mirror::new(store)) } else { store };
     let solver = Arc::new(SimSolver::new(life));
     let probe = Arc::new(SimProbe(Arc::clone(life)));
     let now = now_of(life);
-    let word = format!("keys {}", life.number);
     let outside = Outside {
         clock: Arc::new(SystemClock::over(move || now())),
         clients: Clients::new().carried_by(Arc::new(SimCarrier(Arc::clone(life)))),
-        keys: Arc::new(SeededKeys(Lots::of(setting.seed, &word))),
+        keys: Arc::clone(keys),
         http01: solver.clone(),
         dns01: solver.clone(),
         tls_alpn01: solver,

@@ -74,9 +74,15 @@ pub(super) fn secret_is_whole(
         return Err(format!("Secret: {} has the certificate of another key", after.key));
     }
     let before = before.map(pair).transpose()?.flatten();
-    let Some((_, old)) = before.filter(|(_, old)| old.renewal_id != leaf.renewal_id) else {
+    let Some((old_key, old)) = before.filter(|(_, old)| old.renewal_id != leaf.renewal_id) else {
         return Ok(());
     };
+    if (key == old_key) != world.setting.keeps_key {
+        return Err(format!(
+            "Secret: the key of {} is kept, or not, against its policy",
+            after.key
+        ));
+    }
     if leaf.not_after < old.not_after {
         return Err(format!("Secret: the certificate of {} is older than before", after.key));
     }
@@ -114,7 +120,7 @@ fn pair(secret: &Record) -> Result<Option<(Vec<u8>, Leaf)>, String> {
     Ok(Some((key.public_key().to_vec(), leaf.map_err(|error| wrong(error.to_string()))?)))
 }
 
-/// Statuses move as cert-manager's may: what has ended stays as it is, and no revision goes back.
+/// Statuses move as cert-manager's may: what has ended stays as it is, and revisions count up one by one.
 pub(super) fn status_moves_as_it_may(change: (Option<&Record>, Option<&Record>)) -> Holds {
     let (Some(before), Some(after)) = change else { return Ok(()) };
     let state = |record: &Record| record.text("/status/state").to_owned();
@@ -143,8 +149,9 @@ pub(super) fn status_moves_as_it_may(change: (Option<&Record>, Option<&Record>))
         }
     }
     let revision = |record: &Record| record.object["status"]["revision"].as_i64().unwrap_or(0);
-    if before.key.kind == Kind::Certificate && revision(after) < revision(before) {
-        return Err(format!("statuses: the revision of {} goes back", before.key));
+    let counts_on = revision(before)..=revision(before) + 1;
+    if before.key.kind == Kind::Certificate && !counts_on.contains(&revision(after)) {
+        return Err(format!("statuses: the revision of {} does not count on", before.key));
     }
     Ok(())
 }

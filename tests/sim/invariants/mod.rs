@@ -7,7 +7,9 @@ mod sequence;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use kubectl_acme::model::order_ledger::{Became, Entry, Ledger, names_of};
-use kubectl_acme::model::{Blob, Certificate, Challenge, Identifier, Key, Kind, ObjectName, Order};
+use kubectl_acme::model::{
+    Blob, Certificate, Challenge, Identifier, Key, Kind, ObjectName, Order, Record,
+};
 
 use self::at_once::{
     account_key_is_stored, finalizer_comes_first, key_is_stored, renewal_has_its_time,
@@ -23,14 +25,13 @@ use super::world::World;
 
 type Holds = Result<(), String>;
 
-/// How many nonces the plan refuses: each request goes out again then. Where the CA refuses some all the time, within ten seconds.
+/// How many nonces the plan refuses: each request goes out again then.
 fn refused_nonces(world: &World) -> usize {
     let refused = world.faults.iter().map(|fault| match fault {
         Fault::Ca { what: CaFault::BadNonce(times), .. } => *times,
         _ => 0,
     });
-    let always = if world.setting.refuse_nonces > 0 { 20 } else { 0 };
-    always + usize::try_from(refused.sum::<u32>()).unwrap()
+    refused.sum::<u32>().try_into().unwrap()
 }
 
 /// What was seen so far.
@@ -45,6 +46,8 @@ pub(crate) struct Observer {
     excused: BTreeMap<String, u32>,
     /// The set of names that is asked for, and UIDs of the Orders that may be asking, by the number of the request.
     askers: BTreeMap<u64, (String, Vec<String>)>,
+    /// How many accounts the CA has made, and how often it has forgotten all.
+    accounts: (u32, u32),
     /// URLs of all orders.
     given: BTreeSet<String>,
     /// Whatever excuses any order.
@@ -83,6 +86,7 @@ impl Observer {
             made: BTreeMap::new(),
             hourly: BTreeMap::new(),
             excused: BTreeMap::new(),
+            accounts: (0, 0),
             given: BTreeSet::new(),
             orders: BTreeMap::new(),
             askers: BTreeMap::new(),
@@ -117,7 +121,8 @@ impl Observer {
             Event::Asks(asked) => {
                 self.requests += 1;
                 let is_shared = matches!(asked.what, "directory" | "newNonce" | "newOrder");
-                let sharing = if is_shared { 4 } else { 1 };
+                let again = if world.setting.refuse_nonces > 0 { 2 } else { 1 };
+                let sharing = again * if is_shared { 4 } else { 1 };
                 no_burst(&mut self.asked, &asked.path, at, (sharing, refused_nonces(world)))?;
                 self.one_driver(world, at, asked.identity.as_deref(), asked.what, asked.is_read)?;
                 self.sequence.nonce_is_new(&asked)?;
@@ -143,36 +148,8 @@ impl Observer {
                 Ok(())
             }
             Event::Wrote { place, identity, key, before, after, deed } => {
-                self.writes += 1;
-                let change = (before.as_ref(), after.as_ref());
-                self.sequence.url_comes_first(place, change)?;
-                memory_comes_first(change)?;
-                let about = match &after {
-                    Some(event) if key.kind == Kind::Event => {
-                        let text = |field: &str| event.text(field).to_owned();
-                        format!("{} of {}", text("/reason"), text("/involvedObject/name"))
-                    }
-                    _ => key.to_string(),
-                };
-                no_burst(&mut self.wrote, &about, at, (1, 0))?;
                 self.one_driver(world, at, identity.as_deref(), &deed, false)?;
-                if let Some(order) = after.as_ref().filter(|_| key.kind == Kind::Order)
-                    && matches!(order.text("/status/state"), "invalid" | "errored" | "expired")
-                {
-                    self.failed.insert(order.uid().to_owned());
-                }
-                if let Some(secret) = after.as_ref().filter(|_| key.kind == Kind::Secret) {
-                    let key = secret.object["data"]["tls.key"].clone();
-                    self.keys.extend(serde_json::from_value::<Blob>(key));
-                }
-                if is_due_again(change) {
-                    self.renewals += 1;
-                    renewal_has_its_time(world, change)?;
-                }
-                secret_is_whole(world, change)?;
-                self.sequence.failure_is_of_its_own(change)?;
-                self.slots_are_kept(world, &key)?;
-                status_moves_as_it_may(change)
+                self.wrote(world, at, (place, &key), (before.as_ref(), after.as_ref()))
             }
             Event::Presents { key, uid, .. } => finalizer_comes_first(world, &key, &uid),
             // Whoever needs it reads it as long as no watch has told of its kind.
@@ -205,13 +182,7 @@ impl Observer {
             Event::Person { deed, certificate } => {
                 self.somebody_does();
                 match deed {
-                    Deed::DeletesCertificate => {
-                        let name = ObjectName::new(NAMESPACE, &certificate);
-                        if let Some(certificate) = world.peek(&Key::new(Kind::Certificate, name)) {
-                            let open = open_entries(&certificate.metadata().annotations);
-                            self.deleted.extend(open.map(|entry| (entry.names, at)));
-                        }
-                    }
+                    Deed::DeletesCertificate => self.deletes(world, at, &certificate),
                     Deed::Renews => self.sequence.somebody_renews(world, &certificate),
                     _ => {}
                 }
@@ -223,6 +194,57 @@ impl Observer {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A process has written: what may be said of that object alone, and what has to come before.
+    fn wrote(
+        &mut self,
+        world: &World,
+        at: u64,
+        (place, key): (usize, &Key),
+        change: (Option<&Record>, Option<&Record>),
+    ) -> Holds {
+        let (_, after) = change;
+        self.writes += 1;
+        self.sequence.url_comes_first(place, change)?;
+        memory_comes_first(change)?;
+        let about = match after {
+            Some(event) if key.kind == Kind::Event => {
+                format!("{} of {}", event.text("/reason"), event.text("/involvedObject/name"))
+            }
+            _ => key.to_string(),
+        };
+        no_burst(&mut self.wrote, &about, at, (1, 0))?;
+        match after {
+            Some(order)
+                if key.kind == Kind::Order
+                    && matches!(order.text("/status/state"), "invalid" | "errored" | "expired") =>
+            {
+                self.failed.insert(order.uid().to_owned());
+            }
+            Some(secret) if key.kind == Kind::Secret => {
+                let key = secret.object["data"]["tls.key"].clone();
+                self.keys.extend(serde_json::from_value::<Blob>(key));
+            }
+            _ => {}
+        }
+        if is_due_again(change) {
+            self.renewals += 1;
+            renewal_has_its_time(world, change)?;
+        }
+        secret_is_whole(world, change)?;
+        self.sequence.failure_is_of_its_own(change)?;
+        self.slots_are_kept(world, key)?;
+        status_moves_as_it_may(change)
+    }
+
+    /// Somebody deletes a Certificate: what it has asked for just now goes out all the same.
+    fn deletes(&mut self, world: &World, at: u64, certificate: &str) {
+        let name = ObjectName::new(NAMESPACE, certificate);
+        if let Some(certificate) = world.peek(&Key::new(Kind::Certificate, name)) {
+            let open = open_entries(&certificate.metadata().annotations);
+            self.deleted.extend(open.map(|entry| (entry.names, at)));
         }
     }
 
@@ -247,6 +269,13 @@ impl Observer {
             *self.made.entry(names.clone()).or_default() += 1;
             self.orders_are_few(world, at, &names)?;
         }
+        if asked.what == "newAccount" && status == 201 {
+            self.accounts.0 += 1;
+            let (made, forgotten) = self.accounts;
+            if made > forgotten + 1 {
+                return Err(format!("one account: {made} were made"));
+            }
+        }
         Ok(())
     }
 
@@ -254,6 +283,9 @@ impl Observer {
     fn strikes(&mut self, world: &World, fault: &Fault) {
         self.incidents += 1;
         let Fault::Ca { what, .. } = fault else { return };
+        if matches!(what, CaFault::ForgetsAccounts) {
+            self.accounts.1 += 1;
+        }
         match what {
             CaFault::Spoils | CaFault::ForgetsOrders | CaFault::ForgetsAccounts => {
                 // All orders at once.
