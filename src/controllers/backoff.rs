@@ -68,6 +68,7 @@ fn doubling(first: SignedDuration, times: u32) -> SignedDuration {
 mod tests {
     use super::*;
     use crate::reconcile::testing::at;
+    use crate::store::cluster::ClusterFault;
 
     #[test]
     fn pauses_double_up_to_half_a_minute() {
@@ -77,11 +78,13 @@ mod tests {
 
     #[test]
     fn what_a_look_changes_itself_does_not_bring_the_next_one_each_second() {
-        let error = ReconcileError::Panicked;
+        let (resource, said) = ("orders.acme.cert-manager.io".to_owned(), "no".to_owned());
+        let denied = ClusterFault::Forbidden { verb: "update", resource, namespace: None, said };
+        let error = ReconcileError::Store(denied.into());
         let pause = |heard, tries| (next_try(&error, tries, heard, at(0)) - at(0)).get_seconds();
         assert_eq!([1, 2, 9].map(|tries| pause(Heard::Progress, tries)), [1, 2, 30]);
         assert_eq!(pause(Heard::Wish, 9), 0);
-        assert_eq!(pause(Heard::Nothing, 9), 600);
+        assert_eq!(pause(Heard::Nothing, 9), 30);
     }
 
     #[test]

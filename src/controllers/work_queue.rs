@@ -148,7 +148,9 @@ impl WorkQueue {
         let work = self.work.entry(job.clone()).or_default();
         work.failures = 0;
         work.races = 0;
-        work.steps = if wake == Wake::Now { work.steps.saturating_add(1) } else { 0 };
+        // What each look writes anew would bring the next one, too.
+        let goes_on = wake == Wake::Now || look.heard > Heard::Neighbour;
+        work.steps = if goes_on { work.steps.saturating_add(1) } else { 0 };
         let is_restless = work.steps > STEPS;
         self.rests.retain(|_, rest| *rest > now);
         self.rests.insert(job.clone(), look.rest);
@@ -240,6 +242,20 @@ mod tests {
         check(Wake::At(at(9)), &[Heard::Neighbour], rested);
         check(Wake::At(at(9)), &[Heard::Wish], Some(at(2)));
         check(Wake::Now, &[], Some(at(2)));
+    }
+
+    #[test]
+    fn who_changes_at_each_look_is_made_to_pause() {
+        let mut work_queue = WorkQueue::default();
+        for step in 0..=STEPS {
+            work_queue.hear(job(), Heard::Progress, at(0));
+            assert_eq!(work_queue.start(1, at(0)), [job()], "{step}");
+            work_queue.hear(job(), Heard::Progress, at(0));
+            let look = work_queue.ended(&job(), at(0));
+            work_queue.went_well(job(), Wake::At(at(9)), look, at(0));
+        }
+        assert!(work_queue.start(1, at(0)).is_empty());
+        assert_eq!(work_queue.next_alarm(), Some(at(1)));
     }
 
     #[test]
