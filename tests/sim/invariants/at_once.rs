@@ -12,6 +12,7 @@ use kubectl_acme::model::{Blob, Key, Kind, ObjectName, Record, Secret};
 
 use super::super::events::Asked;
 use super::super::people::NAMESPACE;
+use super::super::plan::{Deed, Fault};
 use super::super::world::World;
 use super::Holds;
 
@@ -77,7 +78,15 @@ pub(super) fn secret_is_whole(
     let Some((old_key, old)) = before.filter(|(_, old)| old.renewal_id != leaf.renewal_id) else {
         return Ok(());
     };
-    if (key == old_key) != world.setting.keeps_key {
+    // Whoever changes their mind as the certificate comes has the same try bring another one.
+    let changes_mind = |fault: &Fault| match fault {
+        Fault::Person { deed, .. } => {
+            matches!(deed, Deed::ChangesNames | Deed::DeletesRequest | Deed::DeletesOrder)
+        }
+        _ => false,
+    };
+    let keeps_key = world.setting.keeps_key;
+    if (key == old_key) != keeps_key && (keeps_key || !world.faults.iter().any(changes_mind)) {
         return Err(format!(
             "Secret: the key of {} is kept, or not, against its policy",
             after.key
