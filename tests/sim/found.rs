@@ -336,3 +336,17 @@ fn what_may_not_be_written_is_not_asked_for_each_second() {
         }
     }
 }
+
+/// An Order that stood back before another one, and of which the CA had not told the end, said in turns that it waits and that the CA does
+/// not answer: it was asked once a second, for as long as it was away (seed 1465462).
+#[test]
+fn an_order_that_stands_back_does_not_ask_a_ca_that_is_away_each_second() {
+    let setting = Setting { reuse_orders: true, validation_delay: 60_000, ..alike(2) };
+    let of = Side::Ca;
+    for at in 10..14 {
+        for nth in 0..6 {
+            let raced = store("metadata Order", nth, StoreFault::Raced);
+            holds(&setting, &[raced, Fault::Outage { of, at, seconds: 120 }]);
+        }
+    }
+}

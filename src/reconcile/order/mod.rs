@@ -123,11 +123,19 @@ pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Ac
     let action = decide(order, observed, now);
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
     let expires = memory.expires.filter(|_| !order.has_ended());
+    let is_unanswered = waits_for(order) == Some(OrderWait::Authority)
+        && memory.next_try.is_none_or(|at| at <= now);
     match (action, expires.and_then(|at| at.checked_add(GIVEN_UP_AFTER).ok())) {
         (Action::Wait(Wake::OnChange), Some(end)) if end > now => Action::Wait(Wake::At(end)),
         (Action::Wait(Wake::At(at)), Some(end)) => Action::Wait(Wake::At(at.min(end))),
         // Somebody else began it, or we were killed before its end could be written down: the CA tells it again.
         (Action::Wait(Wake::OnChange), None) if is_endless(order, &memory) => Action::Fetch,
+        // That the CA does not tell it stays said until it does: two reasons would take turns.
+        (Action::StandBack(_) | Action::Explain(_), None)
+            if is_unanswered && is_endless(order, &memory) =>
+        {
+            Action::Fetch
+        }
         (action, _) => action,
     }
 }
@@ -551,6 +559,12 @@ mod tests {
         let why = waiting_message(&first.name());
         let sharers = &[Sharer { order: first.clone(), came_first: true }];
         assert_eq!(next(&second, sharers), Action::StandBack(why.clone()));
+        let unanswered = Outcome::Unanswered(OrderRequest::Fetch, None, "no answer".to_owned());
+        let unanswered = record(&second, unanswered, at(1));
+        let mut unread = Order { status: unanswered.status, ..second.clone() };
+        remember(&mut unread, &unanswered.memory);
+        assert_eq!(next(&unread, sharers), Action::Fetch);
+        assert_eq!(next(&ending(unread), sharers), Action::StandBack(why.clone()));
         let new = record(&second, Outcome::StoodBack(why), at(1));
         assert_eq!(new.notes, []);
         let mut waiting = Order { status: new.status, ..second };
