@@ -78,11 +78,12 @@ pub(super) fn secret_is_whole(
     let Some((old_key, old)) = before.filter(|(_, old)| old.renewal_id != leaf.renewal_id) else {
         return Ok(());
     };
-    // Whoever changes their mind as the certificate comes has the same try bring another one.
+    // Whoever wants another one as the certificate comes, before the key of the try is gone, has it with that key.
     let changes_mind = |fault: &Fault| match fault {
-        Fault::Person { deed, .. } => {
-            matches!(deed, Deed::ChangesNames | Deed::DeletesRequest | Deed::DeletesOrder)
-        }
+        Fault::Person { deed, .. } => matches!(
+            deed,
+            Deed::ChangesNames | Deed::DeletesRequest | Deed::DeletesOrder | Deed::Renews
+        ),
         _ => false,
     };
     let keeps_key = world.setting.keeps_key;

@@ -215,7 +215,12 @@ impl Observer {
             }
             _ => key.to_string(),
         };
-        no_burst(&mut self.wrote, &about, at, (1, 0))?;
+        // Twelve orders an hour, and twelve more after a deletion.
+        let is_fought_over = world
+            .faults
+            .iter()
+            .any(|fault| matches!(fault, Fault::Person { deed: Deed::FightsOverSecret, .. }));
+        no_burst(&mut self.wrote, &about, at, (if is_fought_over { 2 } else { 1 }, 0))?;
         match after {
             Some(order)
                 if key.kind == Kind::Order
@@ -342,7 +347,13 @@ impl Observer {
                 }
             }
         }
-        if let Some(status) = status {
+        // An Order that is gone is told nothing, and the next one may have the same order.
+        let is_told = asked.what != "order"
+            || world
+                .typed::<Order>(Kind::Order)
+                .iter()
+                .any(|o| o.status.url.ends_with(&asked.path));
+        if let Some(status) = status.filter(|_| is_told) {
             self.sequence.hears(at, asked, status, pause);
         }
         if let (Some(429 | 503), Some(seconds)) = (status, pause)
