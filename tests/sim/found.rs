@@ -389,3 +389,36 @@ fn an_order_that_stands_back_does_not_ask_a_ca_that_is_away_each_second() {
     ];
     holds(&setting, &faults);
 }
+
+/// An Order went while its watch was deaf, and the look whether it is there, as the next list lacked it, got no answer: it counted as there
+/// for ever, and the request that makes one of that name waited for it to go (seed 1545779).
+#[test]
+fn what_a_list_lacks_is_looked_for_until_the_store_answers() {
+    let mut setting = Setting {
+        seed: 1_545_779,
+        calm: 900,
+        processes: 2,
+        cap: 1,
+        by_record: true,
+        ca_retry_after: Some(30),
+        keeps_key: true,
+        validation_delay: 100,
+        latency: 0,
+        ttl: 0,
+        negative_ttl: 5,
+        skews: vec![-498, 0],
+        ..alike(4)
+    };
+    for wish in &mut setting.wishes {
+        wish.names = vec!["b.example.com".to_owned()];
+    }
+    setting.wishes[2].names.insert(0, "*.b.example.com".to_owned());
+    let what = CaFault::ForgetsAccounts;
+    let faults = [
+        Fault::Person { at: Moment::AfterFailure(900), deed: Deed::Renews, whose: 1 },
+        store("get Order", 0, StoreFault::Lost { done: true }),
+        Fault::Ca { point: "ca certificate".to_owned(), nth: 0, what },
+        Fault::Deaf { kind: "Order", at: 20, seconds: 600 },
+    ];
+    holds(&setting, &faults);
+}

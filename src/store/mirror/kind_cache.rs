@@ -231,6 +231,11 @@ impl KindCache {
         missing.filter_map(|name| self.records.get(name)).cloned().collect()
     }
 
+    /// Whether the watch has yet to tell of what was written through us.
+    pub(super) fn is_unheard(&self, record: &Record) -> bool {
+        self.unheard.get(&record.key.name).is_some_and(|uid| uid == record.uid())
+    }
+
     fn resynced(&mut self, records: Vec<Record>) {
         let before = std::mem::take(&mut self.records);
         self.owned.clear();
@@ -255,7 +260,7 @@ impl KindCache {
             if self.records.contains_key(&name) {
                 continue;
             }
-            if self.unheard.get(&name).is_some_and(|uid| uid == known.uid()) {
+            if self.is_unheard(&known) {
                 // Written after the list.
                 self.index(&known);
                 self.records.insert(name, known);
@@ -280,7 +285,7 @@ impl KindCache {
     /// Notes that the watch has reached what was written.
     fn heard(&mut self, record: &Record) {
         let name = &record.key.name;
-        if self.unheard.get(name).is_some_and(|uid| uid == record.uid())
+        if self.is_unheard(record)
             && self.records.get(name).is_none_or(|known| !is_newer(known, record))
         {
             self.unheard.remove(name);

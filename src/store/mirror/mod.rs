@@ -19,6 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 
 use self::kind_cache::KindCache;
+use self::unheard::Unheard;
 use super::error::StoreError;
 use super::event_cache::EventCache;
 use super::manager::Manager;
@@ -28,6 +29,7 @@ use crate::model::{Key, Kind, ObjectName, Record};
 
 mod kind_cache;
 mod tombstones;
+mod unheard;
 
 /// A store in front of another one, for controllers in a cluster: an API server finds what belongs to an object only by
 /// reading a whole namespace.
@@ -179,24 +181,6 @@ impl Room {
         self.caches().get_mut(&kind).map(change)
     }
 
-    /// Reads what a list of everything lacks and we have written: it was made after the list, or has gone since. The watch has yet to
-    /// tell of it, and until then another list may lack it, too.
-    async fn read_unheard(&self, kind: Kind, listed: &[Record]) {
-        let written = self.caches().get(&kind).map(|cache| cache.missing(listed));
-        for known in written.into_iter().flatten() {
-            match self.store.get(&known.key).await {
-                Ok(Some(read)) => {
-                    self.change(kind, |cache| cache.written(&read));
-                }
-                Ok(None) => {
-                    self.change(kind, |cache| cache.lost(&known.key.name, known.uid()));
-                }
-                // It is asked for again with the next list.
-                Err(_) => {}
-            }
-        }
-    }
-
     /// Begins to watch a kind, unless it is watched.
     fn begin(self: &Arc<Self>, kind: Kind) {
         let mut caches = self.caches();
@@ -217,24 +201,34 @@ async fn follow(
     kind: Kind,
     mut changes: BoxStream<'static, Result<Change, StoreError>>,
 ) {
-    while let Some(change) = changes.next().await {
+    let mut unheard = Unheard::new(Vec::new());
+    loop {
+        let told = tokio::select! {
+            biased;
+            () = unheard.due() => None,
+            told = changes.next() => Some(told),
+        };
         let Some(room) = room.upgrade() else { return };
-        match change {
-            Ok(Change::Resynced(records)) => {
-                room.read_unheard(kind, &records).await;
+        match told {
+            None => unheard.read(&room).await,
+            Some(Some(Ok(Change::Resynced(records)))) => {
+                let missing = room.change(kind, |cache| cache.missing(&records));
+                unheard = Unheard::new(missing.unwrap_or_default());
+                unheard.read(&room).await;
                 room.change(kind, |cache| cache.watched(Change::Resynced(records)));
             }
-            Ok(change) => {
+            Some(Some(Ok(change))) => {
                 room.change(kind, |cache| cache.watched(change));
             }
-            Err(error) => {
+            Some(Some(Err(error))) => {
                 debug!(%error, %kind, "read from the store until it is watched again");
                 room.change(kind, |cache| cache.fail(&error));
             }
+            Some(None) => {
+                room.change(kind, KindCache::end);
+                return;
+            }
         }
-    }
-    if let Some(room) = room.upgrade() {
-        room.change(kind, KindCache::end);
     }
 }
 

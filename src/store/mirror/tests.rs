@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -16,6 +16,8 @@ struct Distant {
     reads: Arc<AtomicU32>,
     /// Holds answers to looks back while it is held.
     slow: Arc<tokio::sync::Mutex<()>>,
+    /// Whether looks get no answer.
+    is_away: Arc<AtomicBool>,
     failures: tokio::sync::broadcast::Sender<()>,
     /// How many watches have been opened.
     watches: Arc<AtomicU32>,
@@ -24,8 +26,14 @@ struct Distant {
 impl Distant {
     fn new() -> Self {
         let (failures, _) = tokio::sync::broadcast::channel(8);
-        let (reads, watches) = Default::default();
-        Self { store: Arc::default(), reads, slow: Arc::default(), failures, watches }
+        Self {
+            store: Arc::default(),
+            reads: Arc::default(),
+            slow: Arc::default(),
+            is_away: Arc::default(),
+            failures,
+            watches: Arc::default(),
+        }
     }
 
     fn reads(&self) -> u32 {
@@ -42,7 +50,7 @@ impl Front for Distant {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let found = self.store.get(key).await;
         drop(self.slow.lock().await);
-        found
+        if self.is_away.load(Ordering::Relaxed) { Err(unreachable()) } else { found }
     }
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
@@ -55,13 +63,17 @@ impl Front for Distant {
     }
 }
 
+fn unreachable() -> StoreError {
+    let (server, why) = ("https://server".into(), "connection refused".into());
+    ClusterFault::Unreachable { server, why }.into()
+}
+
 fn told_failures(
     failures: tokio::sync::broadcast::Receiver<()>,
 ) -> BoxStream<'static, Result<Change, StoreError>> {
     let failed = |mut failures: tokio::sync::broadcast::Receiver<()>| async {
         failures.recv().await.ok()?;
-        let (server, why) = ("https://server".into(), "connection refused".into());
-        Some((Err(ClusterFault::Unreachable { server, why }.into()), failures))
+        Some((Err(unreachable()), failures))
     };
     stream::unfold(failures, failed).boxed()
 }
@@ -408,4 +420,35 @@ async fn for_one_look_a_namespace_is_read_once_and_what_is_written_meanwhile_is_
         assert!(mirror.get(&key(kind, "b")).await.unwrap().is_some());
         assert_eq!((store.reads(), store.watches.load(Ordering::Relaxed)), (1, 0));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_list_lacks_is_looked_for_until_the_store_answers() {
+    let store = Distant::new();
+    let mirror = Mirror::new(Arc::new(store.clone()));
+    mirror.room.caches().insert(Kind::Order, KindCache::new());
+    let (list, told) = mpsc::unbounded_channel();
+    let lists = stream::unfold(told, |mut told| async { Some((told.recv().await?, told)) });
+    let following = follow(Arc::downgrade(&mirror.room), Kind::Order, lists.boxed());
+    let following = tokio::spawn(following);
+    list.send(Ok(Change::Resynced(Vec::new()))).unwrap();
+    let [gone, stays] = ["gone", "stays"].map(|name| object(Kind::Order, name));
+    let (gone, stays) = (mirror.create(gone).await.unwrap(), mirror.create(stays).await.unwrap());
+    // Its deletion was never told.
+    store.store.delete(&gone.key).await.unwrap();
+    store.is_away.store(true, Ordering::Relaxed);
+    list.send(Ok(Change::Resynced(Vec::new()))).unwrap();
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    let listed = async || mirror.list(Kind::Order, &Scope::all()).await.unwrap();
+    assert_eq!(listed().await, [gone, stays.clone()], "nobody knows yet");
+    let reads = store.reads();
+    assert!((10..30).contains(&reads), "{reads} reads of two objects in five minutes");
+    store.is_away.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(listed().await, [stays]);
+    assert_eq!(store.reads(), 2);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(store.reads(), 0, "both were answered for");
+    drop(list);
+    following.await.unwrap();
 }
