@@ -13,9 +13,10 @@
 //! What this does not cover: what `run` and `order` do around the engine (`app::lead`, `app::follow`, signals, files); solvers,
 //! probes and providers themselves, in whose place one of ours stands, so that no clean-up by name and no zone that is not found
 //! is met; the requests of `store::cluster` and its watches (a list that changes between its pages, fields of other managers,
-//! webhooks, deletion in the background), the file of `store::local`; TLS, HTTP and sockets; wildcards beyond DNS-01, other
-//! challenge types, external accounts, profiles, renewal windows and renewals after months; ClusterIssuers, several
-//! issuers, selections; RSA keys; two processes without a Lease; a CA that breaks RFC 8555 in the body of a good answer (the kit of
+//! webhooks, deletion in the background), the file of `store::local` and its watches (in its place stands one in memory, whose
+//! watches never begin anew); TLS, HTTP and sockets; wildcards beyond DNS-01, other challenge types, external accounts, profiles,
+//! renewal windows and renewals after months; ClusterIssuers, several issuers, selections; RSA keys; two processes without a
+//! Lease; a CA that breaks RFC 8555 in the body of a good answer (the kit of
 //! `ca --behave` has those); memory.
 #![allow(clippy::unwrap_used, reason = "a fault ends the run that sees it")]
 #![allow(clippy::print_stdout, reason = "whoever searches wants to read what was found")]

@@ -7,6 +7,7 @@ use kubectl_acme::model::{
     Certificate, CertificateRequest, Challenge, ConditionStatus, Issuer, Kind, Metadata, Order,
     Secret, State, Time,
 };
+use kubectl_acme::reconcile::facts::annotation::NEXT_PRIVATE_KEY;
 use serde_json::Value;
 
 use super::super::answers::{FOREIGN, place};
@@ -143,7 +144,7 @@ fn leftovers_are_gone(world: &World) -> Holds {
     let certificates: Vec<Certificate> = world.typed(Kind::Certificate);
     for secret in world.typed::<Secret>(Kind::Secret) {
         let Metadata { name, labels, .. } = &secret.metadata;
-        let is_key_of_try = labels.contains_key("cert-manager.io/next-private-key");
+        let is_key_of_try = labels.contains_key(NEXT_PRIVATE_KEY);
         let is_needed = |it: &Certificate| it.status.next_private_key_secret_name == *name;
         if is_key_of_try
             && !certificates.iter().any(is_needed)

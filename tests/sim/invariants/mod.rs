@@ -61,7 +61,7 @@ pub(crate) struct Observer {
     last: BTreeMap<(u32, String), (u64, bool)>,
     /// UIDs of Challenges whose answers were seen where the CA looks.
     seen: BTreeSet<String>,
-    /// Until when who may not ask for what.
+    /// Until when a process may not ask for an order of those names, whatever else it asks for with them.
     pauses: BTreeMap<(u32, String), u64>,
     /// The same of one request, whoever asks within a process: when that was heard, and until when it holds.
     refused: BTreeMap<(u32, String), (u64, u64)>,
@@ -123,7 +123,7 @@ impl Observer {
                 let is_shared = matches!(asked.what, "directory" | "newNonce" | "newOrder");
                 let again = if world.setting.refuse_nonces > 0 { 2 } else { 1 };
                 let sharing = again * if is_shared { 4 } else { 1 };
-                no_burst(&mut self.asked, &asked.path, at, (sharing, refused_nonces(world)))?;
+                no_burst(&mut self.asked, &asked.path, at, ([sharing; 2], refused_nonces(world)))?;
                 self.one_driver(world, at, asked.identity.as_deref(), asked.what, asked.is_read)?;
                 self.sequence.nonce_is_new(&asked)?;
                 self.pause_is_kept(world, at, &asked)?;
@@ -153,9 +153,9 @@ impl Observer {
             }
             Event::Presents { key, uid, .. } => finalizer_comes_first(world, &key, &uid),
             // Whoever needs it reads it as long as no watch has told of its kind.
-            Event::Reads { key } => no_burst(&mut self.read, &key.to_string(), at, (8, 0)),
+            Event::Reads { key } => no_burst(&mut self.read, &key.to_string(), at, ([8; 2], 0)),
             Event::Sees { uid, is_there, at: place } => {
-                no_burst(&mut self.looked, &format!("{uid} {place}"), at, (1, 0))?;
+                no_burst(&mut self.looked, &format!("{uid} {place}"), at, ([1; 2], 0))?;
                 if is_there {
                     self.seen.insert(uid);
                 }
@@ -220,7 +220,7 @@ impl Observer {
             .faults
             .iter()
             .any(|fault| matches!(fault, Fault::Person { deed: Deed::FightsOverSecret, .. }));
-        no_burst(&mut self.wrote, &about, at, (if is_fought_over { 2 } else { 1 }, 0))?;
+        no_burst(&mut self.wrote, &about, at, ([1, if is_fought_over { 2 } else { 1 }], 0))?;
         match after {
             Some(order)
                 if key.kind == Kind::Order
@@ -362,8 +362,8 @@ impl Observer {
             // A date is cut to the second.
             let until = at + (seconds * 1000).saturating_sub(1_100);
             self.refused.insert((asked.life, request(asked)), (at, until));
-            if !is_gone {
-                self.pauses.insert((asked.life, subject(asked)), until);
+            if asked.what == "newOrder" && !is_gone {
+                self.pauses.insert((asked.life, identifiers(asked)), until);
             }
         }
     }
@@ -433,8 +433,8 @@ impl Observer {
         if world.faults.iter().all(is_written) {
             self.sequence.poll_is_kept(at, asked)?;
         }
-        match self.pauses.get(&(asked.life, subject(asked))) {
-            Some(until) if at < *until => early(*until),
+        match self.pauses.get(&(asked.life, identifiers(asked))) {
+            Some(until) if asked.what == "newOrder" && at < *until => early(*until),
             _ => Ok(()),
         }
     }
@@ -594,12 +594,9 @@ fn request(asked: &Asked) -> String {
     format!("{} {}", asked.path, asked.payload)
 }
 
-/// What a request is about, for the pauses.
-fn subject(asked: &Asked) -> String {
-    match asked.what {
-        "newOrder" => format!("newOrder {}", asked.payload["identifiers"]),
-        _ => asked.path.clone(),
-    }
+/// The names that an order is asked for with.
+fn identifiers(asked: &Asked) -> String {
+    asked.payload["identifiers"].to_string()
 }
 
 /// The set of names of a newOrder as ledgers have it, and UIDs of the Orders whose entry in one may be for it.

@@ -221,18 +221,18 @@ pub(super) fn memory_comes_first(change: (Option<&Record>, Option<&Record>)) -> 
 }
 
 /// Requests, reads and writes within bounds: nothing is done again and again without a pause, but for so many as share it, and those
-/// that have to be.
+/// that have to be. How many share it is said for each of [`BOUNDS`].
 pub(super) fn no_burst(
     all: &mut Times,
     what: &str,
     at: u64,
-    (sharing, excused): (usize, usize),
+    (sharing, excused): ([usize; BOUNDS.len()], usize),
 ) -> Holds {
     let times = all.entry(what.to_owned()).or_default();
     let [.., (_, longest)] = BOUNDS;
     times.retain(|time| *time + longest > at);
     times.push(at);
-    for (most, window) in BOUNDS {
+    for ((most, window), sharing) in BOUNDS.into_iter().zip(sharing) {
         let within = times.iter().rev().take_while(|time| **time + window > at).count();
         if within > excused + most * sharing {
             return Err(format!("bounds: {what} {within} times within {} s", window / 1000));
