@@ -135,6 +135,11 @@ impl Memory {
         self.next_try.filter(|at| *at <= now)
     }
 
+    /// What an Order waits for that says so.
+    pub fn wait_of(&self, reason: &str) -> Option<OrderWait> {
+        self.waits_for.as_ref()?.of(reason).copied()
+    }
+
     /// Writes the memory into annotations; returns whether anything changed.
     pub fn write(&self, holder: Holder, annotations: &mut BTreeMap<String, String>) -> bool {
         let before = annotations.clone();

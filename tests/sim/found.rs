@@ -422,3 +422,26 @@ fn what_a_list_lacks_is_looked_for_until_the_store_answers() {
     ];
     holds(&setting, &faults);
 }
+
+/// An Order that stood back before another one, and heard from the CA that the order is ready, was finalized as soon as the other one had
+/// its certificate from it (seed 1596139).
+#[test]
+fn an_order_that_stood_back_is_asked_for_anew_though_it_is_ready() {
+    let setting = Setting {
+        seed: 1_596_139,
+        calm: 100,
+        processes: 2,
+        listener: true,
+        ca_retry_after: Some(3),
+        keeps_key: true,
+        reuse_orders: true,
+        validation_delay: 3_000,
+        propagation: 45_000,
+        latency: 0,
+        ttl: 0,
+        negative_ttl: 60,
+        skews: vec![0, 0],
+        ..alike(4)
+    };
+    holds(&setting, &[store("metadata Order", 0, StoreFault::Forbidden(57))]);
+}

@@ -572,6 +572,15 @@ mod tests {
         let waiting = ending(waiting);
         assert_eq!(next(&waiting, sharers), wait());
         assert_eq!(next(&waiting, &[]), Action::Forget);
+        for state in [State::Ready, State::Processing] {
+            let url = waiting.status.url.clone();
+            let seen = SeenOrder { state: Some(state), url, ..SeenOrder::default() };
+            let read = record(&waiting, Outcome::Fetched(seen), at(1));
+            let mut read_anew = Order { status: read.status, ..waiting.clone() };
+            remember(&mut read_anew, &read.memory);
+            assert_eq!(next(&read_anew, sharers), wait());
+            assert_eq!(next(&read_anew, &[]), Action::Forget, "{state} was the other one");
+        }
         let new = record(&waiting, Outcome::Forgotten, at(2));
         assert_eq!((new.status, new.memory), (OrderStatus::default(), Memory::default()));
     }

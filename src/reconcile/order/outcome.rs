@@ -12,6 +12,7 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 
 use super::required::{Unsolved, mismatch, too_many};
+use super::shared::own_state;
 use crate::model::cause::{About, OrderWait};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
@@ -154,7 +155,8 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             new.status.reason = String::new();
             fold(&mut new, &order.spec, seen, now);
         }
-        Outcome::Fetched(seen) => {
+        Outcome::Fetched(mut seen) => {
+            seen.state = own_state(order, seen.state);
             remember(&mut new.memory, &seen, now);
             answered(&mut new);
             fold(&mut new, &order.spec, seen, now);
@@ -275,8 +277,7 @@ fn facts(outcome: &Outcome) -> (Option<Problem>, Option<OrderWait>) {
 
 /// What an Order waits for that this program has written; nothing where its reason is somebody else's.
 pub fn waits_for(order: &Order) -> Option<OrderWait> {
-    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
-    memory.waits_for?.of(&order.status.reason).copied()
+    Memory::read(Holder::Order, &order.metadata.annotations).wait_of(&order.status.reason)
 }
 
 /// Why the order of an Order is no more at the CA, if that is what came of a deed before anything was finalized.
@@ -302,8 +303,7 @@ fn lost(name: &str, word: &str) -> String {
 
 /// The CA answers, and refuses no more: what could not be done is done, or asked for again.
 fn answered(new: &mut Recorded<OrderStatus>) {
-    let waits_for = new.memory.waits_for.as_ref();
-    if waits_for.and_then(|about| about.of(&new.status.reason)) == Some(&OrderWait::Authority) {
+    if new.memory.wait_of(&new.status.reason) == Some(OrderWait::Authority) {
         new.status.reason = String::new();
     }
 }

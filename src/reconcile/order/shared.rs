@@ -4,6 +4,7 @@
 //! One Order goes on and the others wait and ask anew. An order that somebody else has finalized is forgotten and asked
 //! for again.
 
+use crate::model::cause::OrderWait;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{ObjectName, Order, State};
 
@@ -44,6 +45,16 @@ pub fn waiting_message(first: &ObjectName) -> String {
     format!(
         "Waiting for order {first}: the CA gave both the same order, which brings one certificate"
     )
+}
+
+/// The state of an order that was read: to an Order that stands back, what another one has proved or sent is nothing of its own.
+pub fn own_state(order: &Order, read: Option<State>) -> Option<State> {
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    let stands_back = memory.wait_of(&order.status.reason) == Some(OrderWait::OtherOrder);
+    match read {
+        Some(State::Ready | State::Processing) if stands_back => Some(State::Pending),
+        state => state,
+    }
 }
 
 fn progress(order: &Order) -> Progress {
