@@ -25,6 +25,9 @@ use super::world::World;
 
 type Holds = Result<(), String>;
 
+/// How often an object is written from its making to its end, at most.
+const WRITES_OF_A_LIFE: usize = 12;
+
 /// How many nonces the plan refuses: each request goes out again then.
 fn refused_nonces(world: &World) -> usize {
     let refused = world.faults.iter().map(|fault| match fault {
@@ -215,12 +218,15 @@ impl Observer {
             }
             _ => key.to_string(),
         };
+        let people = world.faults.iter().filter_map(|fault| match fault {
+            Fault::Person { deed, .. } => Some(*deed),
+            _ => None,
+        });
         // Twelve orders an hour, and twelve more after a deletion.
-        let is_fought_over = world
-            .faults
-            .iter()
-            .any(|fault| matches!(fault, Fault::Person { deed: Deed::FightsOverSecret, .. }));
-        no_burst(&mut self.wrote, &about, at, ([1, if is_fought_over { 2 } else { 1 }], 0))?;
+        let is_fought_over = people.clone().any(|deed| deed == Deed::FightsOverSecret);
+        let sharing = [1, if is_fought_over { 2 } else { 1 }];
+        // What somebody deletes is made, and goes its way, once more.
+        no_burst(&mut self.wrote, &about, at, (sharing, WRITES_OF_A_LIFE * people.count()))?;
         match after {
             Some(order)
                 if key.kind == Kind::Order
