@@ -19,7 +19,7 @@ pub(super) struct BudgetEntry {
     pub(super) heard: Option<NoOrder>,
     /// How long ago it was asked when it came to be known.
     pub(super) ago: SignedDuration,
-    /// When that was; none while it is being written down, before it goes out.
+    /// When that was; none while it is being written down or is under way.
     pub(super) since: Option<Instant>,
 }
 
@@ -43,7 +43,7 @@ impl BudgetEntry {
         (&*self.entry.account, &*self.entry.names) == (account, names)
     }
 
-    /// How long ago it was asked; one that is about to go out counts as asked now.
+    /// How long ago it was asked; one that is under way counts as asked now.
     pub(super) fn ago(&self) -> SignedDuration {
         let elapsed: Duration = self.since.map_or(Duration::ZERO, |since| since.elapsed());
         SignedDuration::try_from(elapsed)

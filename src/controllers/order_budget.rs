@@ -40,8 +40,10 @@ pub struct OrderBudget {
     known: Mutex<Vec<BudgetEntry>>,
 }
 
-/// An entry that is being written down. It counts from when this is dropped, which happens also where the work is broken off.
-struct Reserved<'a> {
+/// The entry of a newOrder that is being written down or is under way: a nonce may take its time. It counts from when this is
+/// dropped, which happens also where the work is broken off.
+#[derive(Debug)]
+pub(super) struct Reserved<'a> {
     budget: &'a OrderBudget,
     id: (u64, String),
 }
@@ -58,11 +60,13 @@ impl Drop for Reserved<'_> {
 
 /// A newOrder that may go out.
 #[derive(Debug)]
-pub(super) struct Granted {
+pub(super) struct Granted<'a> {
     /// The right to send it.
     pub(super) permit: Permit,
     /// Why there is another one after one before, if so.
     pub(super) excuse: Option<Excuse>,
+    /// To be held until its answer: no other for the same names goes out until then, nor right after.
+    pub(super) reserved: Reserved<'a>,
 }
 
 impl OrderBudget {
@@ -83,7 +87,7 @@ impl OrderBudget {
         order: &Order,
         (account, names): (&str, &[Identifier]),
         now: Timestamp,
-    ) -> Result<Result<Granted, Refusal>, ReconcileError> {
+    ) -> Result<Result<Granted<'_>, Refusal>, ReconcileError> {
         let names = names_of(names);
         let store = under(store, Manager::Controller(source::ORDERS));
         for turn in 0..TRIES {
@@ -108,9 +112,11 @@ impl OrderBudget {
                 Ok(grant) => grant,
                 Err(denial) => return Err(self.denied(&holder, order, denial, now)),
             };
-            let granted = Granted { permit: grant.permit, excuse: grant.excuse };
-            if grant.again.is_some_and(|number| self.asked_again(&holder.uid, number)) {
-                return Ok(Ok(granted));
+            let granted =
+                |reserved| Granted { permit: grant.permit, excuse: grant.excuse, reserved };
+            let is_ours = grant.again.and_then(|number| self.asked_again(&holder.uid, number));
+            if let Some(reserved) = is_ours {
+                return Ok(Ok(granted(reserved)));
             }
             // What another process has asked is written anew: whoever comes after us counts from now on.
             if let Some(number) = grant.again {
@@ -131,8 +137,7 @@ impl OrderBudget {
             // It counts before it is written: another Order for the same names may ask meanwhile.
             let reserved = self.reserve(&holder.uid, entry);
             match write(&*store, &holder, &self.ledger(&holder.uid)).await {
-                // Writing it down may have taken its time: it counts from now on.
-                Ok(()) => return Ok(Ok(granted)),
+                Ok(()) => return Ok(Ok(granted(reserved))),
                 Err(error) => {
                     self.free(&reserved.id);
                     if !matches!(error, StoreError::Conflict { .. }) {
@@ -370,15 +375,15 @@ impl OrderBudget {
         self.all().iter().any(|known| known.entry.uid == order.metadata.uid && !known.is_ours)
     }
 
-    /// Notes that one of ours goes out again; tells whether it is ours.
-    fn asked_again(&self, holder: &str, number: u64) -> bool {
+    /// Notes that one goes out again, if it is ours.
+    fn asked_again(&self, holder: &str, number: u64) -> Option<Reserved<'_>> {
         let mut all = self.all();
         let of_holder = all.iter_mut().filter(|known| known.holder == holder && known.is_ours);
         let mut found = of_holder.filter(|known| known.entry.number == number);
-        let Some(known) = found.next() else { return false };
+        let known = found.next()?;
         (known.entry.became, known.heard) = (Became::Asked, None);
-        (known.ago, known.since) = (SignedDuration::ZERO, Some(Instant::now()));
-        true
+        (known.ago, known.since) = (SignedDuration::ZERO, None);
+        Some(Reserved { budget: self, id: (number, known.entry.uid.clone()) })
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<BudgetEntry>> {
@@ -439,12 +444,12 @@ mod tests {
     }
 
     impl Scene {
-        async fn ask(
+        async fn ask<'a>(
             &self,
-            budget: &OrderBudget,
+            budget: &'a OrderBudget,
             order: usize,
             now: Timestamp,
-        ) -> Result<Granted, OverBudget> {
+        ) -> Result<Granted<'a>, OverBudget> {
             let names = [Identifier::parse("www.example.com").unwrap()];
             match budget.ask(&self.store, &self.orders[order], (ACCOUNT, &names), now).await {
                 Ok(Ok(granted)) => Ok(granted),
@@ -490,6 +495,23 @@ mod tests {
             matches!(error, ReconcileError::Store(StoreError::Conflict { .. }))
         };
         assert!(is_race(&refused.unwrap_err()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_one_is_under_way_no_other_goes_out_for_the_same_names() {
+        let scene = scene(2).await;
+        let budget = OrderBudget::new(Allowance::Standing);
+        for _ in 0..2 {
+            let first = scene.ask(&budget, 0, now()).await.unwrap();
+            // Its nonce takes a minute.
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            let whole = Denial::TooSoon { pause: SignedDuration::from_secs(10) };
+            assert_eq!(scene.ask(&budget, 1, now()).await.unwrap_err().denial, whole);
+            drop(first);
+            assert_eq!(scene.ask(&budget, 1, now()).await.unwrap_err().denial, whole);
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        }
+        scene.ask(&budget, 1, now()).await.unwrap();
     }
 
     fn minutes(minutes: i64) -> SignedDuration {

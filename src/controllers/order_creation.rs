@@ -37,7 +37,7 @@ impl OrderController {
         if let Err(error) = at_ca.acme.prepare().await {
             return self.not_made(at_ca, issuer, error).await;
         }
-        let Granted { permit, excuse } = match self.permit(at_ca, &wanted).await? {
+        let Granted { permit, excuse, reserved } = match self.permit(at_ca, &wanted).await? {
             Ok(granted) => granted,
             Err(why) => return Ok(Outcome::Refused(OrderRequest::Create, why)),
         };
@@ -51,7 +51,9 @@ impl OrderController {
             // The order of which nobody knows may replace it already; and a CA may fail over it each time.
             wanted.replaces = None;
         }
-        match at_ca.create(wanted, permit).await {
+        let asked = at_ca.create(wanted, permit).await;
+        drop(reserved);
+        match asked {
             Ok(Outcome::Created(seen)) => {
                 self.budget.note(at_ca.order, Became::Made);
                 Ok(Outcome::Created(seen))
@@ -86,7 +88,7 @@ impl OrderController {
         &self,
         at_ca: OrderAtCa<'_>,
         wanted: &OrderTerms,
-    ) -> Result<Result<Granted, Refusal>, ReconcileError> {
+    ) -> Result<Result<Granted<'_>, Refusal>, ReconcileError> {
         let OrderAtCa { order, now, .. } = at_ca;
         let account = at_ca.acme.account_url().unwrap_or_default();
         let asked = (&*account, &*wanted.identifiers);

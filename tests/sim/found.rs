@@ -445,3 +445,66 @@ fn an_order_that_stood_back_is_asked_for_anew_though_it_is_ready() {
     };
     holds(&setting, &[store("metadata Order", 0, StoreFault::Forbidden(57))]);
 }
+
+/// A newOrder waited for a nonce for a minute, after another request had taken the one that was read for it; the next one for the same
+/// names counted from when it was granted, and went out two seconds after it (seed 1691700).
+#[test]
+fn the_pause_after_a_new_order_begins_with_its_answer() {
+    let names: [&[&str]; 4] =
+        [&["a.example.com"], &["*.a.example.com"], &["b.example.com"], &["a.example.com"]];
+    let mut setting = Setting {
+        seed: 1_691_700,
+        cluster: false,
+        calm: 100,
+        cap: 3,
+        by_record: true,
+        reuse_orders: true,
+        reuse_authorizations: true,
+        validation_delay: 100,
+        latency: 300,
+        ttl: 0,
+        ..alike(4)
+    };
+    for (wish, names) in setting.wishes.iter_mut().zip(names) {
+        wish.names = names.iter().map(|name| (*name).to_owned()).collect();
+    }
+    let ca = |asked: &str, nth, what| Fault::Ca { point: format!("ca {asked}"), nth, what };
+    let faults = [
+        ca("newAccount", 0, CaFault::Cut { acted: true }),
+        ca("newNonce", 2, CaFault::Slow(62)),
+        Fault::Outage { of: Side::Ca, at: 48, seconds: 120 },
+    ];
+    holds(&setting, &faults);
+}
+
+/// An order was finalized, which could not be written down before the Lease was lost; another Order that had the same one, and came first by
+/// its name, was finalized for its own key (seed 1691783).
+#[test]
+fn a_shared_order_is_read_before_it_is_finalized_by_the_next_process() {
+    let mut setting = Setting {
+        seed: 1_691_783,
+        calm: 100,
+        cap: 1,
+        listener: true,
+        ca_retry_after: Some(30),
+        keeps_key: true,
+        reuse_orders: true,
+        ttl: 300,
+        skews: vec![-24],
+        ..alike(2)
+    };
+    for wish in &mut setting.wishes {
+        wish.names = vec!["b.example.com".to_owned()];
+    }
+    let says =
+        |status, kind, retry_after| CaFault::Says { acted: false, status, kind, retry_after };
+    let ca = |asked: &str, what| Fault::Ca { point: format!("ca {asked}"), nth: 0, what };
+    let faults = [
+        store("metadata Order", 2, StoreFault::Forbidden(12)),
+        ca("order", says(429, "rateLimited", Some(RetryAfter::Date(413)))),
+        Fault::Person { at: Moment::Second(11), deed: Deed::DeletesOrder, whose: 0 },
+        Fault::NoLease { place: 0, at: 24, seconds: 90 },
+        ca("finalize", says(400, "rejectedIdentifier", None)),
+    ];
+    holds(&setting, &faults);
+}

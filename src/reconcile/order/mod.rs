@@ -187,6 +187,8 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
         return deed;
     }
     match status.state {
+        // Another one may have finalized it for its key, of which this process has not heard.
+        Some(State::Ready) if observed.heard.is_none() && !observed.sharers.is_empty() => poll(),
         Some(State::Ready) if memory.finalized_at.is_none() => Action::Finalize,
         Some(State::Pending) | None => pending(observed, created_at, now),
         Some(
