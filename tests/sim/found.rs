@@ -195,7 +195,7 @@ fn what_a_new_order_needs_is_read_before_it_is_granted() {
     }
 }
 
-/// A newOrder went out for a Certificate that was deleted while that was written into its ledger.
+/// A newOrder went out for a Certificate that was deleted while that was written into its ledger, or its nonce was read.
 #[test]
 fn nothing_is_asked_for_what_was_deleted_while_it_was_granted() {
     for deed in [Deed::DeletesCertificate, Deed::DeletesRequest, Deed::DeletesOrder] {
@@ -204,6 +204,10 @@ fn nothing_is_asked_for_what_was_deleted_while_it_was_granted() {
         for seed in 1..8 {
             let setting = Setting { seed, cluster: true, latency: 300, ..alike(2) };
             holds(&setting, &[slow.clone(), person.clone()]);
+        }
+        for nth in 0..3 {
+            let slow = Fault::Ca { point: "ca newNonce".to_owned(), nth, what: CaFault::Slow(19) };
+            holds(&Setting { cluster: true, latency: 300, ..alike(1) }, &[slow, person.clone()]);
         }
     }
 }

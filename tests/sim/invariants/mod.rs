@@ -318,11 +318,13 @@ impl Observer {
     /// Whether somebody has just deleted a Certificate that had asked for an order, of which whoever asks the CA cannot have heard:
     /// an answer of the store and a request were under way.
     fn may_not_know(&self, world: &World, at: u64, names: &str) -> bool {
-        // Nonces that are refused, and slow answers, keep a newOrder under way for longer.
+        // Nonces that are refused, and slow ones where another one may take what was read before, keep a newOrder under way for longer.
+        let is_alone = world.setting.wishes.len() == 1;
         let is_delayed = world.setting.refuse_nonces > 0
-            || world.faults.iter().any(|fault| {
-                let Fault::Ca { what, .. } = fault else { return false };
-                matches!(what, CaFault::BadNonce(_) | CaFault::Slow(_))
+            || world.faults.iter().any(|fault| match fault {
+                Fault::Ca { what: CaFault::BadNonce(_), .. } => true,
+                Fault::Ca { what: CaFault::Slow(_), .. } => !is_alone,
+                _ => false,
             });
         let delay = if is_delayed { 60_000 } else { 10 };
         let deleted = self.deleted.get(names);
