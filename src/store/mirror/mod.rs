@@ -181,6 +181,27 @@ impl Room {
         self.caches().get_mut(&kind).map(change)
     }
 
+    /// Reads what the watch has not told of meanwhile.
+    async fn read(&self, unheard: &mut Unheard) {
+        let mut unanswered = Vec::new();
+        for known in unheard.take() {
+            let Key { kind, ref name } = known.key;
+            if self.change(kind, |cache| cache.is_unheard(&known)) != Some(true) {
+                continue;
+            }
+            match self.store.get(&known.key).await {
+                Ok(Some(read)) => {
+                    self.change(kind, |cache| cache.written(&read));
+                }
+                Ok(None) => {
+                    self.change(kind, |cache| cache.lost(name, known.uid()));
+                }
+                Err(_) => unanswered.push(known),
+            }
+        }
+        unheard.keep(unanswered);
+    }
+
     /// Begins to watch a kind, unless it is watched.
     fn begin(self: &Arc<Self>, kind: Kind) {
         let mut caches = self.caches();
@@ -210,11 +231,11 @@ async fn follow(
         };
         let Some(room) = room.upgrade() else { return };
         match told {
-            None => unheard.read(&room).await,
+            None => room.read(&mut unheard).await,
             Some(Some(Ok(Change::Resynced(records)))) => {
                 let missing = room.change(kind, |cache| cache.missing(&records));
                 unheard = Unheard::new(missing.unwrap_or_default());
-                unheard.read(&room).await;
+                room.read(&mut unheard).await;
                 room.change(kind, |cache| cache.watched(Change::Resynced(records)));
             }
             Some(Some(Ok(change))) => {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::Room;
-use crate::model::{Key, Record};
+use crate::model::Record;
 
 /// How long after a read without an answer the next one comes; twice as long after each.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -34,23 +33,14 @@ impl Unheard {
         sleep_until(self.next_read).await;
     }
 
-    /// Reads what the watch has not told of meanwhile.
-    pub(super) async fn read(&mut self, room: &Room) {
-        for known in std::mem::take(&mut self.records) {
-            let Key { kind, ref name } = known.key;
-            if room.change(kind, |cache| cache.is_unheard(&known)) != Some(true) {
-                continue;
-            }
-            match room.store.get(&known.key).await {
-                Ok(Some(read)) => {
-                    room.change(kind, |cache| cache.written(&read));
-                }
-                Ok(None) => {
-                    room.change(kind, |cache| cache.lost(name, known.uid()));
-                }
-                Err(_) => self.records.push(known),
-            }
-        }
+    /// What is to be read now.
+    pub(super) fn take(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    /// Keeps those for which the store did not answer, until the next read.
+    pub(super) fn keep(&mut self, unanswered: Vec<Record>) {
+        self.records = unanswered;
         self.next_read = Instant::now() + self.pause;
         self.pause = (2 * self.pause).min(LONGEST_PAUSE);
     }
