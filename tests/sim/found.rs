@@ -205,9 +205,13 @@ fn nothing_is_asked_for_what_was_deleted_while_it_was_granted() {
             let setting = Setting { seed, cluster: true, latency: 300, ..alike(2) };
             holds(&setting, &[slow.clone(), person.clone()]);
         }
-        for nth in 0..3 {
-            let slow = Fault::Ca { point: "ca newNonce".to_owned(), nth, what: CaFault::Slow(19) };
-            holds(&Setting { cluster: true, latency: 300, ..alike(1) }, &[slow, person.clone()]);
+        let ca = |asked: &str, nth, what| Fault::Ca { point: format!("ca {asked}"), nth, what };
+        let silent = ca("newOrder", 0, CaFault::Silent { acted: false, seconds: 5 });
+        let slow = ca("newNonce", 1, CaFault::Slow(19));
+        for at in (10..45).step_by(3) {
+            let person = Fault::Person { at: Moment::Second(at), deed, whose: 0 };
+            let setting = Setting { latency: 300, ..alike(1) };
+            holds(&setting, &[silent.clone(), slow.clone(), person]);
         }
     }
 }
