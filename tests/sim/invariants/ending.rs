@@ -95,7 +95,10 @@ fn is_ahead(world: &World) -> bool {
     let Setting { processes, minutes_good, skews, .. } = &world.setting;
     let ahead = |place: usize| {
         let jumps = world.faults.iter().map(|fault| match fault {
-            Fault::Clock { place: whose, by, .. } if *whose == place => *by,
+            // Within a process the time goes on when the clock is set back, up to a minute.
+            Fault::Clock { place: whose, by, .. } if *whose == place && !(-60..0).contains(by) => {
+                *by
+            }
             _ => 0,
         });
         jumps.sum::<i64>() + skews[place]
