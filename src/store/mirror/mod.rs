@@ -226,26 +226,29 @@ async fn follow(
     loop {
         let told = tokio::select! {
             biased;
-            () = unheard.due() => None,
-            told = changes.next() => Some(told),
+            () = unheard.due() => {
+                let Some(room) = room.upgrade() else { return };
+                room.read(&mut unheard).await;
+                continue;
+            }
+            told = changes.next() => told,
         };
         let Some(room) = room.upgrade() else { return };
         match told {
-            None => room.read(&mut unheard).await,
-            Some(Some(Ok(Change::Resynced(records)))) => {
+            Some(Ok(Change::Resynced(records))) => {
                 let missing = room.change(kind, |cache| cache.missing(&records));
                 unheard = Unheard::new(missing.unwrap_or_default());
                 room.read(&mut unheard).await;
                 room.change(kind, |cache| cache.watched(Change::Resynced(records)));
             }
-            Some(Some(Ok(change))) => {
+            Some(Ok(change)) => {
                 room.change(kind, |cache| cache.watched(change));
             }
-            Some(Some(Err(error))) => {
+            Some(Err(error)) => {
                 debug!(%error, %kind, "read from the store until it is watched again");
                 room.change(kind, |cache| cache.fail(&error));
             }
-            Some(None) => {
+            None => {
                 room.change(kind, KindCache::end);
                 return;
             }
