@@ -135,7 +135,7 @@ impl Memory {
         self.next_try.filter(|at| *at <= now)
     }
 
-    /// What an Order waits for that says so.
+    /// What an Order with that reason waits for; nothing once its reason is another one than that which the fact is about.
     pub fn wait_of(&self, reason: &str) -> Option<OrderWait> {
         self.waits_for.as_ref()?.of(reason).copied()
     }

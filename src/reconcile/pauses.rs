@@ -86,9 +86,9 @@ pub fn poll_at(
 ) -> Option<Timestamp> {
     let (first, longest) = pace.bounds();
     let after = |at: Timestamp, pause| at.saturating_add(pause).unwrap_or(at);
-    // What was done beside this look may be later than it; a clock that was set back has nothing to say of what came before.
-    let since =
-        Some(since).filter(|since| since.duration_since(now) < BESIDE).map(|at| at.min(now));
+    // What was done beside this look may be later than it, as may what another clock tells; one that was set back has nothing to
+    // say of what came before.
+    let since = Some(since).filter(|since| since.duration_since(now) < BESIDE);
     let next = match (polled.filter(|polled| polled.at <= now), since) {
         (None, None) => now,
         (None, Some(since)) => after(since, first),
@@ -180,6 +180,9 @@ mod tests {
         let polled = |second, retry_after| Some(Polled { at: at(second), retry_after });
         assert_eq!(poll_at(at(9), None, Pace::Eager, at(9)), soon(9));
         assert_eq!(poll_at(at(9), polled(8, None), Pace::Eager, at(9)), soon(9));
+        // What lies ahead is waited for once, and not again and again for a moment.
+        assert_eq!(poll_at(at(14), None, Pace::Eager, at(9)), soon(14));
+        assert_eq!(poll_at(at(14), polled(8, None), Pace::Eager, at(9)), soon(14));
         // Save where the CA wants to be left alone.
         assert_eq!(poll_at(at(9), polled(8, Some(at(30))), Pace::Eager, at(9)), Some(at(30)));
         assert_eq!(poll_at(at(9), polled(8, Some(at(7))), Pace::Eager, at(9)), soon(9));

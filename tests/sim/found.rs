@@ -516,3 +516,34 @@ fn a_shared_order_is_read_before_it_is_finalized_by_the_next_process() {
     ];
     holds(&setting, &faults);
 }
+
+/// An API server's clock was minutes ahead, and once that was less than ten seconds after the moment when an Order had been made, the
+/// Order was looked at twenty times a second until then, and its CA was not asked (seed 1944715).
+#[test]
+fn an_order_that_is_made_in_the_future_is_polled_at_its_pace() {
+    let mut setting = Setting {
+        seed: 1_944_715,
+        calm: 100,
+        by_record: true,
+        ca_retry_after: Some(3),
+        finalize_delay: Some(20_000),
+        keeps_key: true,
+        reuse_orders: true,
+        validation_delay: 100,
+        latency: 2,
+        ttl: 300,
+        negative_ttl: 60,
+        skews: vec![-317],
+        ..alike(2)
+    };
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    setting.wishes[0].names = names(&["*.c.example.com", "b.example.com"]);
+    setting.wishes[1].names = names(&["b.example.com"]);
+    let spoils = CaFault::Spoils;
+    let faults = [
+        Fault::Deaf { kind: "Order", at: 3, seconds: 600 },
+        Fault::Ca { point: "ca newOrder".to_owned(), nth: 0, what: spoils },
+        Fault::Usurped { at: 40 },
+    ];
+    holds(&setting, &faults);
+}

@@ -214,9 +214,10 @@ fn share(order: &Order, sharers: &[Sharer]) -> Option<Action> {
     Some(if told { Action::Wait(Wake::OnChange) } else { Action::StandBack(why) })
 }
 
-/// Makes missing Challenges and deletes those that are no longer called for.
+/// Makes missing Challenges and deletes those that are no longer called for, unless another Order goes first.
 fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
-    if order.status.url.is_empty() || order.status.state != Some(State::Pending) {
+    let is_pending = !order.status.url.is_empty() && order.status.state == Some(State::Pending);
+    if !is_pending || ahead(order, observed.sharers).is_some() {
         return None;
     }
     let required = match observed.required {
@@ -253,7 +254,7 @@ fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
 /// the more there is nothing else to wait for.
 fn pending(observed: &Observed<'_>, created_at: Timestamp, now: Timestamp) -> Action {
     let (mut is_open, mut kept_back_from) = (false, None);
-    let mut last_deed = created_at;
+    let mut accepted_last = None;
     let mut unsettled: Vec<Timestamp> = Vec::new();
     // One of an order that the CA has dropped, and that is about to go, says nothing of this one.
     let required = observed.required.unwrap_or_default();
@@ -265,7 +266,7 @@ fn pending(observed: &Observed<'_>, created_at: Timestamp, now: Timestamp) -> Ac
         }
         let accepted_at =
             Memory::read(Holder::Challenge, &challenge.metadata.annotations).accepted_at;
-        last_deed = last_deed.max(accepted_at.unwrap_or(last_deed));
+        accepted_last = accepted_last.max(accepted_at);
         if !status.state.is_some_and(State::is_final) {
             unsettled.extend(accepted_at);
             is_open |= accepted_at.is_none();
@@ -273,6 +274,8 @@ fn pending(observed: &Observed<'_>, created_at: Timestamp, now: Timestamp) -> Ac
             kept_back_from = kept_back_from.into_iter().chain(from).min();
         }
     }
+    // When the Order was made tells the clock of an API server, which may be ahead of ours.
+    let last_deed = accepted_last.unwrap_or(created_at);
     let heard_at = observed.heard.map(|heard| heard.polled.at);
     let unheard = unsettled.iter().copied().filter(|at| heard_at.is_none_or(|heard| heard < *at));
     if !is_open {
@@ -546,6 +549,10 @@ mod tests {
         let soon = at(10) + SignedDuration::from_millis(50);
         check(&read, &[accepted(10)], 10, &Action::Wait(Wake::At(soon)));
         check(&read, &[accepted(10)], 11, &Action::Fetch);
+        let ahead = order("o").state(State::Pending).authorization(NAME).change(|o| {
+            o.metadata.creation_timestamp = Some(at(19).into());
+        });
+        check(&ahead.build(), &[accepted(10)], 11, &Action::Fetch);
     }
 
     #[test]
@@ -588,11 +595,52 @@ mod tests {
     }
 
     #[test]
+    fn an_order_that_another_one_has_too_is_read_by_a_new_process_before_it_is_finalized() {
+        let ready = order("first").state(State::Ready).authorization(NAME).build();
+        let sharers = [Sharer { order: order("second").build(), came_first: false }];
+        let polled = Polled { at: at(1), retry_after: None };
+        let read = Some(LastRead { polled, after_failure: false });
+        for (sharers, heard, expected) in [
+            (&sharers[..], None, Action::Fetch),
+            (&sharers, read, Action::Finalize),
+            (&[], None, Action::Finalize),
+        ] {
+            let observed = Observed { challenges: &[], required: Ok(&[]), sharers, heard };
+            assert_eq!(next_action(&ready, &observed, at(2)), expected);
+        }
+    }
+
+    #[test]
+    fn who_stands_back_makes_no_challenge_while_the_ca_asks_for_patience() {
+        let patient = Memory { next_try: Some(at(30)), ..Memory::default() };
+        let patient = order("second").state(State::Pending).authorization(NAME).change(|o| {
+            remember(o, &patient);
+        });
+        let patient = patient.build();
+        let first = order("first").state(State::Pending).authorization(NAME).build();
+        let first = [Sharer { order: first, came_first: true }];
+        let required = required();
+        let made = Action::CreateChallenges(required.clone());
+        for (sharers, expected) in [(&first[..], Action::Wait(Wake::At(at(30)))), (&[], made)] {
+            let required = Ok(&required[..]);
+            let observed = Observed { challenges: &[], required, sharers, heard: None };
+            assert_eq!(next_action(&patient, &observed, at(1)), expected);
+        }
+    }
+
+    #[test]
     fn an_order_that_somebody_else_finalized_is_asked_for_again_after_a_moment() {
         let why = "it is for another key".to_owned();
         let ready = order("o").state(State::Ready).authorization(NAME).build();
         let new = record(&ready, Outcome::OtherKey(why.clone()), at(5));
         assert_eq!((&new.status, new.memory.next_try), (&OrderStatus::default(), Some(at(6))));
+        // Also where its signing request was still under way.
+        let seen = SeenOrder { state: Some(State::Processing), ..SeenOrder::default() };
+        let read = record(&ready, Outcome::Fetched(seen), at(5));
+        let mut theirs = Order { status: read.status, ..ready.clone() };
+        remember(&mut theirs, &read.memory);
+        let new = record(&theirs, Outcome::OtherKey(why.clone()), at(6));
+        assert_eq!((&new.status, new.memory.next_try), (&OrderStatus::default(), Some(at(7))));
         let sent = Memory { finalized_at: Some(at(4)), ..Memory::default() };
         let ours = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
         let new = record(&ours, Outcome::OtherKey(why.clone()), at(5)).status;

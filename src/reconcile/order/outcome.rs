@@ -312,10 +312,6 @@ fn answered(new: &mut Recorded<OrderStatus>) {
 fn remember(memory: &mut Memory, seen: &SeenOrder, now: Timestamp) {
     let is_ready = seen.state == Some(State::Ready);
     let is_pending = seen.state == Some(State::Pending);
-    if seen.state == Some(State::Processing) && memory.finalized_at.is_none() {
-        // We were killed before that could be noted.
-        memory.finalized_at = Some(now);
-    }
     let finalized_at = memory.finalized_at;
     if is_ready && finalized_at.is_some_and(|at| now.duration_since(at) > FINALIZE_AGAIN) {
         memory.finalized_at = None;
