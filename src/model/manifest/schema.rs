@@ -1,11 +1,14 @@
 //! What a manifest may hold, checked field by field, so that every mistake is told at once and in its place.
 
-use crate::model::closest::closest;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
 use serde_json::{Map, Value};
 
 use super::tree::{Content, FieldEntry, Node};
+use crate::model::closest::closest;
 use crate::model::common::{Blob, Duration};
-use crate::model::field::{FieldPath, Remark};
+use crate::model::field::{FieldPath, Remark, Step};
 
 /// What a field holds. Nulls count as absent, as for an API server.
 #[derive(Clone, Copy, Debug)]
@@ -59,26 +62,34 @@ pub(crate) const fn must(name: &'static str, shape: Shape) -> Field {
 pub(crate) struct Findings {
     pub(crate) errors: Vec<Remark>,
     pub(crate) warnings: Vec<Remark>,
-    /// Fields that were misspelt: what follows from their absence need not be told as well.
-    pub(crate) meant: Vec<FieldPath>,
+    /// Fields with an error, and those that were misspelt: what follows from their absence need not be told as well.
+    told: BTreeSet<Vec<Step>>,
 }
 
 impl Findings {
-    /// Tells whether a field was complained about already, itself or by a misspelt name.
-    pub(crate) fn covers(&self, path: &FieldPath) -> bool {
-        self.errors.iter().map(|error| &error.path).chain(&self.meant).any(|at| path.is_within(at))
-    }
-
     /// Adds an error about a field, unless it was complained about already.
     pub(crate) fn error(&mut self, path: &FieldPath, message: impl Into<String>) {
         self.refuse(Remark::new(path.clone(), message));
     }
 
-    /// Adds an error, unless the field was complained about already.
+    /// Adds an error, unless the field was complained about already: itself, what it is in, or a misspelt name.
     pub(crate) fn refuse(&mut self, remark: Remark) {
-        if !self.covers(&remark.path) {
+        let steps = remark.path.steps();
+        if !(0..=steps.len()).any(|depth| self.told.contains(&steps[..depth])) {
+            self.told.insert(steps.to_vec());
             self.errors.push(remark);
         }
+    }
+
+    /// Tells whether something in a field was complained about already.
+    fn tells_within(&self, path: &FieldPath) -> bool {
+        let from = (Bound::Included(path.steps()), Bound::Unbounded);
+        self.told.range::<[Step], _>(from).next().is_some_and(|told| told.starts_with(path.steps()))
+    }
+
+    /// Notes which field was meant by another name.
+    fn means(&mut self, path: &FieldPath) {
+        self.told.insert(path.steps().to_vec());
     }
 }
 
@@ -138,11 +149,10 @@ fn object(
         match fields.iter().find(|field| field.name == entry.key) {
             Some(Field { shape: Shape::Renamed(now), .. }) => {
                 found.refuse(Remark::on_name(at, format!("was renamed: write {now}")));
-                found.meant.push(path.below(now));
+                found.means(&path.below(now));
             }
             // Conversion may have said already what is wrong below.
-            Some(Field { shape: Shape::Gone(_), .. })
-                if found.errors.iter().any(|error| error.path.is_within(&at)) => {}
+            Some(Field { shape: Shape::Gone(_), .. }) if found.tells_within(&at) => {}
             Some(Field { shape: Shape::Gone(instead), .. }) => {
                 found.refuse(Remark::on_name(at, "is gone since v1alpha2").hint(*instead));
             }
@@ -180,7 +190,7 @@ fn unknown(
         Some(meant) => {
             let message = format!("unknown field, did you mean {meant}?");
             found.refuse(Remark::on_name(at.clone(), message));
-            found.meant.push(parent.key(meant));
+            found.means(&parent.key(meant));
         }
         None => {
             found.warnings.push(Remark::on_name(at.clone(), "unknown field, kept but not read"));
