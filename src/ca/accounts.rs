@@ -10,10 +10,11 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::base_url::BaseUrl;
 use super::context::Ca;
 use super::refusal::{Kind, Refusal};
 use super::reply::answer;
-use super::request::Signed;
+use super::request::{Signed, absent_if_null};
 use super::state::{Account, Id, Status, rfc3339};
 use super::{binding, contact};
 
@@ -21,8 +22,11 @@ use super::{binding, contact};
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct NewAccount {
+    #[serde(deserialize_with = "absent_if_null")]
     contact: Vec<String>,
+    #[serde(deserialize_with = "absent_if_null")]
     terms_of_service_agreed: bool,
+    #[serde(deserialize_with = "absent_if_null")]
     only_return_existing: bool,
     external_account_binding: Option<Value>,
 }
@@ -42,14 +46,17 @@ pub(super) async fn new_account(
 ) -> Result<Response, Refusal> {
     let key = signed.key()?;
     let wish: NewAccount = signed.payload()?;
-    if let Some((id, account)) = ca.state().account_of(key) {
+    let mut state = ca.state();
+    if let Some((id, account)) = state.account_of(key) {
         if account.deactivated {
             let detail = "An account with the provided public key exists but is deactivated";
             return Err(Refusal::new(Kind::Unauthorized, detail));
         }
-        let body = (StatusCode::OK, Json(view(&ca, id, account)));
-        return Ok(answer(body, [(LOCATION, account_url(&ca, id))]));
+        account.base = signed.base.clone();
+        let body = (StatusCode::OK, Json(view(&signed.base, id, account)));
+        return Ok(answer(body, [(LOCATION, account_url(&signed.base, id))]));
     }
+    drop(state);
     if wish.only_return_existing {
         let detail = "No account exists with the provided key";
         return Err(Refusal::new(Kind::AccountDoesNotExist, detail));
@@ -65,12 +72,14 @@ pub(super) async fn new_account(
         created: ca.now(),
         deactivated: false,
         binding,
+        base: signed.base.clone(),
     };
     let mut state = ca.state();
     let id = state.next_id();
     let account = state.accounts.entry(id).or_insert(account);
-    let body = (StatusCode::CREATED, Json(view(&ca, id, account)));
-    Ok(answer(body, [(LOCATION, account_url(&ca, id)), terms_link(&ca)]))
+    let body = (StatusCode::CREATED, Json(view(&signed.base, id, account)));
+    let location = (LOCATION, account_url(&signed.base, id));
+    Ok(answer(body, [location, terms_link(&signed.base)]))
 }
 
 /// Reads, changes or deactivates an account.
@@ -98,7 +107,7 @@ pub(super) async fn account(
         account.contact = contact;
     }
     account.deactivated |= deactivate;
-    Ok(answer(Json(view(&ca, id, account)), [terms_link(&ca)]))
+    Ok(answer(Json(view(&signed.base, id, account)), [terms_link(&signed.base)]))
 }
 
 /// Lists the orders that are still good for something (§7.1.2.1).
@@ -116,25 +125,31 @@ pub(super) async fn orders(
         .iter()
         .filter(|(_, order)| order.account == id && order.expires > now)
         .filter(|(_, order)| state.order_status(order) != Status::Invalid)
-        .map(|(order, _)| ca.url(&format!("/acme/order/{order}")))
+        .map(|(order, _)| signed.base.url(&format!("/acme/order/{order}")))
         .collect();
     Ok(Json(json!({ "orders": urls })))
 }
 
 /// The URL of an account, which is also its `kid`.
-pub(super) fn account_url(ca: &Ca, id: Id) -> String {
-    ca.url(&format!("/acme/account/{id}"))
+pub(super) fn account_url(base: &BaseUrl, id: Id) -> String {
+    base.url(&format!("/acme/account/{id}"))
+}
+
+/// The URL of an account as newAccount gave it last, which is what records in DNS name.
+pub(super) fn given_url(ca: &Ca, id: Id) -> String {
+    let state = ca.state();
+    account_url(state.accounts.get(&id).map_or(&ca.base, |account| &account.base), id)
 }
 
 /// The account object (§7.1.2).
-pub(super) fn view(ca: &Ca, id: Id, account: &Account) -> Value {
+pub(super) fn view(base: &BaseUrl, id: Id, account: &Account) -> Value {
     let status = if account.deactivated { Status::Deactivated } else { Status::Valid };
     let mut view = json!({
         "status": status,
         "key": account.key.json(),
         "createdAt": rfc3339(account.created),
         "termsOfServiceAgreed": true,
-        "orders": ca.url(&format!("/acme/orders/{id}")),
+        "orders": base.url(&format!("/acme/orders/{id}")),
     });
     if !account.contact.is_empty() {
         view["contact"] = json!(account.contact);
@@ -168,6 +183,6 @@ fn check_owner(signed: &Signed, id: Id) -> Result<(), Refusal> {
     Err(Refusal::new(Kind::Unauthorized, "Request signing key did not match account key"))
 }
 
-fn terms_link(ca: &Ca) -> (HeaderName, String) {
-    (LINK, format!("<{}>;rel=\"terms-of-service\"", ca.url("/terms")))
+fn terms_link(base: &BaseUrl) -> (HeaderName, String) {
+    (LINK, format!("<{}>;rel=\"terms-of-service\"", base.url("/terms")))
 }

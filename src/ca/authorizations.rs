@@ -5,14 +5,16 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderName;
-use axum::http::header::{LINK, LOCATION, RETRY_AFTER};
+use axum::http::header::{LINK, LOCATION};
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::base_url::BaseUrl;
+use super::chance::Choice;
 use super::context::Ca;
 use super::refusal::{Refusal, identifier_json};
-use super::reply::answer;
+use super::reply::{answer, retry_after_header};
 use super::request::Signed;
 use super::state::{Authorization, Id, Method, Status, Validation, rfc3339};
 use super::validation::validate;
@@ -47,9 +49,10 @@ pub(super) async fn authorization(
     }
     // Once it is over, only the challenge that was tried is left, as at Boulder.
     let tried = authorization.validation.as_ref().map(|validation| validation.method);
-    let methods = Method::on_offer(&authorization.identifier).iter().copied();
+    let methods = offered(&ca, id, authorization).into_iter();
     let methods = methods.filter(|method| tried.is_none_or(|tried| tried == *method));
-    let challenges = methods.map(|method| challenge_view(&ca, id, method, authorization));
+    let view = |method| challenge_view(&ca, &signed.base, (id, authorization), method);
+    let challenges: Vec<_> = methods.map(view).collect();
     let (base, is_wildcard) = match &authorization.identifier {
         Identifier::Dns(name) if name.is_wildcard() => (Identifier::parse(name.base()).ok(), true),
         identifier => (Some(identifier.clone()), false),
@@ -58,7 +61,7 @@ pub(super) async fn authorization(
         "identifier": base.as_ref().map(identifier_json),
         "status": authorization.status,
         "expires": rfc3339(authorization.expires),
-        "challenges": challenges.collect::<Vec<_>>(),
+        "challenges": challenges,
     });
     if is_wildcard {
         view["wildcard"] = true.into();
@@ -77,8 +80,8 @@ pub(super) async fn challenge(
     let mut state = ca.state();
     let thumbprint = state.accounts.get(&account).map(|account| account.key.thumbprint());
     let authorization = state.authorization(id, account, ca.now())?;
-    let offered = Method::on_offer(&authorization.identifier);
-    let Some(method) = offered.iter().copied().find(|offered| offered.word() == method) else {
+    let mut offered = offered(&ca, id, authorization).into_iter();
+    let Some(method) = offered.find(|offered| offered.word() == method) else {
         return Err(Refusal::not_found("No such challenge"));
     };
     if !signed.is_read() {
@@ -98,32 +101,53 @@ pub(super) async fn challenge(
             }
         }
     }
-    let up = ca.url(&format!("/acme/authorization/{id}"));
-    let headers =
-        [(LINK, format!("<{up}>;rel=\"up\"")), (LOCATION, challenge_url(&ca, id, method))];
+    let up = signed.base.url(&format!("/acme/authorization/{id}"));
+    let location = challenge_url(&signed.base, id, method);
+    let headers = [(LINK, format!("<{up}>;rel=\"up\"")), (LOCATION, location)];
     let wait = retry_after(&ca, authorization.being_validated);
-    let view = challenge_view(&ca, id, method, authorization);
+    let view = challenge_view(&ca, &signed.base, (id, authorization), method);
     Ok(answer(Json(view), headers.into_iter().chain(wait)))
 }
 
 /// The header that tells a client when to ask again, where the configuration wants one.
 pub(super) fn retry_after(ca: &Ca, is_moving: bool) -> Option<(HeaderName, String)> {
     let seconds = ca.config.retry_after.filter(|_| is_moving)?;
-    Some((RETRY_AFTER, seconds.to_string()))
+    Some(retry_after_header(ca, seconds))
 }
 
-fn challenge_url(ca: &Ca, id: Id, method: Method) -> String {
-    ca.url(&format!("/acme/challenge/{id}/{}", method.word()))
+/// What an identifier may be proven with, in the order in which it is listed.
+fn offered(ca: &Ca, id: Id, authorization: &Authorization) -> Vec<Method> {
+    let mut methods = Method::on_offer(&authorization.identifier).to_vec();
+    if ca.config.persistent_records && matches!(authorization.identifier, Identifier::Dns(_)) {
+        methods.push(Method::DnsPersist01);
+    }
+    if ca.config.shuffled {
+        ca.chance.shuffle(&mut methods, (Choice::Challenges, id));
+    }
+    methods
+}
+
+fn challenge_url(base: &BaseUrl, id: Id, method: Method) -> String {
+    base.url(&format!("/acme/challenge/{id}/{}", method.word()))
 }
 
 /// The challenge object (§8); its authorization's status is its own.
-fn challenge_view(ca: &Ca, id: Id, method: Method, authorization: &Authorization) -> Value {
+fn challenge_view(
+    ca: &Ca,
+    base: &BaseUrl,
+    (id, authorization): (Id, &Authorization),
+    method: Method,
+) -> Value {
     let mut view = json!({
         "type": method.word(),
-        "url": challenge_url(ca, id, method),
+        "url": challenge_url(base, id, method),
         "status": Status::Pending,
-        "token": authorization.token,
     });
+    if method == Method::DnsPersist01 {
+        view["issuer-domain-names"] = json!(ca.config.issuer_domain_names());
+    } else {
+        view["token"] = authorization.token.as_str().into();
+    }
     let tried = authorization.validation.as_ref().filter(|tried| tried.method == method);
     if let Some(Validation { at, hops, refusal, .. }) = tried {
         view["validated"] = rfc3339(*at).into();

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 
-use super::accounts::account_url;
+use super::accounts::given_url;
 use super::config::RecordAccount;
 use super::context::Ca;
 use super::refusal::{Kind, Refusal, dns_problem};
@@ -33,7 +33,7 @@ pub(super) async fn check(
         Ok(None) => return Ok(()),
         Err((owner, error)) => return Err(refuse(Kind::Dns, &dns_problem("CAA", &owner, &error))),
     };
-    let own = account_url(ca, account);
+    let own = given_url(ca, account);
     let account = match &caa.account {
         RecordAccount::Own => CaaAccount::Url(&own),
         RecordAccount::Elsewhere(url) => CaaAccount::Url(url),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_TYPE, LINK, LOCATION, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, LINK, LOCATION};
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -17,8 +17,8 @@ use super::context::Ca;
 use super::issuance::{Chain, Leaf, Lifetime, SubjectKey};
 use super::orders::{order_url, view};
 use super::refusal::{Kind, Refusal};
-use super::reply::answer;
-use super::request::Signed;
+use super::reply::{answer, retry_after_header};
+use super::request::{Signed, absent_if_null};
 use super::state::{self, Id, Issuance, Issued, Status};
 use super::{caa, plain, signing_request};
 
@@ -28,7 +28,7 @@ const ISSUING_RETRY_AFTER: u32 = 3;
 /// What finalize asks.
 #[derive(Deserialize)]
 struct FinalizeRequest {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "absent_if_null")]
     csr: String,
 }
 
@@ -58,15 +58,20 @@ pub(super) async fn finalize(
     let mut wait = None;
     if let Some(delay) = ca.config.finalize_delay {
         record(&mut state, id, Issuance::UnderWay);
-        let seconds = ca.config.retry_after.unwrap_or(ISSUING_RETRY_AFTER);
-        wait = Some((RETRY_AFTER, seconds.to_string()));
+        wait = Some(issuing_wait(&ca));
         ca.spawn(issue_later(Arc::clone(&ca), id, key, delay));
     } else {
         issue(&ca, &mut state, id, &key, now);
     }
     let order = state.order(id, account, now)?;
-    let location = (LOCATION, order_url(&ca, id));
-    Ok(answer(Json(view(&ca, &state, id, order)), wait.into_iter().chain([location])))
+    let location = (LOCATION, order_url(&signed.base, id));
+    let view = view(&ca, &signed.base, &state, (id, order));
+    Ok(answer(Json(view), wait.into_iter().chain([location])))
+}
+
+/// The header that tells a client when to ask for an order again that is being issued.
+pub(super) fn issuing_wait(ca: &Ca) -> (HeaderName, String) {
+    retry_after_header(ca, ca.config.retry_after.unwrap_or(ISSUING_RETRY_AFTER))
 }
 
 /// An order that waits for its signing request.
@@ -124,7 +129,7 @@ fn download(ca: &Ca, serial: &str, chain: Chain, signed: &Signed) -> Result<Resp
         Chain::Usual => 1,
         Chain::Alternate => 0,
     };
-    let other = ca.url(&format!("/acme/certificate/{serial}/{other}"));
+    let other = signed.base.url(&format!("/acme/certificate/{serial}/{other}"));
     let text = ca.authority.chain(&certificate.der, chain);
     let mut response = answer(text, [(LINK, format!("<{other}>;rel=\"alternate\""))]);
     let content_type = HeaderValue::from_static("application/pem-certificate-chain");
@@ -143,12 +148,13 @@ pub(super) fn issue(ca: &Ca, state: &mut state::State, id: Id, key: &SubjectKey,
     let Some(order) = state.orders.get(&id) else {
         return;
     };
-    let validity = ca.profile(order.profile.as_deref()).map(|profile| profile.validity);
-    let lifetime = match order.not_after {
-        Some(moment) => Lifetime::Until(moment),
-        None => Lifetime::For(validity.unwrap_or_default()),
+    let lifetime = match (order.not_after, ca.profile(order.profile.as_deref())) {
+        (Some(moment), _) => Lifetime::Until(moment),
+        (None, Some(profile)) => Lifetime::Of(profile),
+        (None, None) => Lifetime::For(std::time::Duration::ZERO),
     };
-    let revocation = plain::urls(ca);
+    let account = state.accounts.get(&order.account);
+    let revocation = plain::urls(ca, account.map_or(&ca.base, |account| &account.base));
     let leaf = Leaf { identifiers: &order.identifiers, key, lifetime, revocation: &revocation };
     let issuance = match ca.authority.issue(&leaf, now) {
         Ok(signed) => {
@@ -158,6 +164,7 @@ pub(super) fn issue(ca: &Ca, state: &mut state::State, id: Id, key: &SubjectKey,
                 der: signed.der,
                 at: now,
                 revoked: None,
+                renewal_info: None,
             };
             state.certificates.insert(signed.serial.clone(), issued);
             Issuance::Done(signed.serial)

@@ -1,11 +1,17 @@
 //! What the handlers of requests share.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
+use super::base_url::BaseUrl;
+use super::chance::Chance;
 use super::config::{Config, Profile};
 use super::issuance::IssuingAuthority;
 use super::look::Look;
@@ -18,21 +24,32 @@ use crate::surroundings::Surroundings;
 #[derive(Debug)]
 pub(super) struct Ca {
     pub(super) config: Config,
-    /// Beginning of every URL: scheme, host and port.
-    pub(super) base: String,
+    /// Beginning of URLs for people, and for requests that name no host.
+    pub(super) base: BaseUrl,
+    pub(super) chance: Chance,
     pub(super) authority: IssuingAuthority,
     pub(super) nonces: Nonces,
     pub(super) state: Mutex<State>,
     pub(super) counters: Counters,
+    /// How many times a client was asked to wait (Retry-After).
+    pub(super) waits: AtomicU64,
     pub(super) look: Arc<dyn Look>,
     pub(super) stop: CancellationToken,
     pub(super) surroundings: Surroundings,
 }
 
+impl FromRequestParts<Arc<Ca>> for BaseUrl {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, ca: &Arc<Ca>) -> Result<Self, Infallible> {
+        Ok(ca.base.of(&parts.uri, &parts.headers))
+    }
+}
+
 impl Ca {
-    /// A CA that remembers nothing yet; every URL of it begins with `base`.
+    /// Makes a CA that remembers nothing yet.
     pub(super) fn new(
-        (config, base): (Config, String),
+        (config, base): (Config, BaseUrl),
         authority: IssuingAuthority,
         look: Arc<dyn Look>,
         (stop, surroundings): (CancellationToken, Surroundings),
@@ -41,6 +58,8 @@ impl Ca {
             nonces: Nonces::new(config.refuse_nonces_percent, surroundings.clone()),
             state: Mutex::default(),
             counters: Counters::default(),
+            waits: AtomicU64::new(0),
+            chance: Chance::new(config.seed),
             config,
             base,
             authority,
@@ -50,9 +69,9 @@ impl Ca {
         }
     }
 
-    /// The URL of a path of ours.
+    /// The URL of a path for people. A client is given URLs by the host that it has asked.
     pub(super) fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
+        self.base.url(path)
     }
 
     /// The moment it is.

@@ -15,6 +15,7 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
+use super::config::{BACKDATED, Profile};
 use super::state::after;
 use crate::model::Identifier;
 use crate::surroundings::Surroundings;
@@ -29,9 +30,6 @@ const OCSP: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1];
 
 /// How long roots, the intermediate and our own server certificate are good.
 const AUTHORITY_VALIDITY: Duration = Duration::from_hours(10 * 365 * 24);
-
-/// Certificates start this long ago, as at Let's Encrypt, for clients whose clock is slow.
-const BACKDATED: Duration = Duration::from_hours(1);
 
 /// Who signs; its keys do not print.
 pub(super) struct IssuingAuthority {
@@ -51,7 +49,7 @@ pub(super) struct IssuingAuthority {
 pub(super) struct Leaf<'a> {
     pub(super) identifiers: &'a [Identifier],
     pub(super) key: &'a SubjectKey,
-    pub(super) lifetime: Lifetime,
+    pub(super) lifetime: Lifetime<'a>,
     pub(super) revocation: &'a RevocationUrls,
 }
 
@@ -75,9 +73,11 @@ pub(super) struct RevokedSerial {
 
 /// How long a leaf is good.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Lifetime {
+pub(super) enum Lifetime<'a> {
     /// This long, from its (backdated) start.
     For(Duration),
+    /// As long as a profile says.
+    Of(&'a Profile),
     /// Until this moment.
     Until(Timestamp),
 }
@@ -140,6 +140,14 @@ impl IssuingAuthority {
             key_identifier,
             surroundings,
         })
+    }
+
+    /// The intermediate of a chain, in PEM.
+    pub(super) fn intermediate(&self, chain: Chain) -> String {
+        match chain {
+            Chain::Usual => self.intermediate.pem(),
+            Chain::Alternate => self.alternate_intermediate.clone(),
+        }
     }
 
     /// The root of the usual chain, in PEM.
@@ -212,11 +220,7 @@ impl IssuingAuthority {
     /// The chain of a leaf in PEM, without its root, an empty line between certificates as at Boulder.
     pub(super) fn chain(&self, leaf: &[u8], chain: Chain) -> String {
         let leaf = pem::encode(&pem::Pem::new("CERTIFICATE", leaf));
-        let intermediate = match chain {
-            Chain::Usual => self.intermediate.pem(),
-            Chain::Alternate => self.alternate_intermediate.clone(),
-        };
-        format!("{leaf}\n{intermediate}").replace("\r\n", "\n")
+        format!("{leaf}\n{}", self.intermediate(chain)).replace("\r\n", "\n")
     }
 
     /// Makes the certificate and key that our own server shows.
@@ -254,12 +258,18 @@ fn authority(name: &str, now: Timestamp) -> Result<CertificateParams, Error> {
 fn parameters(
     names: &[Identifier],
     now: Timestamp,
-    lifetime: Lifetime,
+    lifetime: Lifetime<'_>,
 ) -> Result<CertificateParams, Error> {
-    let start = SystemTime::from(now) - BACKDATED;
+    let backdated = match lifetime {
+        Lifetime::Of(profile) => profile.backdated,
+        Lifetime::For(_) | Lifetime::Until(_) => BACKDATED,
+    };
+    let start = SystemTime::from(now) - backdated;
     let end = match lifetime {
         // The last second counts (RFC 5280 §4.1.2.5).
-        Lifetime::For(duration) => start + duration.saturating_sub(Duration::from_secs(1)),
+        Lifetime::For(duration) | Lifetime::Of(&Profile { validity: duration, .. }) => {
+            start + duration.saturating_sub(Duration::from_secs(1))
+        }
         Lifetime::Until(moment) => SystemTime::from(moment),
     };
     let mut parameters = CertificateParams::default();
@@ -321,7 +331,7 @@ fn random_serial(from: &Surroundings) -> Result<u128, Error> {
     Ok(u128::from_be_bytes(octets))
 }
 
-/// The latest moment a leaf of this validity may name.
-pub(super) fn latest_end(validity: Duration, now: Timestamp) -> Timestamp {
-    after(now, validity.saturating_sub(BACKDATED))
+/// The latest moment a leaf of this profile may name.
+pub(super) fn latest_end(profile: &Profile, now: Timestamp) -> Timestamp {
+    after(now, profile.validity.saturating_sub(profile.backdated))
 }

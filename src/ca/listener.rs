@@ -22,10 +22,10 @@ pub(super) async fn begins_tls(stream: &TcpStream) -> bool {
     matches!(seen, Ok(Ok(1))) && first == [HANDSHAKE]
 }
 
-/// Shows that chain, and speaks that protocol (ALPN) only.
+/// Shows that chain, and speaks these protocols (ALPN) only, the first one rather than others.
 pub(super) fn acceptor(
     (chain, key): (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),
-    protocol: &[u8],
+    protocols: &[&[u8]],
 ) -> io::Result<TlsAcceptor> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -34,6 +34,6 @@ pub(super) fn acceptor(
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(io::Error::other)?;
-    config.alpn_protocols = vec![protocol.to_vec()];
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -6,24 +6,29 @@
 
 mod accounts;
 mod authorizations;
+mod base_url;
 pub mod behaviour;
 mod binding;
 mod caa;
 mod certificates;
+mod chance;
 pub mod config;
 mod contact;
 mod context;
+mod csr_signature;
 mod identifiers;
 mod issuance;
 mod jwk;
 mod jws;
 mod listener;
 pub mod look;
+mod management;
 mod nonces;
 mod ocsp;
 mod orders;
 mod plain;
 mod protocol;
+pub mod records;
 mod refusal;
 mod renewal;
 mod reply;
@@ -42,7 +47,7 @@ pub mod without_socket;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -50,6 +55,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::base_url::BaseUrl;
 use self::behaviour::{Behaviours, RequestedBehaviour};
 pub use self::caa::NO_ACCOUNT;
 pub use self::config::{
@@ -61,7 +67,6 @@ use self::look::Look;
 use self::orders::order_url;
 use self::state::{MovedWindow, Revocation};
 use self::statistics::Statistics;
-use crate::model::Identifier;
 use crate::serve::{self, ConnectionSlots, Patience};
 use crate::surroundings::Surroundings;
 
@@ -70,6 +75,7 @@ use crate::surroundings::Surroundings;
 pub struct Server {
     ca: Arc<Ca>,
     address: SocketAddr,
+    management: Option<SocketAddr>,
     stop: DropGuard,
     serving: JoinHandle<()>,
 }
@@ -83,6 +89,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where tests look at certificates and change what the CA finds in DNS, if anywhere.
+    pub fn management(&self) -> Option<SocketAddr> {
+        self.management
     }
 
     /// The root of the certificates it issues, in PEM.
@@ -109,7 +120,9 @@ impl Server {
     pub fn orders(&self) -> BTreeMap<String, &'static str> {
         let state = self.ca.state();
         let orders = state.orders.iter();
-        orders.map(|(id, o)| (order_url(&self.ca, *id), state.order_status(o).word())).collect()
+        orders
+            .map(|(id, o)| (order_url(&self.ca.base, *id), state.order_status(o).word()))
+            .collect()
     }
 
     /// Revokes a certificate by its serial number in hexadecimal, for a reason by its number (RFC 5280 §5.3.1), as a CA does that
@@ -168,15 +181,21 @@ pub async fn serve_as(
 ) -> io::Result<Server> {
     let listener = TcpListener::bind(config.listen).await?;
     let address = listener.local_addr()?;
+    let managed = match config.management {
+        Some(listen) => Some(TcpListener::bind(listen).await?),
+        None => None,
+    };
+    let management = managed.as_ref().map(TcpListener::local_addr).transpose()?;
     let around = Surroundings::default();
     let authority = IssuingAuthority::new(around.clone()).map_err(io::Error::other)?;
-    let shown = authority.server(&config.names, (around.now)()).map_err(io::Error::other)?;
+    let names = config.server_names(address.ip());
+    let shown = authority.server(&names, around.now()).map_err(io::Error::other)?;
     let stop = CancellationToken::new();
-    let base = base_url(&config.names, address);
+    let base = BaseUrl::printed(&config.names, address);
     let ca = Arc::new(Ca::new((config, base), authority, look, (stop.clone(), around)));
     let behaviours = Arc::new(Behaviours::new(behaviours));
     let wire = behaviours.wire();
-    let acceptor = listener::acceptor(shown, wire.protocol())?;
+    let acceptor = listener::acceptor(shown, wire.protocols())?;
     let router = protocol::router(Arc::clone(&ca), &behaviours);
     let plain = plain::router(Arc::clone(&ca));
     let stopped = stop.clone();
@@ -195,18 +214,10 @@ pub async fn serve_as(
             }
         }
     };
-    let serving =
-        tokio::spawn(serve::accept_all(listener, ConnectionSlots::default(), stop.clone(), served));
-    Ok(Server { ca, address, stop: stop.drop_guard(), serving })
-}
-
-fn base_url(names: &[Identifier], address: SocketAddr) -> String {
-    let listening = Identifier::Ip(address.ip());
-    let name =
-        if names.contains(&listening) { &listening } else { names.first().unwrap_or(&listening) };
-    let port = address.port();
-    match name {
-        Identifier::Ip(IpAddr::V6(ip)) => format!("https://[{ip}]:{port}"),
-        Identifier::Ip(IpAddr::V4(_)) | Identifier::Dns(_) => format!("https://{name}:{port}"),
-    }
+    let accepting = serve::accept_all(listener, ConnectionSlots::default(), stop.clone(), served);
+    let managing = management::serve(managed, Arc::clone(&ca), stop.clone());
+    let serving = tokio::spawn(async move {
+        tokio::join!(accepting, managing);
+    });
+    Ok(Server { ca, address, management, stop: stop.drop_guard(), serving })
 }

@@ -12,6 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::authorizations::retry_after;
+use super::base_url::BaseUrl;
+use super::chance::Choice;
 use super::context::Ca;
 use super::identifiers::{self, RequestedIdentifier};
 use super::issuance::latest_end;
@@ -19,14 +21,14 @@ use super::nonces::random_text;
 use super::refusal::{Kind, Refusal, identifier_json};
 use super::renewal;
 use super::reply::answer;
-use super::request::Signed;
+use super::request::{Signed, absent_if_null};
 use super::state::{self, Authorization, Id, Issuance, Order, Status, after, rfc3339};
 
 /// What newOrder asks.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NewOrder {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "absent_if_null")]
     identifiers: Vec<RequestedIdentifier>,
     profile: Option<String>,
     not_before: Option<String>,
@@ -45,15 +47,18 @@ pub(super) async fn new_order(
     let order = wished_order(&ca, account, &signed.payload()?, now)?;
     let mut state = ca.state();
     state.forget_expired(now);
-    let same = state.same_order(&order, now).filter(|_| ca.config.reuse_orders);
+    let same = state.same_order(&order, now).filter(|id| {
+        ca.config.reuse_orders
+            && ca.chance.happens(ca.config.reuse_percent, (Choice::OrderReuse, *id))
+    });
     let id = if let Some(id) = same {
         id
     } else {
         renewal::check_replacement(&state, &order)?;
         add(&ca, &mut state, order, now)?
     };
-    let view = view(&ca, &state, id, state.order(id, account, now)?);
-    Ok(answer((StatusCode::CREATED, Json(view)), [(LOCATION, order_url(&ca, id))]))
+    let view = view(&ca, &signed.base, &state, (id, state.order(id, account, now)?));
+    Ok(answer((StatusCode::CREATED, Json(view)), [(LOCATION, order_url(&signed.base, id))]))
 }
 
 /// Reads an order.
@@ -67,24 +72,36 @@ pub(super) async fn order(
     let state = ca.state();
     let order = state.order(id, account, ca.now())?;
     let wait = retry_after(&ca, state.is_moving(order));
-    let location = (LOCATION, order_url(&ca, id));
-    Ok(answer(Json(view(&ca, &state, id, order)), wait.into_iter().chain([location])))
+    let location = (LOCATION, order_url(&signed.base, id));
+    let view = view(&ca, &signed.base, &state, (id, order));
+    Ok(answer(Json(view), wait.into_iter().chain([location])))
 }
 
 /// The URL of an order.
-pub(super) fn order_url(ca: &Ca, id: Id) -> String {
-    ca.url(&format!("/acme/order/{id}"))
+pub(super) fn order_url(base: &BaseUrl, id: Id) -> String {
+    base.url(&format!("/acme/order/{id}"))
 }
 
 /// The order object (§7.1.3). An invalid one has no error of its own, as at Boulder: the challenge has it.
-pub(super) fn view(ca: &Ca, state: &state::State, id: Id, order: &Order) -> Value {
-    let authorization_url = |id: &Id| ca.url(&format!("/acme/authorization/{id}"));
+pub(super) fn view(
+    ca: &Ca,
+    base: &BaseUrl,
+    state: &state::State,
+    (id, order): (Id, &Order),
+) -> Value {
+    let authorization_url = |id: &Id| base.url(&format!("/acme/authorization/{id}"));
+    let mut identifiers: Vec<_> = order.identifiers.iter().map(identifier_json).collect();
+    let mut authorizations: Vec<_> = order.authorizations.iter().map(authorization_url).collect();
+    if ca.config.shuffled {
+        ca.chance.shuffle(&mut identifiers, (Choice::Identifiers, id));
+        ca.chance.shuffle(&mut authorizations, (Choice::Authorizations, id));
+    }
     let mut view = json!({
         "status": state.order_status(order),
         "expires": rfc3339(order.expires),
-        "identifiers": order.identifiers.iter().map(identifier_json).collect::<Vec<_>>(),
-        "authorizations": order.authorizations.iter().map(authorization_url).collect::<Vec<_>>(),
-        "finalize": ca.url(&format!("/acme/finalize/{id}")),
+        "identifiers": identifiers,
+        "authorizations": authorizations,
+        "finalize": base.url(&format!("/acme/finalize/{id}")),
     });
     if let Some(profile) = &order.profile {
         view["profile"] = profile.as_str().into();
@@ -96,7 +113,7 @@ pub(super) fn view(ca: &Ca, state: &state::State, id: Id, order: &Order) -> Valu
         view["replaces"] = id.as_str().into();
     }
     if let Issuance::Done(serial) = &order.issuance {
-        view["certificate"] = ca.url(&format!("/acme/certificate/{serial}")).into();
+        view["certificate"] = base.url(&format!("/acme/certificate/{serial}")).into();
     }
     view
 }
@@ -112,7 +129,7 @@ fn wished_order(ca: &Ca, account: Id, wish: &NewOrder, now: Timestamp) -> Result
     if wish.not_before.is_some() {
         return Err(Refusal::malformed("NotBefore is not supported"));
     }
-    let latest = latest_end(profile.validity, now);
+    let latest = latest_end(profile, now);
     let not_after = wish.not_after.as_deref().map(|text| not_after(text, now, latest));
     Ok(Order {
         account,
@@ -144,11 +161,16 @@ fn not_after(text: &str, now: Timestamp, latest: Timestamp) -> Result<Timestamp,
 /// Keeps a new order, with an authorization for each identifier.
 fn add(ca: &Ca, state: &mut state::State, order: Order, now: Timestamp) -> Result<Id, Refusal> {
     let mut order = order;
+    let orders = Id::try_from(state.orders.len()).unwrap_or_default();
     for identifier in order.identifiers.clone() {
         let profile = order.profile.as_deref();
         let reusable = state
             .reusable_authorization(order.account, &identifier, profile, order.expires)
-            .filter(|_| ca.config.reuse_authorizations);
+            .filter(|reusable| {
+                // Each order decides anew.
+                let chosen = (Choice::AuthorizationReuse, reusable ^ orders.rotate_left(32));
+                ca.config.reuse_authorizations && ca.chance.happens(ca.config.reuse_percent, chosen)
+            });
         let id = match reusable {
             Some(id) => id,
             None => add_authorization(ca, state, &order, identifier)?,

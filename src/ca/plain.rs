@@ -7,22 +7,24 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 
+use super::base_url::BaseUrl;
 use super::config::RevocationSource;
 use super::context::Ca;
 use super::issuance::RevocationUrls;
+use super::protocol::{HEALTH, healthy};
 use super::{ocsp, revocation_list};
 
 /// What a browser is told that speaks plain HTTP where TLS is spoken.
 const WRONG_PROTOCOL: &str = "Client sent an HTTP request to an HTTPS server.\n";
 
-/// Where a certificate says that its revocation is told.
-pub(super) fn urls(ca: &Ca) -> RevocationUrls {
+/// Where a certificate says that its revocation is told, by the host at which its account reaches the CA.
+pub(super) fn urls(ca: &Ca, base: &BaseUrl) -> RevocationUrls {
     let told =
         |by: RevocationSource, url: String| ca.config.revocation.contains(&by).then_some(url);
-    let base = ca.base.replacen("https://", "http://", 1);
+    let base = base.plain();
     RevocationUrls {
-        list: told(RevocationSource::List, format!("{base}{}", revocation_list::PATH)),
-        responder: told(RevocationSource::Responder, format!("{base}{}", ocsp::PATH)),
+        list: told(RevocationSource::List, base.url(revocation_list::PATH)),
+        responder: told(RevocationSource::Responder, base.url(ocsp::PATH)),
     }
 }
 
@@ -32,6 +34,7 @@ pub(super) fn router(ca: Arc<Ca>) -> Router {
         .route(revocation_list::PATH, get(revocation_list::list))
         .route(ocsp::PATH, post(ocsp::posted))
         .route(ocsp::GET_PATH, get(ocsp::got))
+        .route(HEALTH, get(healthy))
         .fallback(wrong_protocol)
         .with_state(ca)
 }

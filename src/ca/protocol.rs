@@ -13,6 +13,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
+use super::base_url::BaseUrl;
 use super::behaviour::Behaviours;
 use super::behaviour::middleware::{self, Stage};
 use super::context::Ca;
@@ -20,6 +21,8 @@ use super::refusal::Refusal;
 use super::reply::{REPLAY_NONCE, add};
 use super::{accounts, authorizations, certificates, orders, renewal, revocation, rollover};
 
+/// Where one sees that the server is there, with TLS and without.
+pub(super) const HEALTH: &str = "/health";
 const TERMS: &str = "This CA is a rehearsal. Nobody trusts its certificates, and nobody should.\n";
 
 /// All paths, with what is done on the way in and out.
@@ -28,6 +31,7 @@ pub(super) fn router(ca: Arc<Ca>, behaviours: &Arc<Behaviours>) -> Router {
         .route("/", get(terms))
         .route("/terms", get(terms))
         .route("/directory", get(directory))
+        .route(HEALTH, get(healthy))
         .route("/acme/new-nonce", get(new_nonce))
         .route("/acme/new-account", post(accounts::new_account))
         .route("/acme/account/{id}", post(accounts::account))
@@ -54,14 +58,18 @@ pub(super) fn router(ca: Arc<Ca>, behaviours: &Arc<Behaviours>) -> Router {
 async fn accompany(State(ca): State<Arc<Ca>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     ca.counters.count_request(path);
+    let base = ca.base.of(request.uri(), request.headers());
     let is_directory = path == "/directory";
-    let wants_nonce = request.method() == Method::POST || path == "/acme/new-nonce";
+    let asks_nonce = path == "/acme/new-nonce";
+    let wants_nonce = request.method() == Method::POST || asks_nonce;
+    // A nonce must not come out of a cache (RFC 8555 §7.2).
+    let caching = if asks_nonce { "no-store" } else { "public, max-age=0, no-cache" };
     let mut response = next.run(request).await;
     tracing::debug!(status = response.status().as_u16(), "answered");
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=0, no-cache"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
     if !is_directory {
-        add(headers, LINK, &format!("<{}>;rel=\"index\"", ca.url("/directory")));
+        add(headers, LINK, &format!("<{}>;rel=\"index\"", base.url("/directory")));
     }
     if wants_nonce && let Ok(nonce) = ca.nonces.give() {
         add(headers, REPLAY_NONCE, &nonce);
@@ -69,7 +77,7 @@ async fn accompany(State(ca): State<Arc<Ca>>, request: Request, next: Next) -> R
     response
 }
 
-async fn directory(State(ca): State<Arc<Ca>>) -> Json<Value> {
+async fn directory(State(ca): State<Arc<Ca>>, base: BaseUrl) -> Json<Value> {
     let profiles: BTreeMap<_, _> = ca
         .config
         .profiles
@@ -78,18 +86,18 @@ async fn directory(State(ca): State<Arc<Ca>>) -> Json<Value> {
         .collect();
     let identities = ca.config.caa.as_ref().map(|caa| caa.identities.clone()).unwrap_or_default();
     let mut directory = json!({
-        "keyChange": ca.url("/acme/key-change"),
-        "newAccount": ca.url("/acme/new-account"),
-        "newNonce": ca.url("/acme/new-nonce"),
-        "newOrder": ca.url("/acme/new-order"),
-        "renewalInfo": ca.url("/acme/renewal-info"),
-        "revokeCert": ca.url("/acme/revoke-cert"),
+        "keyChange": base.url("/acme/key-change"),
+        "newAccount": base.url("/acme/new-account"),
+        "newNonce": base.url("/acme/new-nonce"),
+        "newOrder": base.url("/acme/new-order"),
+        "renewalInfo": base.url("/acme/renewal-info"),
+        "revokeCert": base.url("/acme/revoke-cert"),
         "meta": {
             "caaIdentities": identities,
             "externalAccountRequired": ca.config.external_account_required,
             "profiles": profiles,
-            "termsOfService": ca.url("/terms"),
-            "website": ca.url("/"),
+            "termsOfService": base.url("/terms"),
+            "website": base.url("/"),
         },
     });
     if let Some(places) = directory.as_object_mut() {
@@ -103,6 +111,11 @@ async fn new_nonce(method: Method) -> StatusCode {
     if method == Method::HEAD { StatusCode::OK } else { StatusCode::NO_CONTENT }
 }
 
+/// Says that the server is there.
+pub(super) async fn healthy() -> &'static str {
+    "ok\n"
+}
+
 async fn terms() -> &'static str {
     TERMS
 }
@@ -113,7 +126,7 @@ async fn no_such_page() -> Refusal {
 
 async fn method_not_allowed(request: Request) -> Refusal {
     let path = request.uri().path();
-    let readable = matches!(path, "/" | "/terms" | "/directory" | "/acme/new-nonce")
+    let readable = matches!(path, "/" | "/terms" | "/directory" | "/acme/new-nonce" | HEALTH)
         || path.starts_with("/acme/renewal-info/");
     Refusal::method_not_allowed(if readable { "GET, HEAD" } else { "POST" })
 }

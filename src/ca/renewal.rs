@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State as Shared};
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::Response;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -17,7 +17,7 @@ use x509_parser::prelude::FromDer;
 
 use super::context::Ca;
 use super::refusal::{Kind, Refusal};
-use super::reply::answer;
+use super::reply::{add, answer};
 use super::state::{Issued, Order, State, Status, rfc3339};
 use crate::model::text::hex;
 
@@ -48,6 +48,17 @@ pub(super) async fn renewal_info(
     let Some(issued) = issued else {
         return Err(Refusal::not_found("Requested certificate was not found"));
     };
+    if let Some(text) = &issued.renewal_info {
+        let headers = [
+            (CONTENT_TYPE, "application/json".to_owned()),
+            (RETRY_AFTER, RETRY_AFTER_SECONDS.to_string()),
+        ];
+        let mut response = Response::new(text.clone().into());
+        for (name, value) in headers {
+            add(response.headers_mut(), name, &value);
+        }
+        return Ok(response);
+    }
     let moved = state.moved_window.as_ref().filter(|moved| issued.at <= moved.at);
     let (start, end) = match moved {
         Some(moved) => moved.window,
@@ -122,7 +133,8 @@ fn authority_key(der: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The window of a certificate that nobody has moved.
+/// The window of a certificate that nobody has moved. Its life counts from its issue, though it starts before that: the window of
+/// a short one would open at once.
 fn window(issued: &Issued, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
     if issued.revoked.is_some() {
         let (behind, length) = IMMEDIATE;
@@ -130,9 +142,8 @@ fn window(issued: &Issued, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
         return Some((start, start.checked_add(length).ok()?));
     }
     let (_, certificate) = X509Certificate::from_der(&issued.der).ok()?;
-    let validity = certificate.validity();
-    let moment = |seconds| Timestamp::from_second(seconds).ok();
-    around(moment(validity.not_before.timestamp())?, moment(validity.not_after.timestamp())?)
+    let end = Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()?;
+    around(issued.at, end)
 }
 
 /// A fiftieth of a life around the moment at which it is to be renewed.

@@ -1,7 +1,13 @@
 //! Answers to signed requests: status, document and headers.
 
+use std::sync::atomic::Ordering;
+
+use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use jiff::{SignedDuration, Timestamp};
+
+use super::context::Ca;
 
 /// The header with a fresh nonce (§6.5.1).
 pub(crate) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
@@ -11,6 +17,24 @@ pub(crate) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.append(name, value);
     }
+}
+
+/// Asks a client to wait so many seconds; every other time by a date, where the configuration has it so.
+pub(crate) fn retry_after_header(ca: &Ca, seconds: u32) -> (HeaderName, String) {
+    let count = ca.waits.fetch_add(1, Ordering::Relaxed);
+    let text = if ca.config.retry_after_dates && count % 2 == 1 {
+        // A date has whole seconds: the next one is never too early.
+        let wait = SignedDuration::from_secs(i64::from(seconds) + 1);
+        http_date(ca.now().saturating_add(wait).unwrap_or(Timestamp::MAX))
+    } else {
+        seconds.to_string()
+    };
+    (RETRY_AFTER, text)
+}
+
+/// A moment as HTTP writes it (RFC 9110 §5.6.7).
+pub(crate) fn http_date(moment: Timestamp) -> String {
+    moment.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
 /// An answer with headers of its own.

@@ -7,7 +7,9 @@ use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 
+use super::base_url::BaseUrl;
 use super::context::Ca;
 use super::jwk::Jwk;
 use super::jws::{Jws, invalid};
@@ -19,6 +21,10 @@ use super::state::Id;
 pub(super) struct Signed {
     /// The URL it was sent to.
     pub(super) url: String,
+    /// The host by which its sender has reached the CA.
+    pub(super) base: BaseUrl,
+    /// The URL of the account that signed, as it stands there.
+    pub(super) kid: Option<String>,
     signer: RequestSigner,
     payload: Vec<u8>,
 }
@@ -74,21 +80,31 @@ impl Signed {
     }
 }
 
+/// Reads a member that is null as one that is absent, as servers written in Go do.
+pub(super) fn absent_if_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
 impl FromRequest<Arc<Ca>> for Signed {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, ca: &Arc<Ca>) -> Result<Self, Refusal> {
         check_content_type(request.headers())?;
-        let url = ca.url(request.uri().path_and_query().map_or("/", |path| path.as_str()));
+        let base = ca.base.of(request.uri(), request.headers());
+        let url = base.url(request.uri().path_and_query().map_or("/", |path| path.as_str()));
         let body = Bytes::from_request(request, ca)
             .await
             .map_err(|error| Refusal::malformed(format!("Unable to read request body: {error}")))?;
         let jws = Jws::parse(&body)?;
-        let (signer, key) = signer(ca, &jws)?;
+        let (signer, key) = signer(ca, &jws, &base)?;
         jws.check_signature(&key)?;
         spend_nonce(ca, &jws)?;
         check_url(&jws, &url)?;
-        Ok(Self { url, signer, payload: jws.payload })
+        Ok(Self { url, base, kid: jws.header.kid, signer, payload: jws.payload })
     }
 }
 
@@ -103,7 +119,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Finds the key a request must be signed with: named by an account's URL or embedded, never both.
-fn signer(ca: &Ca, jws: &Jws) -> Result<(RequestSigner, Jwk), Refusal> {
+fn signer(ca: &Ca, jws: &Jws, base: &BaseUrl) -> Result<(RequestSigner, Jwk), Refusal> {
     match (&jws.header.kid, &jws.header.jwk) {
         (Some(_), Some(_)) => Err(invalid("jwk and kid header fields are mutually exclusive")),
         (None, _) => {
@@ -111,11 +127,17 @@ fn signer(ca: &Ca, jws: &Jws) -> Result<(RequestSigner, Jwk), Refusal> {
             Ok((RequestSigner::Key(key.clone()), key))
         }
         (Some(kid), None) => {
-            let id = account_id(ca, kid).ok_or_else(|| {
-                invalid(&format!("KeyID header contained an invalid account URL: \"{kid}\""))
-            })?;
+            let elsewhere =
+                || invalid(&format!("KeyID header contained an invalid account URL: \"{kid}\""));
+            let (of, id) = account_in(kid).ok_or_else(elsewhere)?;
             let state = ca.state();
-            let Some(account) = state.accounts.get(&id) else {
+            let account = state.accounts.get(&id);
+            // By the host that is asked now, or as newAccount gave it by another one.
+            let is_ours = of == *base || account.is_some_and(|account| of == account.base);
+            let Some(account) = account.filter(|_| is_ours) else {
+                if !is_ours {
+                    return Err(elsewhere());
+                }
                 let detail = format!("Unable to validate JWS :: Account \"{kid}\" not found");
                 return Err(Refusal::new(Kind::AccountDoesNotExist, detail));
             };
@@ -129,8 +151,10 @@ fn signer(ca: &Ca, jws: &Jws) -> Result<(RequestSigner, Jwk), Refusal> {
     }
 }
 
-fn account_id(ca: &Ca, url: &str) -> Option<Id> {
-    url.strip_prefix(&ca.url("/acme/account/"))?.parse().ok()
+/// The base and the number in the URL of an account.
+fn account_in(url: &str) -> Option<(BaseUrl, Id)> {
+    let (base, id) = url.split_once("/acme/account/")?;
+    Some((BaseUrl::new(base), id.parse().ok()?))
 }
 
 fn spend_nonce(ca: &Ca, jws: &Jws) -> Result<(), Refusal> {

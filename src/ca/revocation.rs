@@ -13,7 +13,7 @@ use x509_parser::prelude::FromDer;
 
 use super::context::Ca;
 use super::refusal::{Kind, Refusal};
-use super::request::Signed;
+use super::request::{Signed, absent_if_null};
 use super::state::{self, Id, Issued, Revocation, Status};
 
 /// Reasons a subscriber may give (RFC 5280 §5.3.1), as at Let's Encrypt.
@@ -23,7 +23,7 @@ const REASONS: [u8; 5] = [0, 1, 3, 4, 5];
 #[derive(Deserialize)]
 struct RevocationRequest {
     certificate: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "absent_if_null")]
     reason: u8,
 }
 

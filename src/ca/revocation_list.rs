@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -17,7 +17,7 @@ pub(super) const PATH: &str = "/crl";
 const GOOD_FOR: Duration = Duration::from_hours(24);
 
 /// Gives the list of all certificates that were revoked so far.
-pub(super) async fn list(State(ca): State<Arc<Ca>>) -> Response {
+pub(super) async fn list(State(ca): State<Arc<Ca>>, request: Request) -> Response {
     let revoked: Vec<RevokedSerial> = {
         let state = ca.state();
         let revoked = state.certificates.iter().filter_map(|(serial, issued)| {
@@ -27,7 +27,8 @@ pub(super) async fn list(State(ca): State<Arc<Ca>>) -> Response {
         });
         revoked.collect()
     };
-    let url = format!("{}{PATH}", ca.base.replacen("https://", "http://", 1));
+    // As the certificate says it that led here (RFC 5280 §6.3.3).
+    let url = ca.base.plain().of(request.uri(), request.headers()).url(PATH);
     match ca.authority.revocation_list(&revoked, &url, ca.now(), GOOD_FOR) {
         Ok(der) => ([(CONTENT_TYPE, "application/pkix-crl")], der).into_response(),
         Err(error) => {

@@ -39,7 +39,7 @@ pub(super) async fn key_change(
     }
     let change: NewKey = serde_json::from_slice(&inner.payload)
         .map_err(|_| Refusal::malformed("Inner payload did not parse as JSON key change object"))?;
-    if change.account != account_url(&ca, id) {
+    if signed.kid.as_ref() != Some(&change.account) {
         return Err(invalid("Inner JWS contains an account that is not the one that asks"));
     }
     let old_key = Jwk::parse(&change.old_key)?;
@@ -50,7 +50,9 @@ pub(super) async fn key_change(
             return Err(Refusal::malformed(detail));
         }
         let detail = "New key is already in use for a different account";
-        return Err(Refusal::new(Kind::Conflict, detail).with_location(&account_url(&ca, owner)));
+        return Err(
+            Refusal::new(Kind::Conflict, detail).with_location(&account_url(&signed.base, owner))
+        );
     }
     let Some(account) = state.accounts.get_mut(&id).filter(|account| account.key == old_key) else {
         return Err(invalid(
@@ -58,5 +60,5 @@ pub(super) async fn key_change(
         ));
     };
     account.key = new_key;
-    Ok(Json(view(&ca, id, account)))
+    Ok(Json(view(&signed.base, id, account)))
 }

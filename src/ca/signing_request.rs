@@ -3,18 +3,15 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use aws_lc_rs::signature::{ECDSA_P521_SHA512_ASN1, UnparsedPublicKey};
 use rcgen::SignatureAlgorithm;
 use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::error::X509Error;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
-use x509_parser::oid_registry::{
-    OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521, OID_SIG_ECDSA_WITH_SHA512, OID_SIG_ED25519,
-};
+use x509_parser::oid_registry::{OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521, OID_SIG_ED25519};
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
+use super::csr_signature::{self, Unproven};
 use super::issuance::SubjectKey;
 use super::jwk::Jwk;
 use super::refusal::{Kind, Refusal};
@@ -36,10 +33,19 @@ pub(super) fn check(
     }
     let subject = &request.certification_request_info.subject_pki;
     let key = subject_key(subject)?;
-    if !is_self_signed(&request) {
-        return Err(bad("invalid signature on CSR"));
+    csr_signature::check(&request).map_err(|why| match why {
+        Unproven::Wrong => bad("invalid signature on CSR"),
+        Unproven::UnknownAlgorithm => bad("signature algorithm not supported"),
+    })?;
+    let mut named = alternative_names(&request)?;
+    for name in common_names(&request) {
+        if !identifiers.contains(&name) {
+            return Err(bad(&format!(
+                "the common name \"{name}\" of the CSR is not among the identifiers of the order"
+            )));
+        }
+        named.insert(name);
     }
-    let named = named_identifiers(&request)?;
     if named.is_empty() {
         return Err(bad("at least one identifier is required"));
     }
@@ -85,37 +91,22 @@ fn curve_algorithm(subject: &SubjectPublicKeyInfo<'_>) -> Option<&'static Signat
     (curve == OID_NIST_EC_P521).then_some(&rcgen::PKCS_ECDSA_P521_SHA512)
 }
 
-/// Tells whether the holder of the key signed the request (RFC 2986 §3).
-fn is_self_signed(request: &X509CertificationRequest<'_>) -> bool {
-    match request.verify_signature() {
-        Ok(()) => true,
-        // The library knows neither P-521 nor the hash that goes with it.
-        Err(X509Error::SignatureUnsupportedAlgorithm)
-            if request.signature_algorithm.algorithm == OID_SIG_ECDSA_WITH_SHA512 =>
-        {
-            let info = &request.certification_request_info;
-            UnparsedPublicKey::new(
-                &ECDSA_P521_SHA512_ASN1,
-                &info.subject_pki.subject_public_key.data,
-            )
-            .verify(info.raw, &request.signature_value.data)
-            .is_ok()
-        }
-        Err(_) => false,
-    }
+/// The names of hosts in the subject. A common name that is none, such as `My Host`, says nothing of what is asked for.
+fn common_names(request: &X509CertificationRequest<'_>) -> Vec<Identifier> {
+    let texts = request.certification_request_info.subject.iter_common_name();
+    let names = texts.filter_map(|text| Identifier::parse(text.as_str().ok()?).ok());
+    let is_host = |name: &Identifier| match name {
+        Identifier::Dns(name) => name.base().contains('.'),
+        Identifier::Ip(_) => true,
+    };
+    names.filter(is_host).collect()
 }
 
-/// Every name in the request, the common name among them, sorted.
-fn named_identifiers(
+/// The alternative names, sorted.
+fn alternative_names(
     request: &X509CertificationRequest<'_>,
 ) -> Result<BTreeSet<Identifier>, Refusal> {
     let mut named = BTreeSet::new();
-    for common_name in request.certification_request_info.subject.iter_common_name() {
-        let text = common_name.as_str().map_err(|error| unreadable(&error.to_string()))?;
-        if !text.is_empty() {
-            named.insert(Identifier::parse(text).map_err(|error| bad(&error.to_string()))?);
-        }
-    }
     for extension in request.requested_extensions().into_iter().flatten() {
         if let ParsedExtension::SubjectAlternativeName(alternatives) = extension {
             for name in &alternatives.general_names {
@@ -150,4 +141,86 @@ fn bad(why: &str) -> Refusal {
 
 fn unreadable(why: &str) -> Refusal {
     Refusal::malformed(format!("Error parsing certificate request: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+
+    use super::*;
+
+    const NAME: &str = "www.bed.test";
+
+    fn refusal(der: &[u8], names: &[&str]) -> Option<(String, String)> {
+        let names: Vec<_> = names.iter().map(|name| Identifier::parse(name).unwrap()).collect();
+        let document = check(der, &names, None).err()?.document();
+        let kind = document["type"].as_str().unwrap().rsplit(':').next().unwrap();
+        Some((kind.to_owned(), document["detail"].as_str().unwrap().to_owned()))
+    }
+
+    #[test]
+    fn a_key_may_sign_with_any_digest_and_padding_and_a_wrong_signature_is_told_from_an_unknown_one()
+     {
+        // Made by openssl req for www.bed.test.
+        let requests = include_str!("../../tests/fixtures/requests/signatures.txt");
+        for line in requests.lines() {
+            let (sort, der) = line.split_once(' ').unwrap();
+            let mut der = BASE64_STANDARD.decode(der).unwrap();
+            let is_known = !sort.ends_with("-sha1");
+            let expected = (!is_known).then(|| "signature algorithm not supported");
+            let detail = |der: &[u8]| refusal(der, &[NAME]).map(|(_, detail)| detail);
+            let detail_of = |why: &str| format!("Error finalizing order :: {why}");
+            assert_eq!(detail(&der), expected.map(detail_of), "{sort}");
+            // The last octet of the signature.
+            *der.last_mut().unwrap() ^= 1;
+            let expected = if is_known { "invalid signature on CSR" } else { expected.unwrap() };
+            assert_eq!(detail(&der), Some(detail_of(expected)), "{sort}");
+        }
+        assert_eq!(requests.lines().count(), 23);
+    }
+
+    /// A request with these common names and alternative names.
+    fn request(common: &[&str], alternative: &[&str]) -> Vec<u8> {
+        let names: Vec<_> = alternative.iter().map(|name| (*name).to_owned()).collect();
+        let mut parameters = CertificateParams::new(names).unwrap();
+        parameters.distinguished_name = DistinguishedName::new();
+        for name in common {
+            parameters.distinguished_name.push(DnType::CommonName, *name);
+        }
+        parameters.serialize_request(&KeyPair::generate().unwrap()).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn a_common_name_counts_if_it_is_the_name_of_a_host() {
+        let outside = "badCSR";
+        for (common, alternative, ordered, expected) in [
+            (NAME, &[][..], &[NAME][..], None),
+            ("WWW.Bed.test", &[], &[NAME], None),
+            (NAME, &["a.bed.test"], &["a.bed.test", NAME], None),
+            (NAME, &[NAME], &[NAME], None),
+            ("192.0.2.1", &[], &["192.0.2.1"], None),
+            ("*.bed.test", &[], &["*.bed.test"], None),
+            // No names of hosts.
+            ("My Host", &[NAME], &[NAME], None),
+            ("localhost", &[NAME], &[NAME], None),
+            ("Jane Doe, a.bed.test", &[NAME], &[NAME], None),
+            ("me@bed.test", &[NAME], &[NAME], None),
+            ("https://www.bed.test/", &[NAME], &[NAME], None),
+            ("", &[NAME], &[NAME], None),
+            ("My Host", &[], &[NAME], Some("badCSR")),
+            // Hosts that nobody has ordered.
+            ("other.bed.test", &[NAME], &[NAME], Some(outside)),
+            ("bed.test", &["*.bed.test"], &["*.bed.test"], Some(outside)),
+            ("192.0.2.1", &[NAME], &[NAME], Some(outside)),
+            // Alternative names that nobody has ordered, and one that is missing.
+            (NAME, &["other.bed.test"], &[NAME], Some("unauthorized")),
+            (NAME, &[], &["a.bed.test", NAME], Some("unauthorized")),
+        ] {
+            let seen = refusal(&request(&[common], alternative), ordered);
+            let kind = seen.as_ref().map(|(kind, _)| kind.as_str());
+            assert_eq!(kind, expected, "{common} {alternative:?}: {seen:?}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::base_url::BaseUrl;
 use super::jwk::Jwk;
 use super::refusal::{Kind, Refusal};
 use crate::fetch::outcome::Hop;
@@ -49,12 +50,13 @@ impl Status {
 pub(super) enum Method {
     Dns01,
     DnsAccount01,
+    DnsPersist01,
     Http01,
     TlsAlpn01,
 }
 
 impl Method {
-    /// What an identifier may be proven with: a wildcard by DNS alone, an address by no name (RFC 8738 §7).
+    /// What an identifier may be proven with at every CA: a wildcard by DNS alone, an address by no name (RFC 8738 §7).
     pub(super) fn on_offer(identifier: &Identifier) -> &'static [Self] {
         match identifier {
             Identifier::Dns(name) if name.is_wildcard() => &[Self::Dns01, Self::DnsAccount01],
@@ -68,6 +70,7 @@ impl Method {
         match self {
             Self::Dns01 => "dns-01",
             Self::DnsAccount01 => "dns-account-01",
+            Self::DnsPersist01 => "dns-persist-01",
             Self::Http01 => "http-01",
             Self::TlsAlpn01 => "tls-alpn-01",
         }
@@ -82,6 +85,8 @@ pub(super) struct Account {
     pub(super) deactivated: bool,
     /// As it came with newAccount (§7.3.4).
     pub(super) binding: Option<Value>,
+    /// The host by which newAccount was asked last.
+    pub(super) base: BaseUrl,
 }
 
 #[derive(Debug)]
@@ -141,6 +146,8 @@ pub(super) struct Issued {
     pub(super) der: Vec<u8>,
     pub(super) at: Timestamp,
     pub(super) revoked: Option<Revocation>,
+    /// What is answered in place of its renewal information, if somebody has set that.
+    pub(super) renewal_info: Option<String>,
 }
 
 /// A window to which those of all certificates were moved that were issued before.
@@ -199,8 +206,8 @@ impl State {
     }
 
     /// The account of a key, deactivated ones included.
-    pub(super) fn account_of(&self, key: &Jwk) -> Option<(Id, &Account)> {
-        let (id, account) = self.accounts.iter().find(|(_, account)| account.key == *key)?;
+    pub(super) fn account_of(&mut self, key: &Jwk) -> Option<(Id, &mut Account)> {
+        let (id, account) = self.accounts.iter_mut().find(|(_, account)| account.key == *key)?;
         Some((*id, account))
     }
 

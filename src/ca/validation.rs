@@ -1,4 +1,4 @@
-//! Validation of HTTP-01, DNS-01 and dns-account-01 (RFC 8555 §8.3 and §8.4): one look, as a public CA looks, and what follows from it.
+//! Validation of HTTP-01, DNS-01, dns-account-01 and dns-persist-01 (RFC 8555 §8.3 and §8.4): one look, as a public CA looks, and what follows from it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use url::Url;
 
-use super::accounts::account_url;
+use super::accounts::given_url;
 use super::caa;
 use super::context::Ca;
 use super::refusal::{Kind, Refusal, dns_detail, dns_problem};
@@ -17,9 +17,11 @@ use super::tls_alpn::{account_label, handshake};
 use crate::dns::LookupError;
 use crate::fetch::outcome::{FetchError, Fetched, Hop, HttpReply};
 use crate::model::Identifier;
+use crate::model::persist::{Demand, Persist};
 
 /// Looks once for the answer to a challenge, and settles the authorization for good.
 pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, thumbprint: String) {
+    tokio::time::sleep(ca.config.validation_delay).await;
     if let Some(validation) = look(&ca, id, method, thumbprint).await {
         conclude(&ca, id, validation);
     }
@@ -33,8 +35,12 @@ pub(super) async fn look(
     thumbprint: String,
 ) -> Option<Validation> {
     let (account, identifier, token) = question(ca, id)?;
+    if ca.config.always_valid {
+        return Some(Validation { method, at: ca.now(), hops: Vec::new(), refusal: None });
+    }
     let key_authorization = format!("{token}.{thumbprint}");
-    let prefix = format!("_{}._acme-challenge", account_label(&account_url(ca, account)));
+    let account_url = given_url(ca, account);
+    let prefix = format!("_{}._acme-challenge", account_label(&account_url));
     let (hops, proof) = match method {
         Method::Http01 => web_page(ca, &identifier, &token, &key_authorization).await,
         Method::TlsAlpn01 => handshake(ca, &identifier, &key_authorization).await,
@@ -44,6 +50,7 @@ pub(super) async fn look(
         Method::DnsAccount01 => {
             (Vec::new(), record(ca, &prefix, &identifier, &key_authorization).await)
         }
+        Method::DnsPersist01 => (Vec::new(), persistent_record(ca, &identifier, account_url).await),
     };
     let proof = match (proof, &identifier) {
         (Ok(()), Identifier::Dns(name)) => caa::check(ca, name, method, account).await,
@@ -82,21 +89,39 @@ async fn record(
     let name = format!("{prefix}.{}", name.base());
     let digest = digest::digest(&digest::SHA256, key_authorization.as_bytes());
     let found = ca.look.texts(&format!("{name}.")).await;
-    judge_texts(&name, found, &URL_SAFE_NO_PAD.encode(digest))
+    let wanted = URL_SAFE_NO_PAD.encode(digest);
+    judge_texts(&name, found, |text| text == wanted)
+}
+
+/// Looks at the records of a name that stay (draft-ietf-acme-dns-persist).
+async fn persistent_record(
+    ca: &Ca,
+    identifier: &Identifier,
+    account_url: String,
+) -> Result<(), Refusal> {
+    let Identifier::Dns(name) = identifier else {
+        return Err(Refusal::malformed("dns-persist-01 is for names"));
+    };
+    let issuer_domain_names = ca.config.issuer_domain_names();
+    let persist = Persist { issuer_domain_names, account_uris: vec![account_url] };
+    let demand = Demand { persist: &persist, wildcard: name.is_wildcard(), now: ca.now() };
+    let owner = format!("_validation-persist.{}", name.base());
+    let found = ca.look.texts(&format!("{owner}.")).await;
+    judge_texts(&owner, found, |text| demand.is_met_by(text))
 }
 
 /// Tells whether the texts prove control, in Boulder's words where not.
 fn judge_texts(
     name: &str,
     found: Result<Vec<String>, LookupError>,
-    wanted: &str,
+    is_wanted: impl Fn(&str) -> bool,
 ) -> Result<(), Refusal> {
     let texts = match found {
         Ok(texts) => texts,
         Err(LookupError::NoText { .. }) => Vec::new(),
         Err(error) => return Err(Refusal::new(Kind::Dns, dns_problem("TXT", name, &error))),
     };
-    if texts.iter().any(|text| text == wanted) {
+    if texts.iter().any(|text| is_wanted(text)) {
         return Ok(());
     }
     let detail = match &texts[..] {
@@ -273,7 +298,8 @@ mod tests {
     fn texts_prove_control_when_one_of_them_is_the_digest() {
         let check = |found: Result<&[&str], LookupError>, expected: Option<(&str, &str)>| {
             let found = found.map(|texts| texts.iter().map(ToString::to_string).collect());
-            let refusal = judge_texts("_acme-challenge.bed.test", found, "digest").err();
+            let refusal = judge_texts("_acme-challenge.bed.test", found, |text| text == "digest");
+            let refusal = refusal.err();
             let document = refusal.map(|refusal| refusal.document());
             let seen = document.as_ref().map(|document| {
                 let kind = document["type"].as_str().unwrap().rsplit(':').next().unwrap();

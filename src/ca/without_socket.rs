@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::base_url::BaseUrl;
 use super::behaviour::Behaviours;
 use super::behaviour::RequestedBehaviour;
 use super::config::Config;
@@ -39,7 +40,7 @@ impl CalledCa {
         let authority = IssuingAuthority::new(surroundings.clone()).map_err(io::Error::other)?;
         let stop = CancellationToken::new();
         let around = (stop.clone(), surroundings);
-        let ca = Arc::new(Ca::new((config, base.to_owned()), authority, look, around));
+        let ca = Arc::new(Ca::new((config, BaseUrl::new(base)), authority, look, around));
         let router = protocol::router(Arc::clone(&ca), &Arc::new(Behaviours::new(behaviours)));
         Ok(Self { ca, router, _stop: stop.drop_guard() })
     }
@@ -58,14 +59,14 @@ impl CalledCa {
     pub fn order_state(&self, url: &str) -> Option<&'static str> {
         let state = self.ca.state();
         let mut orders = state.orders.iter();
-        let found = orders.find(|(id, _)| order_url(&self.ca, **id) == url);
+        let found = orders.find(|(id, _)| order_url(&self.ca.base, **id) == url);
         found.map(|(_, order)| state.order_status(order).word())
     }
 
     /// Takes back what an order rests on, as a CA may at any time: its authorizations do not hold any more.
     pub fn spoil(&self, url: &str) {
         let mut state = self.ca.state();
-        let found = state.orders.iter().find(|(id, _)| order_url(&self.ca, **id) == url);
+        let found = state.orders.iter().find(|(id, _)| order_url(&self.ca.base, **id) == url);
         let ids = found.map(|(_, order)| order.authorizations.clone()).unwrap_or_default();
         for id in ids {
             if let Some(authorization) = state.authorizations.get_mut(&id) {
@@ -76,7 +77,7 @@ impl CalledCa {
 
     /// Forgets an order.
     pub fn forget_order(&self, url: &str) {
-        self.ca.state().orders.retain(|id, _| order_url(&self.ca, *id) != url);
+        self.ca.state().orders.retain(|id, _| order_url(&self.ca.base, *id) != url);
     }
 
     /// Forgets all accounts.

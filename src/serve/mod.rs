@@ -8,8 +8,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -87,6 +87,31 @@ where
 {
     let mut protocol = http1::Builder::new();
     protocol.timer(TokioTimer::new()).header_read_timeout(patience.header);
+    let service = TowerToHyperService::new(router);
+    let mut connection = pin!(protocol.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Ok(ended),
+        () = sleep(patience.connection) => Err("its time is up"),
+        () = stop.cancelled() => Err("the server stops"),
+    };
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!(%error, "a connection broke off"),
+        Err(why) => {
+            connection.as_mut().graceful_shutdown();
+            let in_time = timeout(FAREWELL, connection).await.is_ok();
+            debug!(why, in_time, "a connection was ended");
+        }
+    }
+}
+
+/// Speaks HTTP/2 on one connection until it ends, its time is up, or all are told to stop.
+pub async fn http2<S>(stream: S, router: Router, patience: Patience, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut protocol = http2::Builder::new(TokioExecutor::new());
+    protocol.timer(TokioTimer::new()).keep_alive_interval(patience.header);
     let service = TowerToHyperService::new(router);
     let mut connection = pin!(protocol.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {

@@ -86,7 +86,7 @@ async fn around(
         Ok(body) => body,
         Err(error) => return Refusal::malformed(error.to_string()).into_response(),
     };
-    let asked = Arc::new(behaviours.note(&head, body.clone()));
+    let asked = Arc::new(behaviours.note(&ca.base, &head, body.clone()));
     head.extensions.insert(Arc::clone(&asked));
     let mut response = next.run(Request::from_parts(head, Body::from(body))).await;
     for active in &behaviours.active {

@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 
 use self::definition::Behaviour;
 use self::rule::{Active, Effect, ObservedRequest};
+use super::base_url::BaseUrl;
 use super::statistics;
 
 /// A behaviour that is asked for, with its value.
@@ -109,24 +110,29 @@ impl Behaviours {
             Effect::Speaks(wire) => Some(wire(active.value)),
             _ => None,
         });
-        wires.last().unwrap_or_default()
+        // With HTTP/2 an answer that is not sent whole ends a stream only, which is a behaviour of its own.
+        let cuts = |active: &Active| matches!(active.rule.deed, Effect::Sends(_));
+        let usual = || match self.active.iter().any(cuts) {
+            true => wire::ConnectionBehaviour::Http1,
+            false => wire::ConnectionBehaviour::default(),
+        };
+        wires.last().unwrap_or_else(usual)
     }
 
     /// Takes note of a request.
-    fn note(&self, head: &Parts, body: Bytes) -> ObservedRequest {
+    fn note(&self, base: &BaseUrl, head: &Parts, body: Bytes) -> ObservedRequest {
         let (what, now) = (statistics::what(head.uri.path()), Instant::now());
         let mut seen = self.seen.lock();
         let (first, count) = seen.entry(what).or_insert((now, 0));
         let (since_first, nth) = (now.duration_since(*first), *count);
         *count += 1;
-        let since_finalize = seen.get("finalize").map(|(first, _)| now.duration_since(*first));
         ObservedRequest {
             what,
             method: head.method.clone(),
             path: head.uri.path().to_owned(),
             nth,
             since_first,
-            since_finalize,
+            base: base.of(&head.uri, &head.headers),
             body,
         }
     }

@@ -12,6 +12,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 
+use super::super::base_url::BaseUrl;
 use super::super::context::Ca;
 use super::super::state::Id;
 use super::sending::Sending;
@@ -32,8 +33,8 @@ pub(super) struct ObservedRequest {
     pub(super) nth: u64,
     /// How long ago the first such request came.
     pub(super) since_first: Duration,
-    /// How long ago the first finalize came, if one came.
-    pub(super) since_finalize: Option<Duration>,
+    /// The host by which its sender has reached the CA.
+    pub(super) base: BaseUrl,
     pub(super) body: Bytes,
 }
 
@@ -69,6 +70,13 @@ pub(super) struct RequestScene<'a> {
     pub(super) ca: &'a Arc<Ca>,
     pub(super) asked: &'a ObservedRequest,
     pub(super) value: u64,
+}
+
+impl RequestScene<'_> {
+    /// The URL of a path, by the host that the client has asked.
+    pub(super) fn url(&self, path: &str) -> String {
+        self.asked.base.url(path)
+    }
 }
 
 /// Where a behaviour shows.

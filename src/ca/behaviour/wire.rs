@@ -1,4 +1,4 @@
-//! How the CA speaks on its connections: HTTP/1.1, or HTTP/2 that leaves in the middle.
+//! How the CA speaks on its connections: HTTP/2 and HTTP/1.1, one of them, or HTTP/2 that leaves in the middle.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use axum::response::Response;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::serve::{self, Patience};
@@ -22,13 +23,18 @@ use crate::serve::{self, Patience};
 /// How long a connection lives after its GOAWAY; requests under way are not answered any more.
 const FAREWELL: Duration = Duration::from_millis(300);
 
+/// HTTP/2 in a TLS handshake (RFC 9113 §3.1).
+const HTTP2: &[u8] = b"h2";
+
 /// How connections are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::ca) enum ConnectionBehaviour {
-    /// HTTP/1.1, as always.
+    /// HTTP/2 with clients that offer it, else HTTP/1.1.
     #[default]
+    Negotiated,
+    /// HTTP/1.1 only.
     Http1,
-    /// HTTP/2.
+    /// HTTP/2 only.
     Http2,
     /// HTTP/2; every connection answers so many requests, takes one more, says GOAWAY and ends.
     GoAway(u64),
@@ -36,22 +42,31 @@ pub(in crate::ca) enum ConnectionBehaviour {
 
 impl ConnectionBehaviour {
     /// What is offered in the TLS handshake (ALPN).
-    pub(in crate::ca) fn protocol(self) -> &'static [u8] {
+    pub(in crate::ca) fn protocols(self) -> &'static [&'static [u8]] {
         match self {
-            Self::Http1 => b"http/1.1",
-            Self::Http2 | Self::GoAway(_) => b"h2",
+            Self::Negotiated => &[HTTP2, b"http/1.1"],
+            Self::Http1 => &[b"http/1.1"],
+            Self::Http2 | Self::GoAway(_) => &[HTTP2],
         }
     }
 
     /// Speaks on one connection until it ends.
-    pub(in crate::ca) async fn serve<S>(self, stream: S, router: Router, stop: CancellationToken)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    pub(in crate::ca) async fn serve(
+        self,
+        stream: TlsStream<TcpStream>,
+        router: Router,
+        stop: CancellationToken,
+    ) {
+        let agreed_on_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
         match self {
-            Self::Http1 => serve::http(stream, router, Patience::LONG, stop).await,
-            Self::Http2 => serve_http2(stream, router, u64::MAX, stop).await,
-            Self::GoAway(most) => serve_http2(stream, router, most, stop).await,
+            Self::GoAway(most) => serve_and_leave(stream, router, most, stop).await,
+            Self::Http2 => serve::http2(stream, router, Patience::LONG, stop).await,
+            Self::Negotiated if agreed_on_http2 => {
+                serve::http2(stream, router, Patience::LONG, stop).await;
+            }
+            Self::Negotiated | Self::Http1 => {
+                serve::http(stream, router, Patience::LONG, stop).await;
+            }
         }
     }
 }
@@ -64,10 +79,12 @@ struct Rest {
     over: Notify,
 }
 
-async fn serve_http2<S>(stream: S, router: Router, most: u64, stop: CancellationToken)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn serve_and_leave(
+    stream: TlsStream<TcpStream>,
+    router: Router,
+    most: u64,
+    stop: CancellationToken,
+) {
     let rest = Arc::new(Rest { most, answered: AtomicU64::new(0), over: Notify::new() });
     let router = router.layer(from_fn_with_state(Arc::clone(&rest), count));
     let mut protocol = http2::Builder::new(TokioExecutor::new());

@@ -2,9 +2,12 @@
 
 mod caa;
 mod client;
+mod hosts;
 mod issue;
 mod life;
+mod management;
 mod refusals;
+mod strict;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +23,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::look::Look;
-use super::{Config, Server, base_url, serve};
+use super::{Config, Server, serve};
 use crate::dns::{LookupError, Resolve};
 use crate::fetch::outcome::Fetched;
 use crate::fetch::{Fetcher, Overrides};
@@ -97,17 +100,5 @@ struct Spellbound;
 impl Look for Spellbound {
     async fn get(&self, _: &Url) -> Fetched {
         std::future::pending().await
-    }
-}
-
-#[test]
-fn urls_name_the_listening_address_if_the_certificate_does_else_its_first_name() {
-    let names = Config::default().names;
-    for (address, expected) in [
-        ("127.0.0.1:14000", "https://127.0.0.1:14000"),
-        ("[::1]:14000", "https://[::1]:14000"),
-        ("0.0.0.0:14000", "https://127.0.0.1:14000"),
-    ] {
-        assert_eq!(base_url(&names, address.parse().unwrap()), expected);
     }
 }

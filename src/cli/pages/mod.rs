@@ -128,6 +128,11 @@ const PAGES: &[CommandPage] = &[
         examples: &[
             ("A CA for tests", "ca --listen 127.0.0.1:14000 --root ca.pem"),
             ("It finds every name here", "ca --http01-resolve *=127.0.0.1:8080"),
+            ("It treats clients as Let's Encrypt does", "ca --strict --always-valid"),
+            (
+                "By a name, and with DNS set by tests",
+                "ca --name ca.test --management 127.0.0.1:15000",
+            ),
             ("What clients have to survive", "ca --behaviours"),
             ("It loses the answer to a new order", "ca --behave new-order-lost"),
         ],

@@ -4,6 +4,7 @@ mod accounts;
 mod adversary;
 mod approval;
 mod behaviours;
+mod ca_server;
 mod causes;
 mod certificate_check;
 mod certificate_ocsp;

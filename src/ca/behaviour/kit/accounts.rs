@@ -224,12 +224,12 @@ fn without_location(_: &RequestScene<'_>, head: &mut Parts) {
 }
 
 fn changed_terms(scene: &RequestScene<'_>) -> Response {
-    let terms = scene.ca.url("/terms");
+    let terms = scene.url("/terms");
     let refused = document(&json!({
         "type": "urn:ietf:params:acme:error:userActionRequired",
         "detail": "Terms of service have changed",
         "status": 403,
-        "instance": scene.ca.url("/terms/agree"),
+        "instance": scene.url("/terms/agree"),
     }));
     with(refused, LINK, &format!("<{terms}>;rel=\"terms-of-service\""))
 }

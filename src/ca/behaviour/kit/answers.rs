@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value as Json, json};
 
 use crate::ca::behaviour::rule::RequestScene;
+use crate::ca::reply;
 
 /// A problem document (RFC 8555 §6.7).
 pub(crate) fn problem(status: u16, kind: &str, detail: &str) -> Response {
@@ -63,7 +64,7 @@ pub(crate) fn set(head: &mut Parts, name: HeaderName, value: &str) {
 /// A moment as HTTP writes it (RFC 9110 §5.6.7), so many seconds from now.
 pub(crate) fn http_date(seconds: i64) -> String {
     let moment = Timestamp::now().saturating_add(SignedDuration::from_secs(seconds));
-    moment.unwrap_or(Timestamp::MAX).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    reply::http_date(moment.unwrap_or(Timestamp::MAX))
 }
 
 /// Tells whether so many seconds are not over since the first such request.

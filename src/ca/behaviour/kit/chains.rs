@@ -232,7 +232,7 @@ fn other_leaf(
         identifiers: &names,
         key: &key,
         lifetime: Lifetime::For(LIFETIME),
-        revocation: &plain::urls(scene.ca),
+        revocation: &plain::urls(scene.ca, &scene.asked.base),
     };
     scene.ca.authority.issue(&leaf, now).ok().map(|signed| signed.der)
 }

@@ -1,15 +1,18 @@
 //! Rows 14 to 22: what becomes of orders.
 
+use axum::http::response::Parts;
 use serde_json::{Value as Json, json};
 
-use super::answers::{empty, page};
+use super::answers::{empty, page, set};
 use super::state::{
     fail_order, forget_order, hold_validation, issue_to_a_stranger, miss_from_elsewhere, prove,
     refuse,
 };
 use crate::ca::behaviour::definition::{Behaviour, Value};
-use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits};
+use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits, Heads};
 use crate::ca::behaviour::rule::{RequestScene, Trigger};
+use crate::ca::certificates::issuing_wait;
+use crate::ca::state::Issuance;
 
 /// Longer than anybody waits, in seconds.
 const FOR_EVER: u64 = 1_000_000;
@@ -109,9 +112,12 @@ pub(super) const KIT: &[Behaviour] = &[
         row: 20,
         name: "order-processing",
         value: Value::Seconds(FOR_EVER),
-        does: "says that it still issues, for so many seconds after finalize",
+        does: "says that it still issues, for so many seconds after an order was finalized",
         reaction: "poll until a deadline of one's own, and go on later with the same order",
-        rules: &[Trigger::always(&["finalize", "order"], Edits(processing))],
+        rules: &[
+            Trigger::always(&["finalize", "order"], Edits(processing)).only(is_processing),
+            Trigger::always(&["finalize", "order"], Heads(wait)).only(is_processing),
+        ],
     },
     Behaviour {
         row: 21,
@@ -192,11 +198,27 @@ fn explain(_: &RequestScene<'_>, order: &mut Json) {
     });
 }
 
+/// Tells whether the order's certificate was issued less than so many seconds ago.
+fn is_processing(scene: &RequestScene<'_>) -> bool {
+    let state = scene.ca.state();
+    let issued = scene.asked.id().and_then(|id| match &state.orders.get(&id)?.issuance {
+        Issuance::Done(serial) => state.certificates.get(serial),
+        Issuance::NotAsked | Issuance::UnderWay | Issuance::Failed => None,
+    });
+    let since = issued.map(|issued| scene.ca.now().duration_since(issued.at).as_secs());
+    since.is_some_and(|seconds| u64::try_from(seconds).is_ok_and(|it| it < scene.value))
+}
+
 /// Shows a valid order as one that is being worked on.
-fn processing(scene: &RequestScene<'_>, order: &mut Json) {
-    let seconds = scene.asked.since_finalize.map(|since| since.as_secs());
-    if order["status"] == "valid" && seconds.is_some_and(|seconds| seconds < scene.value) {
-        order["status"] = "processing".into();
-        remove(order, "certificate");
+fn processing(_: &RequestScene<'_>, order: &mut Json) {
+    order["status"] = "processing".into();
+    remove(order, "certificate");
+}
+
+/// Says when to ask for an order again that is being worked on.
+fn wait(scene: &RequestScene<'_>, head: &mut Parts) {
+    let (name, value) = issuing_wait(scene.ca);
+    if head.status.is_success() {
+        set(head, name, &value);
     }
 }

@@ -191,6 +191,6 @@ fn show(scene: &RequestScene<'_>, order: &mut Json) {
     if let Some(id) = id_in(&order["finalize"])
         && let Some(known) = state.orders.get(&id)
     {
-        *order = orders::view(scene.ca, &state, id, known);
+        *order = orders::view(scene.ca, &scene.asked.base, &state, (id, known));
     }
 }

@@ -67,7 +67,7 @@ pub(super) const KIT: &[Behaviour] = &[
         rules: &[Trigger::times(
             &["directory"],
             Edits(|scene, directory| {
-                directory["newOrder"] = scene.ca.url("/acme/older/new-order").into();
+                directory["newOrder"] = scene.url("/acme/older/new-order").into();
             }),
         )],
     },
@@ -116,7 +116,7 @@ pub(super) const KIT: &[Behaviour] = &[
         rules: &[Trigger::always(
             &["directory"],
             Edits(|scene, directory| {
-                directory["renewalInfo"] = scene.ca.url("/acme/renewal-info").into();
+                directory["renewalInfo"] = scene.url("/acme/renewal-info").into();
             }),
         )],
     },

@@ -56,11 +56,11 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "gives all URLs without scheme and host",
         reaction: "resolve them by the URL that was asked",
         rules: &[
-            Trigger::always(EVERYTHING, Edits(|scene, object| relative(&scene.ca.url(""), object))),
+            Trigger::always(EVERYTHING, Edits(|scene, object| relative(&scene.url(""), object))),
             Trigger::always(
                 EVERYTHING,
                 Heads(|scene, head| {
-                    let base = scene.ca.url("");
+                    let base = scene.url("");
                     change(head, &LOCATION, |url| url.replacen(&base, "", 1));
                     change(head, &LINK, |link| link.replacen(&base, "", 1));
                 }),
@@ -86,7 +86,7 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "never follow with a signed request",
         rules: &[Trigger::always(
             &["newOrder"],
-            Answers(|scene| with(empty(307), LOCATION, &scene.ca.url("/acme/elsewhere"))),
+            Answers(|scene| with(empty(307), LOCATION, &scene.url("/acme/elsewhere"))),
         )],
     },
     Behaviour {

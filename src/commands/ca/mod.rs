@@ -1,0 +1,98 @@
+//! `ca`: a small ACME server in this program; every line it prints says that nobody trusts it.
+
+mod behaviours;
+mod flags;
+mod settings;
+
+use std::process;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+pub use self::flags::{CaArgs, IssuanceArgs, RevocationChoice, TemperArgs};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::OutputArgs;
+use crate::app::follow::results;
+use crate::ca::{self, Server};
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::print::format::Format;
+
+/// Serves until interrupted.
+///
+/// # Errors
+/// Fails when a flag cannot be used, a port is not permitted or taken, or the root cannot be written.
+pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
+    let output = OutputArgs { output: args.output.clone(), no_headers: false };
+    if args.temper.behaviours {
+        let report = behaviours::report();
+        return Ok(context.printer(&output).report(&report, |_| behaviours::table())?);
+    }
+    let mut fetcher = args.look.fetcher().await?;
+    let config = settings::config(&args, &mut fetcher)?;
+    let behaviours = settings::behaviours(&args.temper.behave)?;
+    let seed =
+        (config.shuffled || ![0, 100].contains(&config.reuse_percent)).then_some(config.seed);
+    let server = ca::serve_as(config, &behaviours, Arc::new(fetcher)).await.map_err(|why| {
+        Failure::new(FailureKind::Unexpected, format!("cannot serve on {}: {why}", places(&args)))
+            .hint("choose another port with --listen 127.0.0.1:0")
+    })?;
+    results::write_text(&args.root, server.tls_root_pem(), context.interrupted()).await?;
+    let mut printer = context.printer(&output);
+    let talk = printer.talk();
+    let line = |text: String| talk.line(&format!("[test CA, trusted by nobody] {text}"));
+    if !args.listen.ip().is_loopback() {
+        printer.warning(&format!(
+            "the test CA listens on {}: whoever reaches it from elsewhere has this machine look at hosts of their choice; --listen 127.0.0.1:{} is for this machine alone",
+            args.listen,
+            args.listen.port(),
+        ));
+        if args.name.is_empty() {
+            printer.hint("clients elsewhere trust it by a name in its certificate: --name NAME");
+        }
+    }
+    line(format!("directory: {}", server.directory_url()));
+    line(format!("root, for clients' trust: {}", args.root.display()));
+    if let Some(address) = server.management() {
+        line(format!("management: http://{address}"));
+    }
+    if let Some(seed) = seed {
+        line(format!("left to chance by --seed {seed}"));
+    }
+    line("everything is kept in memory; Ctrl-C ends it".to_owned());
+    let report = report(&args, &server, seed);
+    match printer.format() {
+        // Whoever starts the server reads one line, and goes on.
+        Format::Json => printer.data(&format!("{report}\n"))?,
+        _ => printer.report(&report, |_| String::new())?,
+    }
+    let kind = context.interrupted().wait().await;
+    let asked = server.statistics();
+    line(format!("ended; it was asked {asked:?}"));
+    server.stop().await;
+    Err(Failure::silent(kind))
+}
+
+fn places(args: &CaArgs) -> String {
+    let listen = args.listen.to_string();
+    args.management
+        .map_or_else(|| listen.clone(), |management| format!("{listen} and {management}"))
+}
+
+/// Where the server is, for programs.
+fn report(args: &CaArgs, server: &Server, seed: Option<u64>) -> Value {
+    let mut report = json!({
+        "apiVersion": "kubectl-acme/v1alpha1",
+        "kind": "TestCA",
+        "directory": server.directory_url(),
+        "root": args.root,
+        "pid": process::id(),
+    });
+    if let Some(address) = server.management() {
+        report["management"] = format!("http://{address}").into();
+    }
+    if let Some(seed) = seed {
+        report["seed"] = seed.into();
+    }
+    report
+}
