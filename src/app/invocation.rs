@@ -10,9 +10,9 @@ use std::iter;
 use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
 
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Id};
+use clap::ArgMatches;
 
+use super::arguments::{PLACES, Placing, Says, is_given, looks, of_environment, placing, values};
 use crate::model::ObjectName;
 
 /// The plugin's file name.
@@ -22,12 +22,6 @@ pub const PLUGIN: &str = "kubectl acme";
 
 /// What the names of environment forms begin with.
 const VARIABLES: &str = "KUBECTL_ACME_";
-
-/// Arguments that mean a cluster, and their flags.
-pub const PLACES: [(&str, &str); 4] =
-    [("kubeconfig", "kubeconfig"), ("context", "context"), ("user", "as"), ("groups", "as-group")];
-/// Those of them that say as whom one works there.
-const ACTORS: [&str; 2] = ["user", "groups"];
 
 /// How this process was called.
 #[derive(Debug, Default)]
@@ -42,28 +36,11 @@ pub struct Invocation {
     listeners: Vec<String>,
     webroot: Option<String>,
     dns: Option<String>,
+    /// Arguments on the command line that change what is seen of an answer, each with its flag and values.
+    looks: Vec<(&'static str, Vec<String>)>,
     /// Arguments that the environment gives.
     of_environment: BTreeSet<String>,
     home: OnceLock<String>,
-}
-
-/// A flag that says which objects are meant.
-#[derive(Debug)]
-struct Placing {
-    says: Says,
-    /// Whether it is on the command line; what is in the environment is there for the next command of ours, too.
-    is_typed: bool,
-    /// The flag with its value, as a shell reads it.
-    text: String,
-}
-
-/// What such a flag names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Says {
-    State,
-    Cluster,
-    Actor,
-    Namespace,
 }
 
 static CURRENT: OnceLock<Invocation> = OnceLock::new();
@@ -78,7 +55,7 @@ pub fn current() -> &'static Invocation {
 
 /// Keeps how this process was called.
 pub fn remember(words: &[OsString], matches: &ArgMatches, tree: fn() -> clap::Command) {
-    let invocation = Invocation { tree: Some(tree), ..Invocation::new(program(), words, matches) };
+    let invocation = Invocation::new(program(), words, matches).of_tree(tree);
     // It is called once.
     let _first = CURRENT.set(invocation);
 }
@@ -99,9 +76,16 @@ impl Invocation {
             listeners: values(matches, "http01_listen"),
             webroot: values(matches, "http01_webroot").pop(),
             dns: values(matches, "dns").pop(),
+            looks: looks(matches),
             of_environment: of_environment(matches),
             home: OnceLock::new(),
         }
+    }
+
+    /// The same with the command tree that has read it.
+    #[must_use]
+    pub(crate) fn of_tree(self, tree: fn() -> clap::Command) -> Self {
+        Self { tree: Some(tree), ..self }
     }
 
     /// Learns the namespace of objects for which a command line like this one names none.
@@ -175,10 +159,15 @@ impl Invocation {
         self.is_given_names
     }
 
+    /// The word behind a flag as it was typed.
+    pub fn behind(&self, flag: &str) -> Option<&str> {
+        let pair = self.words.windows(2).find(|pair| pair[0] == flag)?;
+        Some(&pair[1])
+    }
+
     /// The flag as it was meant, where this word follows a `--local` without a value.
     pub fn with_folder(&self, word: &str) -> Option<String> {
-        let follows = |pair: &[String]| pair[0] == "--local" && pair[1] == word;
-        self.words.windows(2).any(follows).then(|| quoted(&format!("--local={word}")))
+        (self.behind("--local") == Some(word)).then(|| quoted(&format!("--local={word}")))
     }
 
     /// Where HTTP-01 is answered (`--http01-listen`), if that is said.
@@ -213,13 +202,14 @@ impl Invocation {
 
     /// Another command line on the same objects: the same program, state or cluster, and namespace.
     pub fn like(&self, command: &str) -> String {
-        self.checked(format!("{} {command}{}", self.program, self.placed(|_| true)))
+        let (place, looks) = (self.placed(|_| true), self.looks_of(command));
+        self.checked(format!("{} {command}{place}{looks}", self.program))
     }
 
     /// The same where the whole is a line that this program takes; else as it stands, for one that names its place itself.
     pub fn like_where_taken(&self, command: &str) -> String {
         let bare = format!("{} {command}", self.program);
-        let placed = format!("{bare}{}", self.placed(|_| true));
+        let placed = format!("{bare}{}{}", self.placed(|_| true), self.looks_of(command));
         let is_taken = |line: &str| {
             let tree = self.tree.map(|tree| tree().no_binary_name(true));
             tree.is_some_and(|tree| tree.try_get_matches_from(unquoted(line)).is_ok())
@@ -234,7 +224,8 @@ impl Invocation {
             return self.like(command);
         }
         let place = self.placed(|says| says != Says::Namespace);
-        self.checked(format!("{} {command}{place} -n {}", self.program, quoted(namespace)))
+        let looks = self.looks_of(command);
+        self.checked(format!("{} {command}{place} -n {}{looks}", self.program, quoted(namespace)))
     }
 
     /// What makes a fresh certificate.
@@ -246,12 +237,14 @@ impl Invocation {
     /// The same as `like` in all namespaces.
     pub fn like_in_all(&self, command: &str) -> String {
         let place = self.placed(|says| says != Says::Namespace);
-        self.checked(format!("{} {command} -A{place}", self.program))
+        let looks = self.looks_of(command);
+        self.checked(format!("{} {command} -A{place}{looks}", self.program))
     }
 
     /// `run` on the same state or cluster; it works in every namespace and takes none.
     pub fn like_run(&self) -> String {
-        self.checked(format!("{} run{}", self.program, self.placed(|says| says != Says::Namespace)))
+        let place = self.placed(|says| says != Says::Namespace);
+        self.checked(format!("{} run{place}{}", self.program, self.looks_of("run")))
     }
 
     /// A command line for kubectl in the same cluster, with these words. They name the namespace where there is one.
@@ -272,29 +265,35 @@ impl Invocation {
 
     fn kubectl_with(&self, is_wanted: impl Fn(Says) -> bool) -> String {
         let wanted = self.placing.iter().filter(|flag| is_wanted(flag.says));
-        ["kubectl"].into_iter().chain(wanted.flat_map(|flag| [" ", &flag.text])).collect()
+        let flags = wanted.map(|flag| " ".to_owned() + &line(&flag.words));
+        iter::once("kubectl".to_owned()).chain(flags).collect()
+    }
+
+    /// The flags of this command line that change what another command sees, as far as that one takes them and does not name them
+    /// itself; each with a space before it.
+    fn looks_of(&self, command: &str) -> String {
+        let Some(tree) = self.tree.filter(|_| !self.looks.is_empty()) else { return String::new() };
+        let tree = tree();
+        let mut called = &tree;
+        for word in command.split(' ') {
+            let Some(below) = called.find_subcommand(word) else { break };
+            called = below;
+        }
+        let given = unquoted(&format!("x {command}"));
+        let is_taken = |(id, words): &&(&str, Vec<String>)| {
+            let flag = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
+            let is_given = words.iter().any(|it| given.iter().any(|word| flag(word) == flag(it)));
+            called.get_arguments().any(|argument| argument.get_id() == *id) && !is_given
+        };
+        let taken = self.looks.iter().filter(is_taken);
+        taken.map(|(_, words)| " ".to_owned() + &line(words)).collect()
     }
 
     /// Those flags on the command line that are wanted, each with a space before it.
     fn placed(&self, is_wanted: impl Fn(Says) -> bool) -> String {
         let wanted = self.placing.iter().filter(|flag| flag.is_typed && is_wanted(flag.says));
-        wanted.flat_map(|flag| [" ", &flag.text]).collect()
+        wanted.map(|flag| " ".to_owned() + &line(&flag.words)).collect()
     }
-}
-
-/// Tells whether there is a value of this argument, wherever it comes from.
-fn is_given(matches: &ArgMatches, id: &str) -> bool {
-    let is_below = |(_, below): (&str, &ArgMatches)| is_given(below, id);
-    matches!(matches.try_contains_id(id), Ok(true)) || matches.subcommand().is_some_and(is_below)
-}
-
-/// The arguments that the environment gives.
-fn of_environment(matches: &ArgMatches) -> BTreeSet<String> {
-    let is_of_environment =
-        |id: &&Id| matches.value_source(id.as_str()) == Some(ValueSource::EnvVariable);
-    let here = matches.ids().filter(is_of_environment).map(|id| id.as_str().to_owned());
-    let below = matches.subcommand().map(|(_, below)| of_environment(below));
-    here.chain(below.into_iter().flatten()).collect()
 }
 
 /// The usual environment form of a flag.
@@ -302,56 +301,9 @@ pub fn variable(flag: &str) -> String {
     VARIABLES.to_owned() + &flag.replace('-', "_").to_uppercase()
 }
 
-/// The values of this argument, wherever they come from.
-fn values(matches: &ArgMatches, id: &str) -> Vec<String> {
-    let found = matches.try_get_raw(id).ok().flatten();
-    let here = found.into_iter().flatten().map(|value| value.to_string_lossy().into_owned());
-    let below = matches.subcommand().map(|(_, below)| values(below, id));
-    here.chain(below.into_iter().flatten()).collect()
-}
-
-/// The flags that say which objects are meant, in the order and the form in which they were typed; then environment forms.
-fn placing(words: &[String], matches: &ArgMatches) -> Vec<Placing> {
-    let flags = iter::once(("local", "local", Says::State))
-        .chain(PLACES.map(|(id, flag)| {
-            let says = if ACTORS.contains(&id) { Says::Actor } else { Says::Cluster };
-            (id, flag, says)
-        }))
-        .chain([("namespace", "namespace", Says::Namespace)]);
-    let mut found = Vec::new();
-    for (id, flag, says) in flags {
-        let is_typed = match matches.value_source(id) {
-            Some(ValueSource::CommandLine) => true,
-            Some(ValueSource::EnvVariable) => false,
-            _ => continue,
-        };
-        for value in matches.get_raw(id).into_iter().flatten() {
-            let ways = ways(says, flag, &value.to_string_lossy());
-            let at = |way: &Vec<String>| words.windows(way.len()).position(|words| words == way);
-            let seen = ways.iter().filter(|_| is_typed).find_map(|way| Some((at(way)?, way)));
-            // In a cluster of short flags, such as -wnweb, it has no word of its own.
-            let (at, way) = seen.unwrap_or((usize::MAX, &ways[ways.len() - 1]));
-            let text = way.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-            found.push((at, Placing { says, is_typed, text }));
-        }
-    }
-    found.sort_by_key(|(at, _)| *at);
-    found.into_iter().map(|(_, flag)| flag).collect()
-}
-
-/// The ways to write a flag with its value; the last one always does.
-fn ways(says: Says, flag: &str, value: &str) -> Vec<Vec<String>> {
-    let (long, value) = (format!("--{flag}"), value.to_owned());
-    let joined = vec![format!("{long}={value}")];
-    match says {
-        // Its value, where there is none.
-        Says::State if value == "1" => vec![joined, vec![long]],
-        Says::State => vec![joined],
-        Says::Cluster | Says::Actor => vec![joined, vec![long, value]],
-        Says::Namespace => {
-            vec![joined, vec![long, value.clone()], vec!["-n".to_owned(), value]]
-        }
-    }
+/// Words as a shell reads them back.
+fn line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as a shell reads it back.

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod approval;
+pub mod arguments;
 pub mod asking;
 pub mod awaited;
 pub mod blocking;

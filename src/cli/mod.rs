@@ -25,13 +25,14 @@ use clap::{
 };
 
 use self::config::Config;
+use crate::app::arguments::PLACES;
 use crate::app::flags::findings::FindingsFormat;
 use crate::app::flags::global::GlobalArgs;
 use crate::app::flags::report::{ReportChoice, ReportPlace};
 use crate::app::flags::{connection, lease, solver_pods};
 use crate::app::input::FOR_MANIFESTS;
 use crate::app::input::quick::{FOR_KEYS, FOR_NAMES};
-use crate::app::invocation::{self, PLACES, PLUGIN, variable};
+use crate::app::invocation::{self, PLUGIN, variable};
 use crate::commands::tree as tree_command;
 use crate::commands::{
     account, ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order,
@@ -440,5 +441,32 @@ mod tree {
         ] {
             assert_eq!(variable(way, flag), expected, "{way:?} --{flag}");
         }
+    }
+
+    #[test]
+    fn a_command_that_looks_is_given_the_flags_that_change_what_is_seen() {
+        let line = |typed: &str, line: &str| {
+            let words: Vec<OsString> = typed.split(' ').map(OsString::from).collect();
+            let matches = command().try_get_matches_from(&words).unwrap();
+            let called = invocation::Invocation::new(invocation::PROGRAM, &words, &matches);
+            called.of_tree(command).like(line)
+        };
+        let order = "kubectl-acme order --local=s1 --domain www.example.com --http01-listen 127.0.0.1:8089,[::1]:8089 \
+                     --http01-resolve *=127.0.0.1:80 --dns 127.0.0.1:53 --dns01-recursive-nameservers-only --timeout 5s";
+        let seen = "--http01-listen=127.0.0.1:8089 '--http01-listen=[::1]:8089' '--http01-resolve=*=127.0.0.1:80' \
+                    --dns=127.0.0.1:53 --dns01-recursive-nameservers-only";
+        assert_eq!(
+            line(order, "diagnose certificate/www"),
+            format!("kubectl-acme diagnose certificate/www --local=s1 {seen}")
+        );
+        // A command that does not look is not given them, nor one that names them itself.
+        assert_eq!(line(order, "get orders"), "kubectl-acme get orders --local=s1");
+        let own = line(order, "diagnose www --dns=192.0.2.53:53");
+        assert!(!own.contains("127.0.0.1:53"), "{own}");
+        let files = "kubectl-acme order --local=s1 -f x --http01-webroot /srv/www";
+        assert_eq!(
+            line(files, "diagnose certificate/www"),
+            "kubectl-acme diagnose certificate/www --local=s1 --http01-webroot=/srv/www"
+        );
     }
 }
