@@ -233,7 +233,7 @@ fn saw(seen: &Seen) -> String {
         Seen::NoLook { why, .. } => format!("no look was possible: {why}"),
         Seen::Redirect { to, why } => format!("a redirect to {to}: {why}"),
         Seen::Handshake { protocol, certificate } => handshake(protocol, certificate),
-        Seen::Reply { status, body, truncated } => {
+        Seen::Reply { status, body, truncated, .. } => {
             let more = if *truncated { ", and more" } else { "" };
             format!("status {status}, {} bytes{more}: {body:?}", body.len())
         }

@@ -225,7 +225,7 @@ mod tests {
     const URL: &str = "http://www.bed.test/.well-known/acme-challenge/token";
 
     fn reply(status: u16, body: &str) -> HttpReply {
-        HttpReply { status, body: body.as_bytes().to_vec(), truncated: false }
+        HttpReply { status, body: body.as_bytes().to_vec(), truncated: false, is_declined: false }
     }
 
     fn check(result: Result<HttpReply, FetchError>, expected: Option<(&str, &str)>) {
@@ -263,7 +263,12 @@ mod tests {
 
     #[test]
     fn a_page_too_long_and_a_wrong_status_are_invalid_responses() {
-        let page = HttpReply { status: 200, body: b"<p class=\"a\">".to_vec(), truncated: true };
+        let page = HttpReply {
+            status: 200,
+            body: b"<p class=\"a\">".to_vec(),
+            truncated: true,
+            is_declined: false,
+        };
         let detail = format!("192.0.2.1: Invalid response from {URL}: \"<p class=\\\"a\\\">\"");
         check(Ok(page), Some(("unauthorized", &detail)));
         let detail = format!("192.0.2.1: Invalid response from {URL}: 404");

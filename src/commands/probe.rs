@@ -77,7 +77,7 @@ mod tests {
     fn a_report_always_fits_into_last_words() {
         let long = format!("http://www.example.com/{}", "x".repeat(3000));
         let hop = Hop { url: long.clone(), address: None, status: Some(302) };
-        let why = "Too many redirects".to_owned();
+        let why = "Too many hops".to_owned();
         let mut seen = Observation {
             vantage: Vantage::ThisMachine,
             at: Timestamp::UNIX_EPOCH,
@@ -88,7 +88,12 @@ mod tests {
         let read: Observation = serde_json::from_str(&line(seen.clone())).unwrap();
         assert!(line(seen.clone()).len() <= LIMIT);
         assert_eq!((read.hops.len(), &read.url), (1, &seen.url));
-        seen.seen = Seen::Reply { status: 200, body: "\u{1}".repeat(128), truncated: true };
+        seen.seen = Seen::Reply {
+            status: 200,
+            body: "\u{1}".repeat(128),
+            truncated: true,
+            is_declined: false,
+        };
         assert!(line(seen.clone()).len() <= LIMIT, "a body is short");
         seen.hops.clear();
         assert_eq!(serde_json::from_str::<Observation>(&line(seen.clone())).unwrap(), seen);

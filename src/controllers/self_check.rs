@@ -38,7 +38,10 @@ async fn look(
     let readiness = match (challenge.spec.kind, answer) {
         (_, Err(why)) => Readiness::NotYet { reason: why.clone(), cause: None },
         (ChallengeType::Http01, Ok(answer)) => {
-            visible::judge(answer, &solvers.http01_probe.look(challenge, answer).await)
+            let looks = solvers.http01_probe.look(challenge, answer).await;
+            let arrivals = looks.first().map(|look| solvers.http01.came_since(answer, look.at));
+            let judged = visible::judge(answer, &looks);
+            visible::with_arrivals(judged, &arrivals.unwrap_or_default())
         }
         (ChallengeType::TlsAlpn01, Ok(answer)) => {
             shown::judge(answer, &solvers.tls_alpn01_probe.look(challenge, answer).await)

@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::http_words;
 use crate::ca::NO_ACCOUNT;
 use crate::model::cause::{Cause, OrderWait, Sighting, Symptom};
 use crate::model::{Challenge, Problem};
@@ -71,8 +72,13 @@ pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
         let found = ZONE.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom);
         return found.or_else(|| is_lame.then_some(Symptom::LameServer)).map(Sighting::from);
     }
-    let symptom = HTTP.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom)?;
+    let symptom = http_words::symptom(said)?;
     Some(Sighting { symptom, over_ipv6: said.contains("dial tcp [") })
+}
+
+/// What a look by HTTP-01 met, by what cert-manager or a CA says of it.
+pub fn symptom_of_http(said: &str) -> Option<Symptom> {
+    http_words::symptom(said)
 }
 
 /// Tells whether cert-manager says that it works without Gateway API.
@@ -129,38 +135,6 @@ const ZONE: &[(&[&str], Symptom)] = &[
             "When querying the SOA record",
         ],
         Symptom::NotDelegated,
-    ),
-];
-
-/// Go's words (in cert-manager's self-check), and those of Boulder and Pebble. What is told first decides, so that what a web
-/// server's own words may hold comes last.
-const HTTP: &[(&[&str], Symptom)] = &[
-    (&["in redirect target", "Redirect loop", "Too many redirects"], Symptom::RedirectNotFollowed),
-    (&["tls: ", "Server only speaks HTTP, not TLS"], Symptom::NoTls),
-    (&[":443"], Symptom::TlsPortSilent),
-    (&["wrong status code '404'", ": 404"], Symptom::NotFound),
-    (&["wrong status code '401'", "wrong status code '403'", ": 401", ": 403"], Symptom::Forbidden),
-    (&["wrong status code '5", ": 500", ": 502", ": 503", ": 504"], Symptom::ServerError),
-    (&["wrong status code '400'", ": 400 "], Symptom::BadRequest),
-    (
-        &[
-            "wrong status code '",
-            "did not get expected response",
-            "did not match this challenge",
-            "Invalid response from ",
-        ],
-        Symptom::WrongAnswer,
-    ),
-    (&["connection refused", "Connection refused"], Symptom::ConnectionRefused),
-    (
-        &["i/o timeout", "deadline exceeded", "Timeout during connect", "no route to host"],
-        Symptom::Unreachable,
-    ),
-    (&["malformed HTTP"], Symptom::NotHttp),
-    (&["connection reset", "Connection reset", ": EOF"], Symptom::HungUp),
-    (
-        &[": no such host", "NXDOMAIN looking up", "no valid A records", "No valid IP addresses"],
-        Symptom::NoAddress,
     ),
 ];
 
@@ -252,6 +226,11 @@ pub fn perspective(problem: &Problem) -> Perspective {
     } else {
         Perspective::Primary
     }
+}
+
+/// Tells whether a CA says that it cannot look from as many places as it must, which is its own fault.
+pub fn lacks_perspectives(problem: &Problem) -> bool {
+    problem.detail.to_ascii_lowercase().contains("insufficient remote perspectives")
 }
 
 /// The address that a CA names before what it met there, in Boulder's words.
@@ -444,6 +423,11 @@ mod tests {
             ("remote error: tls: handshake failure", Symptom::NoTls),
             ("dial tcp 192.0.2.1:443: connect: connection refused", Symptom::TlsPortSilent),
             ("Invalid port in redirect target", Symptom::RedirectNotFollowed),
+            // cert-manager before and since 1.21.2.
+            (
+                "did not get expected response \"token.key\" when querying endpoint",
+                Symptom::WrongAnswer,
+            ),
         ] {
             check(ChallengeType::Http01, said, Some(expected));
         }
@@ -485,6 +469,52 @@ mod tests {
     }
 
     #[test]
+    fn every_redirect_that_a_ca_refuses_is_known_in_old_words_and_new() {
+        for why in [
+            // Boulder before September 2026.
+            "Invalid port in redirect target. Only ports 80 and 443 are supported, not 8443",
+            "Invalid protocol scheme in redirect target. Only \"http\" and \"https\" protocol schemes are supported, not \"ftp\"",
+            "Invalid empty host in redirect target",
+            "Invalid host in redirect target, must end in IANA registered TLD",
+            "Invalid host in redirect target \"a.well-known\". Check webserver config for missing '/' in redirect target.",
+            "Invalid host in redirect target: IP address is in a reserved address block: [RFC1918]: Private-Use",
+            "Redirect target too long",
+            "Redirect loop detected",
+            "Too many redirects",
+            "received disallowed redirect status code",
+            // Since.
+            "redirect loop detected",
+            "Too many hops",
+            "Received disallowed redirect status code 303",
+            "invalid port 4433: must be 80 or 443",
+            "invalid port 443443: must be 80 or 443",
+            "invalid protocol scheme: only \"http\" and \"https\" are supported, not \"ftp\"",
+            "invalid host: must end in IANA registered TLD",
+            "invalid host: host must be non-empty",
+            "invalid host: IP address is in a reserved address block: [RFC1918]: Private-Use",
+            "invalid host: contains IPv6 scope zone",
+            "invalid url: path component too long",
+            "Invalid Location header in 302 redirect",
+        ] {
+            let detail = format!("192.0.2.1: Fetching https://www.example.com:4433/x: {why}");
+            // What a rule reads ends before what a web server may have said.
+            for said in [&detail[..], detail.split('"').next().unwrap_or_default()] {
+                let kind = "urn:ietf:params:acme:error:connection";
+                for said in [
+                    said.to_owned(),
+                    said.to_ascii_uppercase(),
+                    format!("acme: authorization error for www.example.com: 400 {kind}: {said}"),
+                ] {
+                    check(ChallengeType::Http01, &said, Some(Symptom::RedirectNotFollowed));
+                }
+            }
+        }
+        // The URL of a redirect is not why it failed.
+        let silent = "Fetching https://www.example.com:443/x: Timeout during connect";
+        check(ChallengeType::Http01, silent, Some(Symptom::TlsPortSilent));
+    }
+
+    #[test]
     fn a_question_of_a_ca_that_found_no_answer_is_read() {
         for (detail, expected) in [
             (
@@ -499,6 +529,14 @@ mod tests {
             (
                 "DNS problem: networking error looking up A for a.example",
                 Some(RecordFault::Silence),
+            ),
+            (
+                "DNS problem: query timed out (and was canceled) looking up CAA for a.example",
+                Some(RecordFault::Silence),
+            ),
+            (
+                "DNS problem: server failure at resolver looking up TXT for _acme-challenge.a.example",
+                Some(RecordFault::Servers),
             ),
             (
                 "DNS problem: looking up TXT for _acme-challenge.a.example: DNSSEC: DNSKEY Missing",

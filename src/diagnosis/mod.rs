@@ -19,6 +19,7 @@ pub mod failure_kind;
 pub mod finding;
 pub mod foreign;
 pub mod gateway_objects;
+mod http_words;
 pub mod name_case;
 pub mod network_policy;
 pub mod next_step;

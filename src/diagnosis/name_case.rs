@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dns_case::DnsCase;
 use super::web_case::{WebLook, WebrootCase};
+use crate::model::arrival::Arrival;
 use crate::model::caa::CaaRecordSet;
 use crate::model::cause::Sighting;
 use crate::model::names::shown_domain;
@@ -112,6 +113,9 @@ pub struct AddressLook {
     /// What the address says to other paths, where it did not show the answer.
     #[serde(default)]
     pub web: Option<WebLook>,
+    /// What came to our own listener while it was looked, where this process listens.
+    #[serde(default)]
+    pub arrivals: Vec<Arrival>,
 }
 
 /// A look from a Pod inside the cluster.

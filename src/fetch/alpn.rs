@@ -69,7 +69,7 @@ impl Fetcher {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let addresses = match self.overrides.handshake(host) {
             Some(address) => vec![address],
-            None => match self.addresses(&url, true).await {
+            None => match self.addresses(&url).await {
                 Ok(addresses) => addresses,
                 Err(error) => return none(error),
             },

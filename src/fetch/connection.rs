@@ -21,6 +21,7 @@ use url::{Host, Url};
 use super::outcome::{BODY_LIMIT, FetchError, HttpReply};
 use super::tls;
 use crate::http::client::USER_AGENT;
+use crate::model::arrival::DECLINED_BY;
 use crate::model::cause::Symptom;
 
 /// How long to wait.
@@ -193,9 +194,11 @@ async fn read(response: Response<Incoming>, address: SocketAddr) -> Result<Fetch
     }
     let truncated = body.len() > BODY_LIMIT;
     body.truncate(BODY_LIMIT);
+    let (name, who) = DECLINED_BY;
+    let is_declined = head.headers.get(name).is_some_and(|value| value == who);
     let location = head.headers.get(header::LOCATION).map(HeaderValue::as_bytes);
     Ok(FetchAnswer {
-        reply: HttpReply { status: head.status.as_u16(), body, truncated },
+        reply: HttpReply { status: head.status.as_u16(), body, truncated, is_declined },
         location: location.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
     })
 }

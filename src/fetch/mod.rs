@@ -82,8 +82,7 @@ impl Fetcher {
         hops: &mut [Hop],
         patience: Patience,
     ) -> Result<FetchAnswer, FetchError> {
-        let first_hop = hops.len() == 1;
-        let addresses = self.addresses(url, first_hop).await?;
+        let addresses = self.addresses(url).await?;
         let mut refusals = Refusals::default();
         for address in addresses {
             if let Some(hop) = hops.last_mut() {
@@ -103,10 +102,9 @@ impl Fetcher {
         Err(refusals.into_error())
     }
 
-    /// The addresses to try: the first IPv6 address, and the first IPv4 address should it take no connection.
-    ///
-    /// After a redirect there is no second try: not every CA makes one.
-    async fn addresses(&self, url: &Url, first_hop: bool) -> Result<Vec<SocketAddr>, FetchError> {
+    /// The addresses to try: the first IPv6 address, and the first IPv4 address should it take no connection, behind a redirect
+    /// as well (Boulder since September 2026).
+    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, FetchError> {
         let malformed =
             || FetchError::Malformed { why: format!("{url} has no host and port"), symptom: None };
         let port = url.port_or_known_default().ok_or_else(malformed)?;
@@ -124,8 +122,7 @@ impl Fetcher {
         let found = self.resolver.addresses(&host).await.map_err(FetchError::Lookup)?;
         let six = found.iter().find(|address| address.is_ipv6());
         let four = found.iter().find(|address| address.is_ipv4());
-        let tries = if first_hop { 2 } else { 1 };
-        let in_order = six.into_iter().chain(four).take(tries);
+        let in_order = six.into_iter().chain(four);
         Ok(in_order.map(|address| SocketAddr::new(*address, port)).collect())
     }
 }
@@ -266,22 +263,22 @@ mod tests {
         for (path, truncated) in [("full", false), ("long", true)] {
             let seen = look(server, &format!("http://www.example.com/{path}")).await;
             let body = b"x".repeat(BODY_LIMIT);
-            assert_eq!(seen.result, Ok(HttpReply { status: 200, body, truncated }));
+            assert_eq!(
+                seen.result,
+                Ok(HttpReply { status: 200, body, truncated, is_declined: false })
+            );
         }
     }
 
     #[tokio::test]
     async fn redirects_are_followed_by_the_rules() {
-        check("/countdown/10", "200 landed").await;
-        check(
-            "/countdown/11",
-            "redirect to http://www.example.com/countdown/0: Too many redirects",
-        )
-        .await;
-        check("/there", "redirect to http://www.example.com/there: Redirect loop detected").await;
+        check("/countdown/9", "200 landed").await;
+        check("/countdown/10", "redirect to http://www.example.com/countdown/0: Too many hops")
+            .await;
+        check("/there", "redirect to http://www.example.com/there: redirect loop detected").await;
         check(
             "/elsewhere",
-            "redirect to http://www.example.com:8080/x: Invalid port in redirect target. Only ports 80 and 443 are supported, not 8080",
+            "redirect to http://www.example.com:8080/x: invalid port 8080: must be 80 or 443",
         )
         .await;
     }
@@ -326,6 +323,9 @@ mod tests {
         let seen = fetcher.get_within(&url, SHORT).await;
         assert_shows(&seen, server, "200 good");
         assert_eq!(seen.hops[0].address, Some(server));
+        // Nor behind a redirect.
+        let url = url.join("/countdown/1").unwrap();
+        assert_shows(&fetcher.get_within(&url, SHORT).await, server, "200 landed");
     }
 
     #[tokio::test]

@@ -37,6 +37,8 @@ pub struct HttpReply {
     pub body: Vec<u8>,
     /// Whether there was more.
     pub truncated: bool,
+    /// Whether a listener of this program says that it does not have the answer ([`DECLINED_BY`](crate::model::arrival::DECLINED_BY)).
+    pub is_declined: bool,
 }
 
 /// Why there is no answer; texts are stable, since they are kept in a status.

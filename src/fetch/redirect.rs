@@ -8,8 +8,8 @@ use super::connection::FetchAnswer;
 use super::outcome::FetchError;
 use super::reserved;
 
-/// The most redirects that are followed.
-const LIMIT: usize = 10;
+/// The most requests in a chain, the first one included.
+const MAX_REQUESTS: usize = 10;
 /// The longest path that is followed, in bytes.
 const LONGEST_PATH: usize = 2000;
 
@@ -49,13 +49,13 @@ pub(super) fn target(
 }
 
 fn disallowed_status(status: u16) -> Option<String> {
-    (status == 303).then(|| "received disallowed redirect status code".to_owned())
+    (status == 303).then(|| format!("Received disallowed redirect status code {status}"))
 }
 
 fn wrong_scheme(to: &Url) -> Option<String> {
     (!matches!(to.scheme(), "http" | "https")).then(|| {
         format!(
-            "Invalid protocol scheme in redirect target. Only \"http\" and \"https\" protocol schemes are supported, not {:?}",
+            "invalid protocol scheme: only \"http\" and \"https\" are supported, not {:?}",
             to.scheme()
         )
     })
@@ -63,14 +63,12 @@ fn wrong_scheme(to: &Url) -> Option<String> {
 
 fn wrong_port(to: &Url) -> Option<String> {
     let port = to.port_or_known_default()?;
-    (!matches!(port, 80 | 443)).then(|| {
-        format!("Invalid port in redirect target. Only ports 80 and 443 are supported, not {port}")
-    })
+    (!matches!(port, 80 | 443)).then(|| format!("invalid port {port}: must be 80 or 443"))
 }
 
 fn wrong_host(from: &Url, to: &Url) -> Option<String> {
     let name = match to.host() {
-        None => return Some("Invalid empty host in redirect target".to_owned()),
+        None => return Some("invalid host: host must be non-empty".to_owned()),
         Some(Host::Ipv4(address)) => return reserved_address(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => return reserved_address(IpAddr::V6(address)),
         Some(Host::Domain(name)) => name,
@@ -83,26 +81,24 @@ fn wrong_host(from: &Url, to: &Url) -> Option<String> {
     // We have no list of top-level domains; a bare word is none. A rehearsal may well name `localhost`, though.
     let bare_word = !name.trim_end_matches('.').contains('.');
     (bare_word && from.host_str() != Some(name))
-        .then(|| "Invalid host in redirect target, must end in IANA registered TLD".to_owned())
+        .then(|| "invalid host: must end in IANA registered TLD".to_owned())
 }
 
 fn reserved_address(address: IpAddr) -> Option<String> {
     let block = reserved::block(address)?;
-    Some(format!(
-        "Invalid host in redirect target: IP address is in a reserved address block: {block}"
-    ))
+    Some(format!("invalid host: IP address is in a reserved address block: {block}"))
 }
 
 fn too_long(to: &Url) -> Option<String> {
-    (to.path().len() > LONGEST_PATH).then(|| "Redirect target too long".to_owned())
+    (to.path().len() > LONGEST_PATH).then(|| "invalid url: path component too long".to_owned())
 }
 
 fn too_many(asked: &[&str]) -> Option<String> {
-    (asked.len() > LIMIT).then(|| "Too many redirects".to_owned())
+    (asked.len() >= MAX_REQUESTS).then(|| "Too many hops".to_owned())
 }
 
 fn looping(to: &Url, asked: &[&str]) -> Option<String> {
-    asked.contains(&to.as_str()).then(|| "Redirect loop detected".to_owned())
+    asked.contains(&to.as_str()).then(|| "redirect loop detected".to_owned())
 }
 
 #[cfg(test)]
@@ -141,15 +137,10 @@ mod tests {
 
     #[test]
     fn what_boulder_refuses_is_refused_in_its_words() {
-        check(
-            "http://www.example.com:8080/x",
-            Err("Invalid port in redirect target. Only ports 80 and 443 are supported, not 8080"),
-        );
+        check("http://www.example.com:8080/x", Err("invalid port 8080: must be 80 or 443"));
         check(
             "ftp://www.example.com/x",
-            Err(
-                "Invalid protocol scheme in redirect target. Only \"http\" and \"https\" protocol schemes are supported, not \"ftp\"",
-            ),
+            Err("invalid protocol scheme: only \"http\" and \"https\" are supported, not \"ftp\""),
         );
         check(
             "https://www.example.com.well-known/acme-challenge/t",
@@ -159,21 +150,16 @@ mod tests {
         );
         check(
             "http://10.0.0.1/x",
-            Err(
-                "Invalid host in redirect target: IP address is in a reserved address block: [RFC1918]: Private-Use",
-            ),
+            Err("invalid host: IP address is in a reserved address block: [RFC1918]: Private-Use"),
         );
         check(
             "http://[fd00::1]/x",
             Err(
-                "Invalid host in redirect target: IP address is in a reserved address block: [RFC4193] [RFC8190]: Unique-Local",
+                "invalid host: IP address is in a reserved address block: [RFC4193] [RFC8190]: Unique-Local",
             ),
         );
-        check(
-            "http://intranet/x",
-            Err("Invalid host in redirect target, must end in IANA registered TLD"),
-        );
-        check(FROM, Err("Redirect loop detected"));
+        check("http://intranet/x", Err("invalid host: must end in IANA registered TLD"));
+        check(FROM, Err("redirect loop detected"));
         check("http://[::1/x", Err("Invalid Location header in 302 redirect"));
     }
 
@@ -181,7 +167,7 @@ mod tests {
     fn see_other_is_not_followed() {
         assert_eq!(
             follow(303, "/x", &[FROM]),
-            Err("received disallowed redirect status code".to_owned())
+            Err("Received disallowed redirect status code 303".to_owned())
         );
     }
 
@@ -191,13 +177,13 @@ mod tests {
         assert!(follow(302, &longest, &[FROM]).is_ok());
         assert_eq!(
             follow(302, &format!("{longest}a"), &[FROM]),
-            Err("Redirect target too long".to_owned())
+            Err("invalid url: path component too long".to_owned())
         );
     }
 
     #[test]
-    fn the_eleventh_redirect_is_one_too_many() {
-        assert!(follow(302, "/x", &[FROM; 10]).is_ok());
-        assert_eq!(follow(302, "/x", &[FROM; 11]), Err("Too many redirects".to_owned()));
+    fn the_eleventh_request_is_one_too_many() {
+        assert!(follow(302, "/x", &[FROM; 9]).is_ok());
+        assert_eq!(follow(302, "/x", &[FROM; 10]), Err("Too many hops".to_owned()));
     }
 }

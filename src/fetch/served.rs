@@ -60,7 +60,7 @@ impl Fetcher {
         let patience = Patience { connect: longest / 2, answer: longest };
         let looking = async {
             let mut refusals = Refusals::default();
-            for address in self.addresses(&url, true).await? {
+            for address in self.addresses(&url).await? {
                 match shake(name, address, patience).await {
                     Ok(served) => return Ok(served),
                     Err(NoAnswer::NotConnected(why, symptom)) => refusals.add(why, symptom),

@@ -58,6 +58,14 @@ pub enum Symptom {
     RedirectedAway,
     /// Status 404.
     NotFound,
+    /// Status 404 from a listener of this program, which does not have the answer.
+    Declined,
+    /// The request reaches this program's listener under another path.
+    PathChanged,
+    /// This program's listener gave the answer, and something else came back.
+    AnswerAltered,
+    /// A TLS handshake reaches this program's listener, which speaks HTTP.
+    TlsForwarded,
     /// Status 401 or 403.
     Forbidden,
     /// A status of 500 or more.

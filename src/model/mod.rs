@@ -5,6 +5,7 @@
 
 pub mod account_report;
 pub mod acme_server;
+pub mod arrival;
 pub mod caa;
 pub mod cause;
 pub mod certificate;

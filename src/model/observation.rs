@@ -94,6 +94,9 @@ pub enum Seen {
         body: String,
         /// Whether there was more.
         truncated: bool,
+        /// Whether a listener of this program says that it does not have the answer.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_declined: bool,
     },
     /// A TLS handshake that came to its end.
     Handshake {

@@ -72,6 +72,7 @@ fn observation(at: Timestamp, url: String, fetched: Fetched) -> Observation {
             status: reply.status,
             body: String::from_utf8_lossy(&reply.body).into_owned(),
             truncated: reply.truncated,
+            is_declined: reply.is_declined,
         },
         Err(FetchError::Redirect { to, why }) => Seen::Redirect { to, why },
         Err(error) => Seen::Nothing { why: error.to_string(), symptom: error.symptom() },
@@ -140,8 +141,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_server_says_is_what_is_seen() {
-        let reply =
-            |status, body: &str| Seen::Reply { status, body: body.to_owned(), truncated: false };
+        let reply = |status, body: &str| Seen::Reply {
+            status,
+            body: body.to_owned(),
+            truncated: false,
+            is_declined: false,
+        };
         check("www.example.com", reply(200, "token.thumbprint\n")).await;
         check("other.example.com", reply(404, "not here")).await;
         check("2001:db8::1", reply(404, "not here")).await;
@@ -150,8 +155,7 @@ mod tests {
     #[tokio::test]
     async fn a_redirect_that_no_ca_follows_is_told_apart() {
         let to = "http://www.example.com:81/".to_owned();
-        let why = "Invalid port in redirect target. Only ports 80 and 443 are supported, not 81"
-            .to_owned();
+        let why = "invalid port 81: must be 80 or 443".to_owned();
         check("old.example.com", Seen::Redirect { to, why }).await;
     }
 

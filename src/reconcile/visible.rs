@@ -4,6 +4,7 @@
 
 use super::challenge::Readiness;
 use crate::model::Answer;
+use crate::model::arrival::{Arrival, Came};
 use crate::model::cause::{Sighting, Symptom};
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::text::is_steering;
@@ -32,6 +33,34 @@ pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
     let comparison = inside.iter().map(|look| compared(answer, look, &reason));
     let reason = comparison.fold(reason.clone(), |all, more| all + "; " + &more);
     Readiness::NotYet { reason, cause }
+}
+
+/// Adds what came to this program's own listener while it was looked. That says more than what a server on the way made of it.
+pub fn with_arrivals(readiness: Readiness, arrivals: &[Arrival]) -> Readiness {
+    let Readiness::NotYet { reason, cause } = readiness else { return readiness };
+    let came = |is: fn(&Came) -> bool| arrivals.iter().any(|arrival| is(&arrival.came));
+    let symptom = cause.map(|cause| cause.symptom);
+    let (symptom, words) = if came(|came| matches!(came, Came::OtherPath { .. })) {
+        (Symptom::PathChanged, "the request comes to this program's listener under another path")
+    } else if symptom != Some(Symptom::OtherAccount)
+        && came(|came| matches!(came, Came::Answered { .. }))
+    {
+        (Symptom::AnswerAltered, "this program's listener has given the answer")
+    } else if symptom.is_some_and(may_come_of_tls) && came(|came| *came == Came::Tls) {
+        (Symptom::TlsForwarded, "what comes to this program's listener is TLS")
+    } else {
+        return Readiness::NotYet { reason, cause };
+    };
+    let over_ipv6 = cause.is_some_and(|cause| cause.over_ipv6);
+    let cause = Some(Sighting { symptom, over_ipv6 });
+    Readiness::NotYet { reason: format!("{reason}; {words}"), cause }
+}
+
+/// Tells whether that may be what becomes of a TLS handshake with a listener for HTTP. Strangers make handshakes with any port, so
+/// that one alone means nothing.
+fn may_come_of_tls(symptom: Symptom) -> bool {
+    use Symptom::{BadRequest, HungUp, NoReply, NoTls, NotHttp, ServerError, TlsPortSilent};
+    matches!(symptom, BadRequest | HungUp | NoReply | NoTls | NotHttp | ServerError | TlsPortSilent)
 }
 
 /// What was seen inside the cluster, beside the fault outside.
@@ -70,7 +99,7 @@ fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
         Seen::Nothing { why, .. } => Some(failed(&format!("{why}{place}"))),
         Seen::NoLook { why, .. } => Some(failed(why)),
         Seen::Redirect { to, why } => Some(failed(&format!("redirect to {to}: {why}"))),
-        Seen::Reply { status: 200, body, truncated } => {
+        Seen::Reply { status: 200, body, truncated, .. } => {
             let got = wrong_body(answer, body, *truncated)?;
             let missed = "did not get expected response when querying endpoint: got";
             Some(format!("{missed} {got}{place}"))
@@ -108,6 +137,7 @@ fn sighting(answer: &Answer, look: &Observation) -> Option<Sighting> {
             symptom => (*symptom)?,
         },
         Seen::Reply { body, .. } if is_of_other_account(answer, body) => Symptom::OtherAccount,
+        Seen::Reply { status: 404, is_declined: true, .. } => Symptom::Declined,
         Seen::Reply { .. } if is_led => Symptom::RedirectedAway,
         Seen::Reply { status, .. } => match status {
             404 => Symptom::NotFound,
@@ -205,7 +235,58 @@ mod tests {
     }
 
     fn reply(status: u16, body: &str) -> Seen {
-        Seen::Reply { status, body: body.to_owned(), truncated: false }
+        Seen::Reply { status, body: body.to_owned(), truncated: false, is_declined: false }
+    }
+
+    /// The symptom that a look shows beside what came to the listener.
+    #[track_caller]
+    fn check_arrivals(seen: Seen, came: &[Came], expected: Symptom, words: &str) {
+        let arrival = |came: &Came| Arrival {
+            at: Timestamp::UNIX_EPOCH,
+            from: "127.0.0.1".parse().unwrap(),
+            is_proxied: false,
+            came: came.clone(),
+        };
+        let arrivals: Vec<Arrival> = came.iter().map(arrival).collect();
+        let judged = with_arrivals(judge(&answer(), &[observation(seen)]), &arrivals);
+        let Readiness::NotYet { reason, cause } = judged else { panic!("it is ready") };
+        assert_eq!(cause.map(|cause| cause.symptom), Some(expected), "{came:?}");
+        assert!(reason.ends_with(words), "{reason}");
+    }
+
+    #[test]
+    fn what_came_to_the_listener_says_more_than_what_was_seen() {
+        let host = || "127.0.0.1:8080".to_owned();
+        let (tls, other) = (Came::Tls, Came::OtherPath { host: host() });
+        let unknown = Came::UnknownToken { host: host() };
+        let not_found = "wrong status code '404', expected '200'";
+        check_arrivals(reply(404, ""), &[], Symptom::NotFound, not_found);
+        check_arrivals(reply(404, ""), &[unknown], Symptom::NotFound, not_found);
+        // A handshake of a stranger has nothing to do with it.
+        check_arrivals(reply(404, ""), std::slice::from_ref(&tls), Symptom::NotFound, not_found);
+        let gateway = || reply(502, "");
+        check_arrivals(gateway(), &[tls.clone()], Symptom::TlsForwarded, "listener is TLS");
+        check_arrivals(gateway(), &[tls, other], Symptom::PathChanged, "under another path");
+        let answered = || Came::Answered { host: host() };
+        check_arrivals(reply(200, "<html>"), &[answered()], Symptom::AnswerAltered, "the answer");
+        let foreign = reply(200, "token.other");
+        check_arrivals(foreign, &[answered()], Symptom::OtherAccount, "the same token");
+        let ready = judge(&answer(), &[observation(reply(200, "token.thumbprint"))]);
+        let arrival = Arrival {
+            at: Timestamp::UNIX_EPOCH,
+            from: "127.0.0.1".parse().unwrap(),
+            is_proxied: false,
+            came: answered(),
+        };
+        assert_eq!(with_arrivals(ready, &[arrival]), Readiness::Ready);
+    }
+
+    #[test]
+    fn a_solver_that_declines_is_told_from_another_server() {
+        let declined =
+            Seen::Reply { status: 404, body: String::new(), truncated: false, is_declined: true };
+        let not_found = "wrong status code '404', expected '200'";
+        check_arrivals(declined, &[], Symptom::Declined, not_found);
     }
 
     fn refused(why: &str) -> Seen {
@@ -381,7 +462,7 @@ mod tests {
     fn white_space_beyond_128_bytes_is_too_much() {
         let body = format!("token.thumbprint{}", " ".repeat(112));
         check_one(
-            Seen::Reply { status: 200, body, truncated: true },
+            Seen::Reply { status: 200, body, truncated: true, is_declined: false },
             "did not get expected response when querying endpoint: \
              got the right answer and more than 128 bytes in all",
         );

@@ -2,6 +2,7 @@
 //! others from being served.
 
 mod connection_slots;
+pub mod opening;
 
 use std::future::Future;
 use std::pin::pin;

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use self::remedy::Remedy;
+use crate::model::arrival::Arrival;
 use crate::model::provider_refusal::ProviderRefusal;
 use crate::model::{Answer, Challenge};
 
@@ -42,6 +43,10 @@ pub trait Solver: fmt::Debug + Send + Sync {
     /// Document root below which answers are files that outlive this process, so that somebody has to remember it.
     fn webroot(&self) -> Option<&str> {
         None
+    }
+    /// What has come since that moment to where the answer is served, as far as this process serves it itself.
+    fn came_since(&self, _: &Answer, _: Timestamp) -> Vec<Arrival> {
+        Vec::new()
     }
     /// What a person removes where the answer cannot be taken away, in words.
     async fn place(&self, challenge: &Challenge, _: &Answer) -> String {
@@ -145,6 +150,10 @@ impl Solver for Together {
 
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {
         self.0.iter().all(|solver| solver.stands(challenge, answer))
+    }
+
+    fn came_since(&self, answer: &Answer, since: Timestamp) -> Vec<Arrival> {
+        self.0.iter().flat_map(|solver| solver.came_since(answer, since)).collect()
     }
 }
 

@@ -249,9 +249,17 @@ impl Probe for SimProbe {
             (format!("dns:{at}?type=TXT"), Seen::Records { name, zone, servers: servers.collect() })
         } else if is_there {
             let body = answer.key_authorization.clone();
-            (at.clone(), Seen::Reply { status: 200, body, truncated: false })
+            (at.clone(), Seen::Reply { status: 200, body, truncated: false, is_declined: false })
         } else {
-            (at.clone(), Seen::Reply { status: 404, body: "not here".to_owned(), truncated: false })
+            (
+                at.clone(),
+                Seen::Reply {
+                    status: 404,
+                    body: "not here".to_owned(),
+                    truncated: false,
+                    is_declined: false,
+                },
+            )
         };
         let address = Some(SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 80)));
         let status = matches!(seen, Seen::Reply { .. }).then_some(if is_there { 200 } else { 404 });
@@ -281,7 +289,10 @@ impl Look for CaLook {
         let address = Some(SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 80)));
         let hops = vec![Hop { url: url.to_string(), address, status: Some(status) }];
         let body = found.unwrap_or_default().into_bytes();
-        Fetched { hops, result: Ok(HttpReply { status, body, truncated: false }) }
+        Fetched {
+            hops,
+            result: Ok(HttpReply { status, body, truncated: false, is_declined: false }),
+        }
     }
 
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {

@@ -21,6 +21,7 @@ use crate::diagnosis::case::{Case, CertificateCase, DriverCase, DueReason, Unsee
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::name_case::NameCase;
 use crate::model::common::{ConditionStatus, condition};
+use crate::model::memory::{Holder, Memory};
 use crate::model::{Certificate, ChallengeType, Key, Kind, ObjectName, Secret};
 use crate::reconcile::{certificate, renewal};
 use crate::solvers::http01::listener::Listener;
@@ -66,14 +67,14 @@ impl Investigator {
             case.issuers = self.issuers(store, issuers, &mut case.unseen).await?;
         }
         case.names.extend(wanted_names::of_certificates(&case));
-        let is_listening = self.listen(&mut case).await;
+        let listener = self.listen(&mut case).await;
         let around = Around::of(&case);
         let wanted = path::wanted(&case);
         let names = std::mem::take(&mut case.names);
         // Whoever is outside is asked at the same time: who is silent keeps nobody else waiting.
         let ((control, hidden), (names, left_out), path, ()) = tokio::join!(
             Box::pin(self.control(&around)),
-            Box::pin(self.names(names, is_listening.is_some())),
+            Box::pin(self.names(names, listener.as_ref())),
             Box::pin(self.path(wanted)),
             Box::pin(self.authorities(&mut case, &asked)),
         );
@@ -102,10 +103,14 @@ impl Investigator {
     }
 
     /// Looks at names, and tells how many were left out.
-    async fn names(&self, names: Vec<NameCase>, is_listening: bool) -> (Vec<NameCase>, usize) {
+    async fn names(
+        &self,
+        names: Vec<NameCase>,
+        listener: Option<&Listener>,
+    ) -> (Vec<NameCase>, usize) {
         let left_out = names.len().saturating_sub(MOST_NAMES);
         let looked = names.into_iter().take(MOST_NAMES);
-        let looked = looked.map(|name| names::look(self, name, is_listening));
+        let looked = looked.map(|name| names::look(self, name, listener));
         (join_all(looked).await, left_out)
     }
 
@@ -200,7 +205,8 @@ impl Investigator {
 
     /// Answers on this machine while it is looked, where nobody else does who would: between two commands nothing listens.
     async fn listen(&self, case: &mut Case) -> Option<Listener> {
-        let is_needed = |name: &NameCase| name.kind == Some(ChallengeType::Http01);
+        let is_needed =
+            |name: &NameCase| name.kind == Some(ChallengeType::Http01) && !is_file(name);
         let addresses = self.http01_listen.as_ref()?;
         let is_ours = self.store.as_ref().is_some_and(|store| !store.in_cluster());
         if !is_ours || case.driver != DriverCase::Nobody || !case.names.iter().any(is_needed) {
@@ -223,6 +229,12 @@ impl Investigator {
             }
         }
     }
+}
+
+/// Tells whether the answer for a name was written as a file that another web server shows.
+fn is_file(name: &NameCase) -> bool {
+    let annotations = name.pending.as_ref().map(|challenge| &challenge.metadata.annotations);
+    annotations.is_some_and(|all| Memory::read(Holder::Challenge, all).webroot.is_some())
 }
 
 /// Why a Certificate has to be issued, by what its controller has written last.

@@ -23,12 +23,17 @@ use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::{published, shown, visible};
 use crate::solvers::dns01::manual::is_a_persons;
+use crate::solvers::http01::listener::Listener;
 
 /// Most addresses of one name that are looked at.
 const MOST_ADDRESSES: usize = 8;
 
 /// Looks at one name by all that says something of it.
-pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bool) -> NameCase {
+pub(super) async fn look(
+    by: &Investigator,
+    mut name: NameCase,
+    listener: Option<&Listener>,
+) -> NameCase {
     let Ok(identifier) = Identifier::parse(&name.shown()) else { return name };
     let is_ip = matches!(identifier, Identifier::Ip(_));
     let kind = name.kind;
@@ -46,7 +51,7 @@ pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bo
             if kind.is_some_and(ChallengeType::is_by_record) {
                 (LookUp::NotAsked, false, Vec::new())
             } else {
-                addresses(by, &name, is_listening).await
+                addresses(by, &name, listener).await
             }
         },
         answer(by, name.pending.as_ref()),
@@ -68,7 +73,7 @@ pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bo
         let (record, later, outer) = tokio::join!(
             dns::record_elsewhere(by, &name, &case),
             dns::record_later(by, &name, &case),
-            outer_looks(by, &name, &case, is_listening)
+            outer_looks(by, &name, &case, listener)
         );
         name.provider_zones = provider_zones(by, &name, &case).await;
         case.replies.extend(record);
@@ -105,7 +110,7 @@ async fn outer_looks(
     by: &Investigator,
     name: &NameCase,
     case: &DnsCase,
-    is_listening: bool,
+    listener: Option<&Listener>,
 ) -> Vec<AddressLook> {
     if !name.is_looked_for_in_dns || name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
         return Vec::new();
@@ -116,7 +121,7 @@ async fn outer_looks(
     };
     let outer = dns::addresses_elsewhere(&name.name, case);
     let outer = outer.into_iter().filter(|address| !known.contains(address)).take(2);
-    let looks = outer.map(|address| look_at(by, name, SocketAddr::new(address, 80), is_listening));
+    let looks = outer.map(|address| look_at(by, name, SocketAddr::new(address, 80), listener));
     join_all(looks).await
 }
 
@@ -124,7 +129,7 @@ async fn outer_looks(
 async fn addresses(
     by: &Investigator,
     name: &NameCase,
-    is_listening: bool,
+    listener: Option<&Listener>,
 ) -> (LookUp<Vec<std::net::IpAddr>>, bool, Vec<AddressLook>) {
     let overridden = if name.kind == Some(ChallengeType::TlsAlpn01) {
         by.fetcher.overrides.handshake(&name.name)
@@ -147,7 +152,7 @@ async fn addresses(
     let looks = addresses.iter().take(MOST_ADDRESSES).map(|address| async {
         let port = overridden.map_or(80, |at| at.port());
         let at = SocketAddr::new(*address, port);
-        look_at(by, name, at, is_listening).await
+        look_at(by, name, at, listener).await
     });
     let looks = join_all(looks).await;
     (found, is_dns, looks)
@@ -157,7 +162,7 @@ async fn look_at(
     by: &Investigator,
     name: &NameCase,
     address: SocketAddr,
-    is_listening: bool,
+    listener: Option<&Listener>,
 ) -> AddressLook {
     let mut overrides = by.fetcher.overrides.clone();
     overrides.hosts.insert(name.name.clone(), (address.ip(), Some(address.port())));
@@ -169,7 +174,9 @@ async fn look_at(
         Ok(observation) => observation,
         Err(_) => late(by, url),
     };
-    let (is_answer, sighting) = match visible::judge(&answer, std::slice::from_ref(&observation)) {
+    let arrivals = listener.map(|it| it.came_since(&answer, observation.at)).unwrap_or_default();
+    let judged = visible::judge(&answer, std::slice::from_ref(&observation));
+    let (is_answer, sighting) = match visible::with_arrivals(judged, &arrivals) {
         Readiness::Ready => (true, None),
         Readiness::NotYet { cause, .. } => (false, cause),
     };
@@ -183,11 +190,12 @@ async fn look_at(
         address,
         observation,
         expected: answer.key_authorization,
-        is_expected: is_up || is_listening,
+        is_expected: is_up || listener.is_some(),
         is_answer,
         sighting,
         disagreement,
         web,
+        arrivals,
     }
 }
 
@@ -219,6 +227,7 @@ fn not_looked_at(by: &Investigator, address: SocketAddr) -> AddressLook {
         sighting: None,
         disagreement: None,
         web: None,
+        arrivals: Vec::new(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The CA's word on orders that have not succeeded, read by POST-as-GET: the status of an object need not have it. cert-manager
-//! leaves out of it what a CA has said since 1.21.2.
+//! The CA's word on orders that have not succeeded, read by POST-as-GET: the status of an object has one sentence of it, without
+//! subproblems, and a deleted object has none.
 
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::error::Elapsed;

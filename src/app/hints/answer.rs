@@ -323,7 +323,12 @@ mod tests {
 
     #[test]
     fn everything_that_a_look_sees_has_its_advice() {
-        let reply = || Seen::Reply { status: 404, body: String::new(), truncated: false };
+        let reply = || Seen::Reply {
+            status: 404,
+            body: String::new(),
+            truncated: false,
+            is_declined: false,
+        };
         for seen in [
             refused("connection refused by 192.0.2.1:80"),
             Seen::NoLook { why: text("there is no Pod"), symptom: None },

@@ -100,6 +100,39 @@ fn steps(symptom: Option<Symptom>) -> Steps {
                  and that {domain} leads to that Gateway: {show} shows what it says (status.parents)",
             ),
         ],
+        Some(Symptom::Declined) => &[
+            (
+                &[AnsweredBy::Here],
+                "end the other run of this program that answers at port 80 of {domain} and does not have this answer, or see that \
+                 {domain} leads to this machine in public DNS",
+            ),
+            (
+                &[AnsweredBy::Forwarded],
+                "have the server at port 80 of {domain} forward /.well-known/acme-challenge/ to {at}: it leads to another run \
+                 of this program, which does not have this answer",
+            ),
+            (
+                ANY,
+                "see that {domain} leads to {who}, with Host and path as they came: another solver of this program answers, \
+                 which does not have this answer",
+            ),
+        ],
+        Some(Symptom::PathChanged) => &[(
+            ANY,
+            "have the server at port 80 of {domain} pass the path on as it is: it forwards the request to this program under \
+             another path than /.well-known/acme-challenge/TOKEN (nginx: no \"/\" behind the address in proxy_pass; Apache: \
+             the same path on both sides of ProxyPass)",
+        )],
+        Some(Symptom::AnswerAltered) => &[(
+            ANY,
+            "see what stands between port 80 of {domain} and this program: it has given the answer, and something else came \
+             back (a page of errors, a filter, a cache)",
+        )],
+        Some(Symptom::TlsForwarded) => &[(
+            ANY,
+            "have the server of {domain} speak plain HTTP to this program: what it forwards is TLS (nginx: proxy_pass http://…; \
+             HAProxy: no \"ssl\" in the server line), and see that port 443 does not lead to it",
+        )],
         Some(Symptom::Forbidden) => &[(
             ANY,
             "keep /.well-known/acme-challenge/ out of what asks visitors of {domain} for a password or turns them away \
@@ -338,6 +371,8 @@ mod tests {
             "the controller of Ingress class nginx takes the solver's Ingress",
             "takes the solver's HTTPRoute by a listener for HTTP on port 80",
         );
+        let other = "another solver of this program answers";
+        check(Symptom::Declined, "end the other run of this program", other, other);
         let port = "its Service has port 80";
         check(Symptom::ConnectionRefused, "leads to this machine in public DNS", port, port);
         let ready = "the solver's Pod is ready";
@@ -347,6 +382,9 @@ mod tests {
         for (symptom, expected) in [
             (Symptom::Unreachable, "open port 80 to the whole internet"),
             (Symptom::NoAddress, "make an A or AAAA record by which www.example.com leads to "),
+            (Symptom::PathChanged, "pass the path on as it is"),
+            (Symptom::AnswerAltered, "something else came back"),
+            (Symptom::TlsForwarded, "what it forwards is TLS"),
             (Symptom::Forbidden, "for a password or turns them away"),
             (Symptom::WrongAnswer, "no server on the way"),
             (Symptom::BadRequest, "speak plain HTTP at port 80"),

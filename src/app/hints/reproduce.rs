@@ -106,7 +106,7 @@ fn openssl(observation: &Observation) -> Option<String> {
 fn curl(observation: &Observation) -> String {
     let (start, redirects) = match &observation.seen {
         Seen::Redirect { .. } => (observation.hops.len().saturating_sub(1), ""),
-        _ => (0, " --location --max-redirs 10"),
+        _ => (0, " --location --max-redirs 9"),
     };
     let hops = observation.hops.get(start..).unwrap_or_default();
     // No CA minds which certificate a redirect leads to.
@@ -177,7 +177,7 @@ mod tests {
             std::slice::from_ref(&first),
             nothing(),
             &[
-                "curl -i --globoff --location --max-redirs 10 --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
+                "curl -i --globoff --location --max-redirs 9 --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
                  http://www.example.com/x",
             ],
         );
@@ -186,7 +186,7 @@ mod tests {
             &[first, next],
             nothing(),
             &[
-                "curl -i --globoff --location --max-redirs 10 -k --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
+                "curl -i --globoff --location --max-redirs 9 -k --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
                  --connect-to other.example.com:443:192.0.2.1:443 http://www.example.com/x",
             ],
         );

@@ -86,7 +86,8 @@ causes! {
     Http "HTTP-01":
         Http01 Http02 Http03 Http04 Http05 Http06 Http07 Http08 Http09 Http10 Http11 Http12
         Http13 Http14 Http15 Http16 Http17 Http18 Http19 Http20 Http21 Http22 Http23 Http24
-        Http25 Http26 Http27 Http28 Http29 Http30 Http31 Http32 Http33 Http34 Http35 Http36;
+        Http25 Http26 Http27 Http28 Http29 Http30 Http31 Http32 Http33 Http34 Http35 Http36
+        Http37 Http38;
     /// Gateways.
     Gw "HTTP-01 by Gateway API":
         Gw01 Gw02 Gw03 Gw04 Gw05;
@@ -210,7 +211,7 @@ mod tests {
         ("LIM", 8),
         ("ORD", 16),
         ("CTL", 16),
-        ("HTTP", 36),
+        ("HTTP", 38),
         ("GW", 5),
         ("TLS", 4),
         ("DNS", 9),

@@ -34,6 +34,8 @@ const STANDING_FOR_NAMES: [&str; 7] =
     ["DOMAIN", "NAMESERVER", "NAMESPACE", "NAME", "SECRET", "KEY", "example.com"];
 /// Fewest letters of a quote that tells one cause from others.
 const TELLING: usize = 12;
+/// Most entries that are only near to what was asked for.
+const MAX_NEAREST: usize = 3;
 
 static ENTRIES: LazyLock<Vec<CauseEntry>> = LazyLock::new(|| {
     let read = |text: &&str| serde_yaml::from_str::<Vec<CauseEntry>>(text);
@@ -170,14 +172,62 @@ pub fn family(family: CauseFamily) -> impl Iterator<Item = &'static CauseEntry> 
 }
 
 /// The entries whose title or looks have this text in them, in any case, and those that quote a part of it: people paste whole
-/// lines.
+/// lines. Behind them those that have it in why they happen, in what helps or in what shows them.
 pub fn mentioning(text: &str) -> Vec<&'static CauseEntry> {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let plain = |text: &str| words(text).replace('`', "").to_lowercase();
     let text = plain(text);
     let has = |known: &String| plain(known).contains(&text);
     let fits = |looks: &String| has(looks) || quoted(looks).any(|quote| is_quoted_in(quote, &text));
-    all().iter().filter(|entry| has(&entry.title) || entry.looks.iter().any(fits)).collect()
+    let shows = |entry: &&CauseEntry| has(&entry.title) || entry.looks.iter().any(fits);
+    let tells = |entry: &&CauseEntry| {
+        let steps = entry.fix.iter().flat_map(|step| {
+            [Some(&step.does), step.run.as_ref(), step.write.as_ref()].into_iter().flatten()
+        });
+        [&entry.why, &entry.shows].into_iter().chain(steps).any(has)
+    };
+    let (shown, others): (Vec<_>, Vec<_>) = all().iter().partition(shows);
+    shown.into_iter().chain(others.into_iter().filter(tells)).collect()
+}
+
+/// The entries that share most words with a text, the best first; rare words count more, and so does where they stand.
+pub fn nearest(text: &str) -> Vec<&'static CauseEntry> {
+    let asked = words(text);
+    let held: Vec<[Vec<String>; 3]> = all().iter().map(words_of).collect();
+    let begins = |known: &[String], word: &str| known.iter().any(|it| it.starts_with(word));
+    let mut scores = vec![0; held.len()];
+    for word in &asked {
+        let count = held.iter().filter(|all| all.iter().any(|part| begins(part, word))).count();
+        // In more than a quarter of all it tells nothing.
+        if count == 0 || count * 4 > held.len() {
+            continue;
+        }
+        for (score, parts) in scores.iter_mut().zip(&held) {
+            let weights = parts.iter().zip([4, 3, 1]).filter(|(part, _)| begins(part, word));
+            *score += weights.map(|(_, weight)| weight).sum::<usize>() * 1000 / count.max(3);
+        }
+    }
+    let mut found: Vec<_> = all().iter().zip(scores).filter(|(_, score)| *score > 0).collect();
+    found.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
+    found.into_iter().map(|(entry, _)| entry).take(MAX_NEAREST).collect()
+}
+
+/// The words of an entry: of its title and section, of how it looks, and of all else.
+fn words_of(entry: &CauseEntry) -> [Vec<String>; 3] {
+    let title = format!("{} {}", entry.title, entry.id.family().title());
+    let steps = entry.fix.iter().flat_map(|step| {
+        [Some(&step.does), step.run.as_ref(), step.write.as_ref()].into_iter().flatten()
+    });
+    let rest: Vec<&str> =
+        [&entry.why, &entry.shows].into_iter().chain(steps).map(String::as_str).collect();
+    [words(&title), words(&entry.looks.join(" ")), words(&rest.join(" "))]
+}
+
+/// The words of a text in lower case; a plural counts as its singular, and what is shorter than three letters does not count.
+fn words(text: &str) -> Vec<String> {
+    let text = text.to_lowercase();
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
+    words.map(|word| word.strip_suffix('s').unwrap_or(word).to_owned()).collect()
 }
 
 /// What programs say, between backticks in one line of how it looks.

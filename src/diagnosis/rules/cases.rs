@@ -8,6 +8,7 @@ use crate::diagnosis::authority_case::{AccountCase, HeldOrder};
 use crate::diagnosis::case::{Case, DriverCase, HeldCase, SecretCase, SecretState, SecretUse};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
+use crate::diagnosis::web_case::WebrootCase;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Said, Seen};
 use crate::model::{ChallengeType, ObjectName};
@@ -52,6 +53,32 @@ pub(super) fn ordered(change: impl FnOnce(&mut Value, &mut Value, &mut Value)) -
         of.orders = vec![serde_json::from_value(order).unwrap()];
         of.challenges = vec![serde_json::from_value(challenge).unwrap()];
     })
+}
+
+#[test]
+fn a_port_that_is_taken_is_no_cause_where_others_answer_or_the_ca_has_spoken() {
+    let names_it = |mut case: Case| {
+        case.listener_fault =
+            Some("cannot listen on 0.0.0.0:80: another program listens there".to_owned());
+        judge(&case).iter().any(|finding| finding.cause == CauseId::Http34)
+    };
+    assert!(names_it(by(ChallengeType::Http01, |_| ())));
+    assert!(!names_it(by(ChallengeType::Dns01, |_| ())));
+    let folder = "/srv/www".to_owned();
+    let webroot = WebrootCase { folder, has_answer: false };
+    assert!(!names_it(by(ChallengeType::Http01, |name| name.webroot = Some(webroot))));
+    let ordered = |state: &str, reason: &str| {
+        let mut case = ordered(|_, _, challenge| {
+            challenge["status"]["state"] = json!(state);
+            challenge["status"]["reason"] = json!(reason);
+        });
+        case.names = vec![NameCase::of("www.example.com", Some(ChallengeType::Http01))];
+        case
+    };
+    assert!(names_it(ordered("pending", "")));
+    assert!(!names_it(ordered("invalid", "")));
+    let said = "403 urn:ietf:params:acme:error:unauthorized: Invalid response from http://x: 404";
+    assert!(!names_it(ordered("pending", said)));
 }
 
 #[test]

@@ -616,6 +616,7 @@ pub(super) mod tests {
                     sighting: None,
                     disagreement: None,
                     web: None,
+                    arrivals: Vec::new(),
                 }];
             })
         };

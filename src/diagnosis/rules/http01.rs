@@ -3,14 +3,14 @@
 use super::manifest::is_for_public_ca;
 use super::rule::FaultRule;
 use super::symptom;
-use crate::diagnosis::case::{Case, DriverCase};
+use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, seen, stored, told};
 use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
-use crate::model::cause::Symptom;
+use crate::model::cause::{Cause, Symptom};
 use crate::model::observation::{Observation, Seen};
-use crate::model::{Answer, ChallengeType};
+use crate::model::{Answer, Challenge, ChallengeType, State};
 use crate::reconcile::{shown, visible};
 
 /// What TLS-ALPN-01 agrees on (RFC 8737 §6.2).
@@ -114,8 +114,12 @@ pub(super) fn fault(
     }
     let symptom = sighting.or_else(|| fault_of(&look.observation))?;
     let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
-    // That a CA would refuse it is certain; who has said so is not.
-    Some((cause, grade.min(Grade::Likely)))
+    // That a CA would refuse it is certain; who has said so is not, save where it was this program.
+    let is_own = matches!(
+        symptom,
+        Symptom::Declined | Symptom::PathChanged | Symptom::AnswerAltered | Symptom::TlsForwarded
+    );
+    Some((cause, if is_own { grade } else { grade.min(Grade::Likely) }))
 }
 
 /// What is wrong with a server at all, whatever it was to answer.
@@ -154,8 +158,12 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
             } else {
                 (cause, grade)
             };
+            let arrivals = look.arrivals.iter();
+            let arrivals =
+                arrivals.map(|came| stored("what came to the listener", came.at, came.to_string()));
             found.push(
                 of_name(cause, grade, name, shown)
+                    .shown_by(arrivals)
                     .with("ADDRESS", look.address.ip().to_string())
                     .with("PORT", look.address.port().to_string())
                     .with("ANSWER", came),
@@ -164,13 +172,30 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-34: nothing of this machine can answer.
+/// HTTP-34: nothing of this machine can answer. What the CA has said of a name counts more: somebody has answered for it.
 fn port_is_not_to_be_had(case: &Case, found: &mut Vec<Finding>) {
     let Some(why) = &case.listener_fault else { return };
-    for name in by_address(case).filter(|name| name.kind == Some(ChallengeType::Http01)) {
+    let is_answered_here = |name: &&NameCase| {
+        name.kind == Some(ChallengeType::Http01)
+            && name.webroot.is_none()
+            && !case.certificates.iter().any(|of| has_failed_at_ca(of, name))
+    };
+    for name in by_address(case).filter(is_answered_here) {
         let shown = stored("listening for HTTP-01 on this machine", case.at, why);
         found.push(of_name(CauseId::Http34, Grade::Likely, name, shown).with("ANSWER", why));
     }
+}
+
+/// Tells whether the CA has looked at a name and refused it.
+fn has_failed_at_ca(of: &CertificateCase, name: &NameCase) -> bool {
+    let is_refused = |challenge: &Challenge| {
+        challenge.spec.shown_domain() == name.shown()
+            && (challenge.status.state == Some(State::Invalid)
+                || matches!(facts::cause(challenge), Some(Cause::Refused(_))))
+    };
+    let mut held = of.held.iter();
+    held.any(|held| held.name == name.shown() && held.status == "invalid")
+        || of.challenges.iter().any(is_refused)
 }
 
 fn addresses_differ(case: &Case, found: &mut Vec<Finding>) {

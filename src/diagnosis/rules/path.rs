@@ -380,6 +380,7 @@ mod tests {
             sighting: None,
             disagreement: None,
             web: None,
+            arrivals: Vec::new(),
         }
     }
 
@@ -388,7 +389,12 @@ mod tests {
         let of = |policy: &str| {
             path_with(json!({"ingress": {"ingressClassName": "edge"}}), |case, path| {
                 let silent = Seen::Nothing { why: "refused".into(), symptom: None };
-                let reply = Seen::Reply { status: 200, body: "t.k".into(), truncated: false };
+                let reply = Seen::Reply {
+                    status: 200,
+                    body: "t.k".into(),
+                    truncated: false,
+                    is_declined: false,
+                };
                 let name = &mut case.names[0];
                 name.addresses =
                     LookUp::Found(vec!["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()]);

@@ -19,6 +19,7 @@ pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
         return Some((refused(wish), Grade::Certain));
     }
     let cause = match problem.short_kind() {
+        _ if foreign::lacks_perspectives(problem) => Id::Lim07,
         "invalidContact" | "invalidEmail" | "unsupportedContact" => Id::Acc01,
         "accountDoesNotExist" => Id::Acc03,
         "externalAccountRequired" => Id::Acc07,

@@ -30,6 +30,10 @@ pub(super) fn cause_of(
         S::OtherAccount => (Id::Acc05, Likely),
         S::NoTls | S::TlsPortSilent => (Id::Http14, Certain),
         S::RedirectedAway => (Id::Http03, Likely),
+        S::Declined => (Id::Http11, Certain),
+        S::PathChanged => (Id::Http38, Certain),
+        S::AnswerAltered => (Id::Http22, Certain),
+        S::TlsForwarded => (Id::Http37, Certain),
         // Which server said so is not known by the status alone.
         S::NotFound if in_cluster => (Id::Http10, Possible),
         S::NotFound => (Id::Http03, Possible),

@@ -276,13 +276,19 @@ pub(super) fn look(address: &str, is_answer: bool) -> AddressLook {
     let body = if is_answer { "token.thumb" } else { "shop" };
     AddressLook {
         address: address.parse().unwrap(),
-        observation: observation(Seen::Reply { status: 200, body: body.into(), truncated: false }),
+        observation: observation(Seen::Reply {
+            status: 200,
+            body: body.into(),
+            truncated: false,
+            is_declined: false,
+        }),
         expected: "token.thumb".into(),
         is_expected: true,
         is_answer,
         sighting: None,
         disagreement: None,
         web: None,
+        arrivals: Vec::new(),
     }
 }
 
@@ -298,7 +304,8 @@ fn addresses_are_judged_each_and_together() {
     assert!(judge(&two).iter().any(|finding| finding.cause == CauseId::Http07), "{two:?}");
     let other = |body: &str| {
         let mut look = look("192.0.2.1:80", false);
-        look.observation.seen = Seen::Reply { status: 200, body: body.into(), truncated: false };
+        look.observation.seen =
+            Seen::Reply { status: 200, body: body.into(), truncated: false, is_declined: false };
         of(vec![look])
     };
     check(&other("token.another"), &[CauseId::Acc05]);

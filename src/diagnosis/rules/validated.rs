@@ -180,7 +180,8 @@ mod tests {
 
     /// A server that answers there, and does not know the token that is asked for now.
     fn server(address: &str) -> AddressLook {
-        let seen = Seen::Reply { status: 404, body: String::new(), truncated: false };
+        let seen =
+            Seen::Reply { status: 404, body: String::new(), truncated: false, is_declined: false };
         AddressLook { is_expected: false, observation: observation(seen), ..at(address, false) }
     }
 

@@ -275,6 +275,7 @@ mod tests {
                 sighting: None,
                 disagreement: None,
                 web: None,
+                arrivals: Vec::new(),
             };
             let known = reply(authority(1), "www.example.com.", "A", &["192.0.2.80"]);
             name.outer = vec![outer];
@@ -293,8 +294,12 @@ mod tests {
     fn inside(seen: Option<Seen>, is_answer: bool) -> Case {
         by(ChallengeType::Http01, |name| {
             let mut look = crate::diagnosis::rules::tests::look("192.0.2.80:80", true);
-            look.observation.seen =
-                Seen::Reply { status: 200, body: "t.k".into(), truncated: false };
+            look.observation.seen = Seen::Reply {
+                status: 200,
+                body: "t.k".into(),
+                truncated: false,
+                is_declined: false,
+            };
             look.is_answer = true;
             name.looks = vec![look];
             name.inside = seen.map(|seen| {
@@ -313,7 +318,9 @@ mod tests {
     fn a_cluster_that_does_not_reach_the_name_is_told_from_one_that_is_led_elsewhere() {
         let nothing =
             |symptom| Some(Seen::Nothing { why: "nothing".into(), symptom: Some(symptom) });
-        let reply = |status| Some(Seen::Reply { status, body: String::new(), truncated: false });
+        let reply = |status| {
+            Some(Seen::Reply { status, body: String::new(), truncated: false, is_declined: false })
+        };
         check(&inside(None, false), &[]);
         check(&inside(reply(200), true), &[]);
         check(&inside(nothing(Symptom::Unreachable), false), &[CauseId::Http08]);

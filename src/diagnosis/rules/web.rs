@@ -11,9 +11,6 @@ use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;
 
-/// What our own listeners say of themselves where they have no answer.
-const OWN_LISTENER: &str = "kubectl-acme";
-
 pub(super) const RULES: &[FaultRule] = &[
     port_speaks_http2_only,
     proxy_header_is_wanted,
@@ -21,7 +18,6 @@ pub(super) const RULES: &[FaultRule] = &[
     firewall_blocks_the_path,
     router_answers,
     edge_is_in_the_way,
-    solver_does_not_know_it,
     webroot_is_another,
 ];
 
@@ -216,17 +212,6 @@ fn edge_is_in_the_way(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-11.
-fn solver_does_not_know_it(case: &Case, found: &mut Vec<Finding>) {
-    for of in bad(case).filter(|(_, look, _)| look.is_expected) {
-        let is_declined = matches!(of.1.observation.seen, Seen::Reply { status: 404, .. });
-        let solver = of.2.challenge.reply().and_then(|reply| reply.header("x-acme-solver"));
-        if is_declined && solver == Some(OWN_LISTENER) {
-            found.push(about(of, CauseId::Http11, Grade::Certain, case));
-        }
-    }
-}
-
 /// HTTP-35: the file is there, and the server does not show it.
 fn webroot_is_another(case: &Case, found: &mut Vec<Finding>) {
     for name in by_address(case) {
@@ -276,7 +261,7 @@ mod tests {
     }
 
     fn status(status: u16) -> Seen {
-        Seen::Reply { status, body: String::new(), truncated: false }
+        Seen::Reply { status, body: String::new(), truncated: false, is_declined: false }
     }
 
     fn nothing(symptom: Symptom) -> Seen {
@@ -361,8 +346,13 @@ mod tests {
     #[test]
     fn a_solver_that_declines_is_told_from_another_server() {
         let own = || reply(404, "x-acme-solver: kubectl-acme\r\n", "");
-        let mut declined = at(status(404), own(), own());
-        check(&case(declined.clone()), &[CauseId::Http11]);
+        let seen =
+            Seen::Reply { status: 404, body: String::new(), truncated: false, is_declined: true };
+        let mut declined = at(seen, own(), own());
+        declined.sighting = Some(Symptom::Declined.into());
+        let found = judge(&case(declined.clone()));
+        assert_eq!((found[0].cause, found[0].grade), (CauseId::Http11, Grade::Certain));
+        assert_eq!(found.len(), 1, "{found:?}");
         declined.is_expected = false;
         check(&case(declined), &[]);
     }

@@ -1,7 +1,8 @@
-//! Serves all answers from one table in memory.
+//! Serves all answers from one table in memory, whoever stands in front: the token is the secret part, so that no Host is asked for,
+//! and a header of the PROXY protocol is read. What came is kept for a while, as evidence for whoever does not see an answer.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,15 +11,19 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 
-use super::{DECLINED_BY, PATH};
+use super::PATH;
+use crate::model::arrival::{Arrival, Came, DECLINED_BY, kept_host};
 use crate::model::{Answer, Challenge, Identifier};
+use crate::serve::opening::{self, Opening, Speech};
 use crate::serve::{self, ConnectionSlots, Patience};
 use crate::solvers::{SolveError, Solver, sockets};
 
@@ -27,6 +32,13 @@ use crate::solvers::{SolveError, Solver, sockets};
 const GRACE: Duration = Duration::from_secs(10);
 /// How long a shutdown waits for requests under way.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// How many arrivals are kept of those that name a token, and of the others.
+const MAX_ARRIVALS: usize = 64;
+/// What whoever speaks no HTTP is answered: in plain text, so that a TLS client learns that this is not TLS.
+const REFUSAL: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
+    Cache-Control: no-store\r\nConnection: close\r\nContent-Length: 30\r\n\r\nthis port speaks HTTP/1.1 only";
+/// How much of what comes after a refusal is read, so that the refusal itself arrives.
+const MAX_REFUSED_BYTES: u64 = 64 * 1024;
 
 /// Answers HTTP-01 on its own sockets; as soon as it is dropped, nobody answers any more.
 #[derive(Debug)]
@@ -58,6 +70,11 @@ impl Listener {
         &self.addresses
     }
 
+    /// What has come since that moment for an answer, or for no answer that can be known.
+    pub fn came_since(&self, answer: &Answer, since: Timestamp) -> Vec<Arrival> {
+        self.table.came_since(&answer.token, since)
+    }
+
     /// Takes no more connections and waits for requests under way, at most 5 s.
     pub async fn close(self) {
         let Self { mut servers, stop, .. } = self;
@@ -71,15 +88,13 @@ impl Listener {
 
     fn serve(sockets: Vec<TcpListener>) -> Result<Self, SolveError> {
         let table = AnswerTable::default();
-        let router = Router::new().fallback(answer).with_state(table.clone());
         let (stop, places) = (CancellationToken::new(), ConnectionSlots::default());
         let mut addresses = Vec::new();
         let mut servers = JoinSet::new();
         for socket in sockets {
             addresses.push(sockets::address(&socket)?);
-            let (router, stopped) = (router.clone(), stop.clone());
-            let serve =
-                move |stream| serve::http(stream, router.clone(), Patience::SHORT, stopped.clone());
+            let (table, stopped) = (table.clone(), stop.clone());
+            let serve = move |stream| converse(stream, table.clone(), stopped.clone());
             servers.spawn(serve::accept_all(socket, places.clone(), stop.clone(), serve));
         }
         Ok(Self { addresses, table, servers, stop: stop.drop_guard() })
@@ -101,29 +116,100 @@ impl Solver for Listener {
     fn stands(&self, _: &Challenge, answer: &Answer) -> bool {
         self.table.stands(answer)
     }
+
+    fn came_since(&self, answer: &Answer, since: Timestamp) -> Vec<Arrival> {
+        Self::came_since(self, answer, since)
+    }
 }
 
-/// Serves one request; the Host header is read as cert-manager's solver does, but in any case.
-async fn answer(State(table): State<AnswerTable>, headers: HeaderMap, uri: Uri) -> Response {
+/// One connection, with what it needs to answer.
+#[derive(Clone)]
+struct Caller {
+    table: AnswerTable,
+    from: IpAddr,
+    is_proxied: bool,
+}
+
+/// Serves one connection, whatever a proxy says before the first request.
+async fn converse(stream: TcpStream, table: AnswerTable, stop: CancellationToken) {
+    let Ok(peer) = stream.peer_addr() else { return };
+    let opening = opening::read(stream, Patience::SHORT.header);
+    let Some(Some((opening, stream))) = stop.run_until_cancelled(opening).await else { return };
+    let Opening { proxied, speech } = opening;
+    let source = proxied.and_then(|proxied| proxied.source);
+    debug!(%peer, ?source, ?speech, "connection to the HTTP-01 listener");
+    let from = peer.ip().to_canonical();
+    let caller = Caller { table, from, is_proxied: proxied.is_some() };
+    let came = match speech {
+        Speech::Plain => {
+            let router = Router::new().fallback(answer).with_state(caller);
+            return serve::http(stream, router, Patience::SHORT, stop).await;
+        }
+        Speech::Tls => Came::Tls,
+        Speech::Garbled => Came::Garbled,
+    };
+    caller.note(came, None);
+    // Whoever has hung up does not need it.
+    let _in_time = timeout(FAREWELL, refuse(stream)).await;
+}
+
+async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    if stream.write_all(REFUSAL.as_bytes()).await.is_ok() && stream.shutdown().await.is_ok() {
+        let _rest =
+            tokio::io::copy(&mut stream.take(MAX_REFUSED_BYTES), &mut tokio::io::sink()).await;
+    }
+}
+
+/// Serves one request.
+async fn answer(State(caller): State<Caller>, headers: HeaderMap, uri: Uri) -> Response {
     if uri.path() == "/healthz" {
         return StatusCode::OK.into_response();
     }
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
     let host = host.or_else(|| uri.host()).unwrap_or_default();
-    let found = uri.path().strip_prefix(PATH).and_then(|token| table.find(host, token));
+    let found = uri.path().strip_prefix(PATH).and_then(|token| caller.table.find(host, token));
     debug!(host, answered = found.is_some(), "request on the HTTP-01 listener");
+    let last = uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let host = kept_host(host);
+    let came = match &found {
+        Some(_) => Some(Came::Answered { host }),
+        None if caller.table.find("", last).is_some() => Some(Came::OtherPath { host }),
+        None if uri.path().starts_with(PATH) => Some(Came::UnknownToken { host }),
+        None => None,
+    };
+    if let Some(came) = came {
+        caller.note(came, Some(last));
+    }
     match found {
         Some(body) => {
             let fresh = (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate");
             ([fresh], body).into_response()
         }
-        None => (StatusCode::NOT_FOUND, [DECLINED_BY], "404 page not found\n").into_response(),
+        // A cache that keeps it would hide the answer that is put up next.
+        None => {
+            let fresh = (header::CACHE_CONTROL, "no-store");
+            (StatusCode::NOT_FOUND, [DECLINED_BY], [fresh], "404 page not found\n").into_response()
+        }
     }
 }
 
-/// Key authorizations by identifier and token.
+impl Caller {
+    /// Keeps what came, with the token that it names.
+    fn note(&self, came: Came, token: Option<&str>) {
+        let (at, from, is_proxied) = (Timestamp::now(), self.from, self.is_proxied);
+        let token = token.filter(|_| came.names_token()).unwrap_or_default().to_owned();
+        let arrival = Arrival { at, from, is_proxied, came };
+        self.table.note(token, arrival);
+    }
+}
+
+/// Key authorizations by identifier and token, and what came for them.
 #[derive(Clone, Debug, Default)]
-struct AnswerTable(Arc<Mutex<HashMap<(Identifier, String), ShownAnswer>>>);
+struct AnswerTable {
+    entries: Arc<Mutex<HashMap<(Identifier, String), ShownAnswer>>>,
+    /// The oldest first: those that name a token, and those that do not.
+    arrivals: Arc<Mutex<[VecDeque<(String, Arrival)>; 2]>>,
+}
 
 struct ShownAnswer {
     key_authorization: String,
@@ -140,7 +226,7 @@ impl std::fmt::Debug for ShownAnswer {
 impl AnswerTable {
     /// Locks the table; whatever is over is forgotten on the way.
     fn current(&self) -> MutexGuard<'_, HashMap<(Identifier, String), ShownAnswer>> {
-        let mut entries = self.0.lock();
+        let mut entries = self.entries.lock();
         let now = Instant::now();
         entries.retain(|_, entry| entry.until.is_none_or(|until| now < until));
         entries
@@ -163,10 +249,30 @@ impl AnswerTable {
         })
     }
 
+    /// The answer to a token: that of the host, where several have it, else of any.
     fn find(&self, host: &str, token: &str) -> Option<String> {
-        let identifier = Identifier::parse(without_port(host)).ok()?;
+        let identifier = Identifier::parse(without_port(host)).ok();
         let entries = self.current();
-        entries.get(&(identifier, token.to_owned())).map(|entry| entry.key_authorization.clone())
+        let of_token = entries.iter().filter(|((_, of), _)| of == token);
+        let found = of_token.max_by_key(|((of, _), _)| Some(of) == identifier.as_ref());
+        found.map(|(_, entry)| entry.key_authorization.clone())
+    }
+
+    fn note(&self, token: String, arrival: Arrival) {
+        let mut arrivals = self.arrivals.lock();
+        let kept = &mut arrivals[usize::from(arrival.came.names_token())];
+        if kept.len() == MAX_ARRIVALS {
+            kept.pop_front();
+        }
+        kept.push_back((token, arrival));
+    }
+
+    fn came_since(&self, token: &str, since: Timestamp) -> Vec<Arrival> {
+        let arrivals = self.arrivals.lock();
+        let of_it = arrivals.iter().flatten().filter(|(of, arrival)| {
+            arrival.at >= since && (!arrival.came.names_token() || of == token)
+        });
+        of_it.map(|(_, arrival)| arrival.clone()).collect()
     }
 }
 
@@ -192,8 +298,7 @@ mod tests {
     use super::*;
     use crate::solvers::testing::challenge;
 
-    const LOOPBACK: [SocketAddr; 1] =
-        [SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0)];
+    const LOOPBACK: [SocketAddr; 1] = [SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)];
 
     fn answer_for(identifier: &str) -> Answer {
         Answer {
@@ -228,19 +333,94 @@ mod tests {
     const TOKEN_PATH: &str = "/.well-known/acme-challenge/token";
 
     #[tokio::test]
-    async fn the_host_is_read_without_port_brackets_and_case() {
+    async fn whoever_knows_the_token_is_answered_whatever_the_host() {
         check("www.example.com", "www.example.com", TOKEN_PATH, SERVED).await;
         check("www.example.com", "WWW.Example.com:8080", TOKEN_PATH, SERVED).await;
         check("www.example.com", "www.example.com.", TOKEN_PATH, SERVED).await;
         check("2001:db8::1", "[2001:DB8:0::1]", TOKEN_PATH, SERVED).await;
         check("2001:db8::1", "[2001:db8::1]:80", TOKEN_PATH, SERVED).await;
         check("192.0.2.1", "192.0.2.1:80", TOKEN_PATH, SERVED).await;
+        // What proxies send who pass no Host on: the address that they connect to, or the name of a group of servers.
+        for host in ["127.0.0.1:8080", "backend", "_", "localhost", "", "[::1]:8080", "a b"] {
+            check("www.example.com", host, TOKEN_PATH, SERVED).await;
+        }
+    }
+
+    /// Presents an answer, sends these bytes and returns the reply in lower case, and what came by the listener's account.
+    async fn say(bytes: &[u8]) -> (String, Vec<Came>) {
+        let listener = Listener::bind(&LOOPBACK).await.unwrap();
+        let answer = answer_for("www.example.com");
+        listener.present(&challenge(), &answer).await.unwrap();
+        let mut stream = TcpStream::connect(listener.addresses()[0]).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        let came = listener.came_since(&answer, Timestamp::UNIX_EPOCH);
+        assert!(came.iter().all(|it| it.from == LOOPBACK[0].ip()), "{came:?}");
+        let other = Answer { token: "other".to_owned(), ..answer };
+        let of_other = listener.came_since(&other, Timestamp::UNIX_EPOCH);
+        assert!(of_other.iter().all(|it| !it.came.names_token()), "{of_other:?}");
+        (reply.to_ascii_lowercase(), came.into_iter().map(|it| it.came).collect())
+    }
+
+    #[tokio::test]
+    async fn old_http_without_a_host_is_answered() {
+        let (reply, came) = say(format!("GET {TOKEN_PATH} HTTP/1.0\r\n\r\n").as_bytes()).await;
+        assert!(reply.ends_with(SERVED.1), "{reply}");
+        assert_eq!(came, [Came::Answered { host: String::new() }]);
+    }
+
+    #[tokio::test]
+    async fn a_header_of_the_proxy_protocol_is_read_before_the_request() {
+        let request = format!("GET {TOKEN_PATH} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let two = |command: u8, family: u8, body: &[u8]| {
+            let length = [0, u8::try_from(body.len()).unwrap()];
+            [&b"\r\n\r\n\0\r\nQUIT\n"[..], &[command, family], &length, body].concat()
+        };
+        for header in [
+            b"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n".to_vec(),
+            b"PROXY UNKNOWN\r\n".to_vec(),
+            two(0x21, 0x11, &[192, 0, 2, 1, 192, 0, 2, 2, 0, 1, 0, 80, 4, 0, 1, 9]),
+            two(0x21, 0x21, &[7; 36]),
+            two(0x20, 0, &[]),
+        ] {
+            let (reply, came) = say(&[&header[..], request.as_bytes()].concat()).await;
+            assert!(reply.ends_with(SERVED.1), "{reply}");
+            assert_eq!(came, [Came::Answered { host: "a".to_owned() }]);
+        }
+        let (reply, came) = say(b"PROXY nonsense\r\n").await;
+        assert!(reply.starts_with("http/1.1 400 "), "{reply}");
+        assert_eq!(came, [Came::Garbled]);
+    }
+
+    #[tokio::test]
+    async fn a_tls_handshake_is_known_for_what_it_is() {
+        let (reply, came) = say(&[&[22, 3, 1, 2, 0, 1, 0][..], &[0; 2000]].concat()).await;
+        assert!(reply.ends_with("this port speaks http/1.1 only"), "{reply}");
+        assert_eq!(came, [Came::Tls]);
+    }
+
+    #[tokio::test]
+    async fn a_path_that_a_proxy_has_changed_is_kept_as_evidence() {
+        for path in
+            ["/token", "/acme-challenge/token", "//.well-known/acme-challenge/token", "/x/token/"]
+        {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            let (reply, came) = say(request.as_bytes()).await;
+            assert!(reply.ends_with(DECLINED.1), "{reply}");
+            assert_eq!(came, [Came::OtherPath { host: "a".to_owned() }], "{path}");
+        }
+        let request = format!("GET {TOKEN_PATH}2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let (reply, came) = say(request.as_bytes()).await;
+        assert!(reply.contains("\r\ncache-control: no-store\r\n"), "{reply}");
+        assert!(reply.contains("\r\nx-acme-solver: kubectl-acme\r\n"), "{reply}");
+        assert_eq!(came, [Came::UnknownToken { host: "a".to_owned() }]);
+        let (_, came) = say(b"GET /favicon.ico HTTP/1.1\r\nConnection: close\r\n\r\n").await;
+        assert_eq!(came, []);
     }
 
     #[tokio::test]
     async fn anything_else_is_not_found() {
-        check("www.example.com", "example.com", TOKEN_PATH, DECLINED).await;
-        check("www.example.com", "", TOKEN_PATH, DECLINED).await;
         for path in ["/", "/token", "/.well-known/acme-challenge/", "/.well-known/acme-challenge"] {
             check("www.example.com", "www.example.com", path, DECLINED).await;
         }

@@ -8,8 +8,6 @@ pub mod webroot;
 
 /// Where answers stand on a web server; the token follows.
 pub const PATH: &str = "/.well-known/acme-challenge/";
-/// Header of what our listeners say where they have no answer, so that whoever looks knows who has said it.
-pub(crate) const DECLINED_BY: (&str, &str) = ("x-acme-solver", "kubectl-acme");
 
 /// Tells whether a token may stand in a path: base64url, as the RFC demands, so that it can never lead elsewhere.
 fn is_token(text: &str) -> bool {

@@ -14,7 +14,8 @@ use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{DECLINED_BY, PATH};
+use super::PATH;
+use crate::model::arrival::DECLINED_BY;
 use crate::serve::{self, ConnectionSlots, Patience};
 
 /// How long requests under way may take at the end.

@@ -104,11 +104,68 @@ async fn http_35_the_server_shows_another_folder_than_the_webroot() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn http_11_a_proxy_rewrites_the_host_so_that_our_own_listener_declines() {
+async fn a_proxy_that_rewrites_the_host_is_well() {
     let mut lab = Lab::new().await;
     lab.stuck_at(free_port());
     lab.target = passes_on(lab.terminal.http_port, |bytes| bytes.replace(NAME, "backend.internal"));
-    lab.names_first(&["web"], "HTTP-11", 10);
+    let (said, report) = lab.diagnose(&["web"]);
+    lab::names_none(&report, "a proxy that rewrites the Host");
+    assert_eq!(said.code, Some(0), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_11_another_run_of_this_program_answers() {
+    let mut lab = Lab::new().await;
+    let declined = "x-acme-solver: kubectl-acme\r\nCache-Control: no-store\r\n";
+    lab.target = server(Some(reply("404 Not Found", declined, "404 page not found\n")));
+    let said = lab.order(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("it leads to another run of this program"), "{said:?}");
+    let resolve = lab.resolve();
+    let said = lab.terminal.run(&["challenge", "check", &resolve]);
+    assert!(format!("{said:?}").contains("HTTP-11"), "{said:?}");
+    let first = lab.names_first(&["web"], "HTTP-11", 10);
+    assert_eq!(first["grade"], "certain", "{first:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_38_a_proxy_takes_the_path_away() {
+    let mut lab = Lab::new().await;
+    let cut = |bytes: &str| bytes.replace("/.well-known/acme-challenge", "");
+    lab.target = passes_on(lab.terminal.http_port, cut);
+    let said = lab.order(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("pass the path on as it is"), "{said:?}");
+    let why = said.stderr.lines().find(|line| line.contains("diagnose certificate/web")).unwrap();
+    for flag in [lab.listen(), lab.resolve()] {
+        assert!(why.contains(flag.split('=').next().unwrap()), "{flag}: {why}");
+    }
+    let first = lab.names_first(&["web"], "HTTP-38", 10);
+    assert!(first["evidence"].to_string().contains("under another path"), "{first:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_37_a_proxy_makes_a_handshake_with_our_listener() {
+    let mut lab = Lab::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (origin, port) = (lab.terminal.http_port, listener.local_addr().unwrap().port());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { break };
+            let _read = stream.read(&mut [0; 2048]);
+            if let Ok(mut origin) = TcpStream::connect(("127.0.0.1", origin)) {
+                let _hello = origin.write_all(&[22, 3, 1, 0, 5, 1, 0, 0, 1, 0]);
+                let _refusal = origin.read(&mut [0; 2048]);
+            }
+            let _written = stream.write_all(reply("502 Bad Gateway", "", "").as_bytes());
+        }
+    });
+    lab.target = port;
+    let said = lab.order(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("what it forwards is TLS"), "{said:?}");
+    let first = lab.names_first(&["web"], "HTTP-37", 10);
+    assert!(first["evidence"].to_string().contains("a TLS handshake from"), "{first:#}");
 }
 
 /// Nothing is named where somebody asks about a name whose server is well.

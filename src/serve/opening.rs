@@ -1,0 +1,311 @@
+//! How a connection begins: plain text, TLS, or a header of the PROXY protocol, versions 1 and 2, before either.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, join};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// What a header of version 2 begins with.
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// What a header of version 1 begins with.
+const TEXT: &[u8] = b"PROXY ";
+/// The longest header of version 1, with its line end.
+const MAX_TEXT_BYTES: usize = 107;
+/// A header of version 2 up to where its addresses begin; its last two bytes say how long these are.
+const FIXED_BYTES: usize = 16;
+/// Record type and major version of a TLS handshake (RFC 8446 §5.1).
+const TLS_RECORD: &[u8] = &[22, 3];
+/// Bytes read at once.
+const CHUNK_BYTES: usize = 1024;
+
+/// Version of the PROXY protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyVersion {
+    /// A line of text.
+    One,
+    /// Binary.
+    Two,
+}
+
+/// What a proxy says of the connection that it passes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proxied {
+    /// Version of the header.
+    pub version: ProxyVersion,
+    /// Whoever connected to the proxy; `None` if it does not say, as for its own health checks.
+    pub source: Option<SocketAddr>,
+}
+
+/// What follows the header, if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// Anything that is not TLS.
+    Plain,
+    /// The beginning of a TLS handshake.
+    Tls,
+    /// A header of the PROXY protocol that cannot be read.
+    Garbled,
+}
+
+/// How a connection began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// What a proxy says before everything else.
+    pub proxied: Option<Proxied>,
+    /// What follows.
+    pub speech: Speech,
+}
+
+/// A header at the beginning of these bytes.
+#[derive(Debug, PartialEq, Eq)]
+enum Header {
+    /// There is none.
+    Absent,
+    /// Its end is not there yet.
+    Incomplete,
+    /// It is that long, and says this.
+    Complete(usize, Proxied),
+    /// It is none that can be read.
+    Garbled,
+}
+
+/// Reads how a connection begins, and returns it with the stream of what follows the header. `None` if it ends before that is
+/// clear, or takes longer.
+pub async fn read(
+    stream: TcpStream,
+    longest: Duration,
+) -> Option<(Opening, impl AsyncRead + AsyncWrite + Unpin + Send + 'static)> {
+    let (mut reader, writer) = stream.into_split();
+    let mut bytes = Vec::new();
+    let opening = timeout(longest, begin(&mut reader, &mut bytes)).await.ok()??;
+    Some((opening, join(std::io::Cursor::new(bytes).chain(reader), writer)))
+}
+
+/// Reads as much as is needed; what is left in `bytes` follows the header.
+async fn begin(reader: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> Option<Opening> {
+    let proxied = loop {
+        match header(bytes) {
+            Header::Absent => break None,
+            Header::Garbled => return Some(Opening { proxied: None, speech: Speech::Garbled }),
+            Header::Complete(length, proxied) => {
+                bytes.drain(..length);
+                break Some(proxied);
+            }
+            Header::Incomplete => more(reader, bytes).await?,
+        }
+    };
+    while bytes.len() < TLS_RECORD.len() && TLS_RECORD.starts_with(bytes) {
+        more(reader, bytes).await?;
+    }
+    let speech = if bytes.starts_with(TLS_RECORD) { Speech::Tls } else { Speech::Plain };
+    Some(Opening { proxied, speech })
+}
+
+/// Reads what comes next; `None` if nothing does.
+async fn more(reader: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> Option<()> {
+    let mut chunk = [0; CHUNK_BYTES];
+    let count = reader.read(&mut chunk).await.ok().filter(|count| *count > 0)?;
+    bytes.extend_from_slice(&chunk[..count]);
+    Some(())
+}
+
+fn header(bytes: &[u8]) -> Header {
+    let begins = |with: &[u8]| {
+        let shorter = with.len().min(bytes.len());
+        with[..shorter] == bytes[..shorter]
+    };
+    if begins(SIGNATURE) {
+        binary(bytes)
+    } else if begins(TEXT) {
+        text(bytes)
+    } else {
+        Header::Absent
+    }
+}
+
+/// A header of version 1: `PROXY TCP4 192.0.2.1 192.0.2.2 56324 80`, or `PROXY UNKNOWN` and whatever.
+fn text(bytes: &[u8]) -> Header {
+    let start = &bytes[..bytes.len().min(MAX_TEXT_BYTES)];
+    let Some(end) = start.windows(2).position(|pair| pair == b"\r\n") else {
+        return if bytes.len() < MAX_TEXT_BYTES { Header::Incomplete } else { Header::Garbled };
+    };
+    let Ok(line) = std::str::from_utf8(&bytes[..end]) else { return Header::Garbled };
+    let words: Vec<&str> = line.split(' ').collect();
+    let source = match words[..] {
+        [_, "UNKNOWN", ..] => None,
+        [_, family @ ("TCP4" | "TCP6"), source, destination, port, to_port] => {
+            let address = |text: &str| {
+                let address: IpAddr = text.parse().ok()?;
+                (address.is_ipv4() == (family == "TCP4")).then_some(address)
+            };
+            let read =
+                (address(source), address(destination), port.parse(), to_port.parse::<u16>());
+            let (Some(source), Some(_), Ok(port), Ok(_)) = read else { return Header::Garbled };
+            Some(SocketAddr::new(source, port))
+        }
+        _ => return Header::Garbled,
+    };
+    Header::Complete(end + 2, Proxied { version: ProxyVersion::One, source })
+}
+
+/// A header of version 2: signature, version and command, family, length, addresses, and what else a proxy adds (TLVs).
+fn binary(bytes: &[u8]) -> Header {
+    let Some((&[.., command, family, high, low], rest)) = bytes.split_first_chunk::<FIXED_BYTES>()
+    else {
+        return Header::Incomplete;
+    };
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    // Version 2; LOCAL or PROXY.
+    if !matches!(command, 0x20 | 0x21) {
+        return Header::Garbled;
+    }
+    let Some(body) = rest.get(..length) else { return Header::Incomplete };
+    let source = match (command, family >> 4) {
+        (0x21, 1) => match *body {
+            [a, b, c, d, _, _, _, _, high, low, _, _, ..] => {
+                Some(SocketAddr::new(Ipv4Addr::new(a, b, c, d).into(), port(high, low)))
+            }
+            _ => return Header::Garbled,
+        },
+        (0x21, 2) => match (body.first_chunk::<16>(), body.get(32..36)) {
+            (Some(address), Some(&[high, low, _, _])) => {
+                Some(SocketAddr::new(Ipv6Addr::from(*address).into(), port(high, low)))
+            }
+            _ => return Header::Garbled,
+        },
+        // Of no family, or of UNIX sockets; or the proxy's own connection, of which nothing counts.
+        _ => None,
+    };
+    let proxied = Proxied { version: ProxyVersion::Two, source };
+    Header::Complete(FIXED_BYTES + length, proxied)
+}
+
+fn port(high: u8, low: u8) -> u16 {
+    u16::from_be_bytes([high, low])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
+    const HELLO: &[u8] = &[22, 3, 1, 0, 200, 1];
+
+    /// A header of version 2 with that command, family and protocol, and addresses.
+    fn two(command: u8, family: u8, body: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(body.len()).unwrap().to_be_bytes();
+        [&SIGNATURE[..], &[command, family], &length, body].concat()
+    }
+
+    const FOUR: &[u8] = &[192, 0, 2, 1, 192, 0, 2, 2, 220, 4, 0, 80];
+
+    fn six() -> Vec<u8> {
+        let address = |text: &str| text.parse::<Ipv6Addr>().unwrap().octets();
+        [&address("2001:db8::1")[..], &address("2001:db8::2"), &[220, 4, 0, 80]].concat()
+    }
+
+    /// Reads these bytes, whole and byte by byte, and compares what is said and what is left.
+    async fn check(bytes: &[u8], expected: Option<(Option<Option<&str>>, Speech)>, left: &[u8]) {
+        for size in [1, 7, bytes.len().max(1)] {
+            let (mut from, mut to) = tokio::io::duplex(size);
+            let sent = bytes.to_vec();
+            let sender = tokio::spawn(async move {
+                use tokio::io::AsyncWriteExt as _;
+                to.write_all(&sent).await.unwrap();
+            });
+            let mut read = Vec::new();
+            let opening = begin(&mut from, &mut read).await;
+            let said = opening.map(|opening| {
+                let source = opening.proxied.map(|it| it.source.map(|source| source.to_string()));
+                (source, opening.speech)
+            });
+            let expected = expected
+                .map(|(proxied, speech)| (proxied.map(|source| source.map(str::to_owned)), speech));
+            assert_eq!(said, expected, "{bytes:?}");
+            from.read_to_end(&mut read).await.unwrap();
+            sender.await.unwrap();
+            if expected.is_some_and(|(_, speech)| speech != Speech::Garbled) {
+                assert_eq!(read, left, "{bytes:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_begins_without_a_header_is_left_as_it_came() {
+        check(REQUEST, Some((None, Speech::Plain)), REQUEST).await;
+        // Another method of HTTP begins the same way, and so does an empty line.
+        for request in [&b"PROPFIND / HTTP/1.1\r\n\r\n"[..], b"\r\n\r\nGET / HTTP/1.1\r\n\r\n"] {
+            check(request, Some((None, Speech::Plain)), request).await;
+        }
+        check(HELLO, Some((None, Speech::Tls)), HELLO).await;
+        for silence in [&b""[..], b"PROXY", b"\r\n\r\n\0", &[22]] {
+            check(silence, None, b"").await;
+        }
+    }
+
+    #[tokio::test]
+    async fn headers_of_version_1_are_read() {
+        for (line, source) in [
+            ("PROXY TCP4 192.0.2.1 192.0.2.2 56324 80", Some("192.0.2.1:56324")),
+            ("PROXY TCP6 2001:db8::1 2001:db8::2 1 80", Some("[2001:db8::1]:1")),
+            ("PROXY UNKNOWN", None),
+            ("PROXY UNKNOWN 2001:db8::1 2001:db8::2 1 80", None),
+        ] {
+            let header = format!("{line}\r\n");
+            let whole = [header.as_bytes(), REQUEST].concat();
+            check(&whole, Some((Some(source), Speech::Plain)), REQUEST).await;
+            let whole = [header.as_bytes(), HELLO].concat();
+            check(&whole, Some((Some(source), Speech::Tls)), HELLO).await;
+            // The proxy hangs up after its header.
+            check(header.as_bytes(), None, b"").await;
+        }
+        for garbled in [
+            "PROXY TCP4 192.0.2.1 192.0.2.2 56324\r\n",
+            "PROXY TCP4 2001:db8::1 2001:db8::2 1 80\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 70000 80\r\n",
+            "PROXY TCP5 a b c d\r\n",
+            "PROXY \r\n",
+            &format!("PROXY UNKNOWN {}", "x".repeat(200)),
+        ] {
+            check(garbled.as_bytes(), Some((None, Speech::Garbled)), b"").await;
+        }
+    }
+
+    #[tokio::test]
+    async fn headers_of_version_2_are_read() {
+        let tlvs = [&[4, 0, 3, 1, 2, 3][..], &[0x20, 0, 1, 7]].concat();
+        for (header, source) in [
+            (two(0x21, 0x11, FOUR), Some("192.0.2.1:56324")),
+            (two(0x21, 0x11, &[FOUR, &tlvs].concat()), Some("192.0.2.1:56324")),
+            (two(0x21, 0x21, &six()), Some("[2001:db8::1]:56324")),
+            (
+                two(0x21, 0x21, &[&six()[..], &vec![0; 40_000]].concat()),
+                Some("[2001:db8::1]:56324"),
+            ),
+            // LOCAL: a health check; addresses, if there are any, count for nothing.
+            (two(0x20, 0x00, &[]), None),
+            (two(0x20, 0x11, FOUR), None),
+            // UNIX, and no family.
+            (two(0x21, 0x31, &[47; 216]), None),
+            (two(0x21, 0x00, &tlvs), None),
+        ] {
+            let whole = [&header[..], REQUEST].concat();
+            check(&whole, Some((Some(source), Speech::Plain)), REQUEST).await;
+            let whole = [&header[..], HELLO].concat();
+            check(&whole, Some((Some(source), Speech::Tls)), HELLO).await;
+            for cut in [5, 12, 15, header.len() - 1] {
+                check(&header[..cut], None, b"").await;
+            }
+        }
+        for garbled in [
+            two(0x11, 0x11, FOUR),
+            two(0x22, 0x11, FOUR),
+            two(0x21, 0x11, &FOUR[..11]),
+            two(0x21, 0x21, FOUR),
+        ] {
+            check(&garbled, Some((None, Speech::Garbled)), b"").await;
+        }
+    }
+}
