@@ -10,6 +10,7 @@ use crate::app::input::completers;
 use crate::app::invocation;
 use crate::diagnosis::catalogue::id::{CauseFamily, CauseId};
 use crate::diagnosis::catalogue::{self, CauseEntry, LabNote};
+use crate::diagnosis::rules;
 use crate::print::colour::Colour;
 use crate::print::document;
 use crate::print::format::Format;
@@ -116,7 +117,21 @@ fn asked(words: &[String]) -> Result<Asked, Failure> {
     }
     let text = words.join(" ");
     let all = format!("{} explain", invocation::program());
-    match catalogue::mentioning(&text)[..] {
+    let mut found: Vec<_> =
+        rules::causes_of_words(&text).into_iter().map(catalogue::entry).collect();
+    for entry in catalogue::mentioning(&text) {
+        if found.iter().all(|known| known.id != entry.id) {
+            found.push(entry);
+        }
+    }
+    let is_form = words.iter().any(|word| CauseId::is_form(word));
+    if found.is_empty() && !is_form {
+        found = catalogue::nearest(&text);
+        if !found.is_empty() {
+            return Ok(Asked::Listed(found));
+        }
+    }
+    match found[..] {
         [] => {
             let unknown = ids.into_iter().filter_map(Result::err);
             let mut unknown = unknown.filter(|unknown| CauseId::is_form(&unknown.word));
@@ -196,7 +211,7 @@ mod tests {
             Asked::Whole(entries) => (1, entries.len()),
             Asked::Listed(entries) => (2, entries.len()),
         };
-        assert_eq!(count(&[]), (2, 192));
+        assert_eq!(count(&[]), (2, catalogue::all().len()));
         assert_eq!(count(&["http10", "CAA-1"]), (1, 2));
         assert_eq!(count(&["gw"]), (2, 5));
         assert_eq!(count(&["gw", "HTTP-10"]), (2, 6));
@@ -205,12 +220,34 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_found_by_what_it_says_and_by_its_words() {
+        for (text, expected) in [
+            ("rate limit", &["LIM-"][..]),
+            ("urn:ietf:params:acme:error:caa", &["CAA-01"]),
+            ("403 urn:ietf:params:acme:error:badCSR: no", &["CFG-18"]),
+            ("wrong status code '404', expected '200'", &["HTTP-03", "HTTP-10"]),
+            ("Invalid response from http://x/: 404", &["HTTP-03"]),
+            ("Fetching https://a:4433/x: invalid port 4433: must be 80 or 443", &["HTTP-15"]),
+            ("dnsmasq", &["D01-04"]),
+            ("filterwin2k", &["D01-04"]),
+        ] {
+            let (Asked::Whole(found) | Asked::Listed(found)) = ask(&[text]).unwrap();
+            let found: Vec<String> = found.iter().map(|entry| entry.id.to_string()).collect();
+            let is_there = |id: &&str| found.iter().any(|found| found.starts_with(*id));
+            assert!(expected.iter().all(|id| is_there(&id)), "{text}: {found:?}");
+        }
+        let (Asked::Whole(near) | Asked::Listed(near)) =
+            ask(&["the certificate of my webroot folder is forbidden by nginx"]).unwrap();
+        assert!(near.len() <= 3 && !near.is_empty(), "{near:?}");
+    }
+
+    #[test]
     fn what_is_not_found_is_told() {
         let failure = ask(&["HTTP-99"]).unwrap_err();
         assert_eq!(failure.message, "there is no cause HTTP-99");
         let failure = ask(&["HTTP-10", "HTTPS-11"]).unwrap_err();
         assert!(failure.hints[0].starts_with("did you mean HTTP-11?"), "{:?}", failure.hints);
-        let failure = ask(&["no", "such", "text"]).unwrap_err();
-        assert_eq!(failure.message, "no cause has \"no such text\" in how it looks");
+        let failure = ask(&["xyzzy", "plugh"]).unwrap_err();
+        assert_eq!(failure.message, "no cause has \"xyzzy plugh\" in how it looks");
     }
 }
