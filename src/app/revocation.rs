@@ -22,6 +22,9 @@ use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
 use crate::store::local::Access;
 use crate::store::resources::typed;
 
+/// Most bytes of a file that is taken for a private key.
+const MAX_KEY_BYTES: u64 = 64 * 1024;
+
 /// Flags of `certificate revoke`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RevokeArgs {
@@ -85,6 +88,32 @@ impl ReasonChoice {
     }
 }
 
+impl RevokeArgs {
+    /// The same with the word behind `--key` as its file, where that is one with a private key and no certificate. Without `=` it was
+    /// read as one more certificate.
+    fn with_key_apart(mut self, word: Option<&str>) -> Self {
+        let is_without_file = self.key.as_ref().is_some_and(|key| key.as_os_str().is_empty());
+        let Some(word) = word.filter(|_| is_without_file && self.what.len() > 1) else {
+            return self;
+        };
+        let at = self.what.iter().rposition(|it| it == word);
+        if let Some(at) = at.filter(|_| has_key_alone(word)) {
+            self.key = Some(self.what.remove(at).into());
+        }
+        self
+    }
+}
+
+/// Tells whether a file has a private key in PEM and no certificate.
+fn has_key_alone(path: &str) -> bool {
+    let is_small = std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() < MAX_KEY_BYTES);
+    let text = is_small.then(|| std::fs::read(path).ok().map(zeroize::Zeroizing::new)).flatten();
+    text.is_some_and(|bytes| {
+        let has = |mark: &[u8]| bytes.windows(mark.len()).any(|part| part == mark);
+        has(b"PRIVATE KEY-----") && !has(b"CERTIFICATE-----")
+    })
+}
+
 /// A certificate that is to be revoked.
 struct Doomed {
     /// How it was named.
@@ -97,6 +126,8 @@ struct Doomed {
     /// The Certificate that it was issued for, where that was named.
     certificate: Option<ObjectName>,
     account: NamedAccount,
+    /// Whether somebody has named another Issuer than that of the Certificate.
+    is_of_another_account: bool,
     /// Its private key, where that is to sign.
     key: Option<AccountKey>,
 }
@@ -106,6 +137,7 @@ struct Doomed {
 /// # Errors
 /// Fails when a word leads to no certificate, a key is another one's, the answer is no, or a CA refuses.
 pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
+    let args = args.with_key_apart(invocation::current().behind("--key"));
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
     let mut doomed = Vec::new();
     for word in &args.what {
@@ -126,6 +158,12 @@ pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
         let revoking = session.revoke(&one.der, args.reason.reason(), by);
         ask(revoking, &one.account, &what, context).await.map_err(|why| helped(why, one))?;
         printer.text(&format!("certificate {} of {} is revoked\n", one.serial, one.word))?;
+    }
+    if doomed.iter().any(|one| one.is_of_another_account && one.key.is_none()) {
+        printer.hint(
+            "it was revoked by another account than that of its Issuer: the CA may take the authorizations of its names away from \
+             the account that ordered it, which then proves them again",
+        );
     }
     if let Some(name) = doomed.iter().find_map(|one| one.certificate.as_ref()) {
         let renewal = invocation::current().renewal(name);
@@ -152,6 +190,12 @@ async fn find(
         }
     };
     let (certificate, issuer) = stored.unzip();
+    let named = args.issuer.as_deref().map(|issuer| issuer.rsplit('/').next().unwrap_or(issuer));
+    let is_of_another_account = match (named, &issuer) {
+        (Some(named), Some(own)) => own.rsplit('/').next() != Some(named),
+        // Nothing says who has ordered a file.
+        (_, None) | (None, Some(_)) => false,
+    };
     let Some(issuer) = args.issuer.clone().or(issuer) else {
         let what = format!("nothing says which CA has issued {word}");
         return Err(Failure::usage(what).hint("--issuer names the Issuer whose account revokes it"));
@@ -169,7 +213,7 @@ async fn find(
     let (word, serial) = (word.to_owned(), leaf.serial);
     let issuer = InspectedChain::read(std::slice::from_ref(&der), context.now());
     let issuer = issuer.map(|read| read.content.issuer).unwrap_or_default();
-    Ok(Doomed { word, der, serial, issuer, certificate, account, key })
+    Ok(Doomed { word, der, serial, issuer, certificate, account, is_of_another_account, key })
 }
 
 /// What helps where a CA does not revoke.
@@ -257,4 +301,43 @@ async fn stored(
     })?;
     let issuer = format!("{}/{}", issuer.kind.singular(), issuer.name.name);
     Ok((material, (certificate.name(), issuer)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+
+    #[test]
+    fn a_key_behind_a_blank_is_no_certificate() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let key = "-----BEGIN EC PRIVATE KEY-----\n-----END EC PRIVATE KEY-----\n";
+        let certificate = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n";
+        let (key, pair) = (file("tls.key", key), file("tls.pem", &format!("{key}{certificate}")));
+        let read = |words: &[&str]| {
+            let typed: Vec<&str> = ["revoke"].iter().chain(words).copied().collect();
+            let command = RevokeArgs::augment_args(clap::Command::new("revoke"));
+            let matches = command.try_get_matches_from(&typed).unwrap();
+            let args = RevokeArgs::from_arg_matches(&matches).unwrap();
+            let behind = typed.windows(2).find(|pair| pair[0] == "--key").map(|pair| pair[1]);
+            let args = args.with_key_apart(behind);
+            (args.what, args.key.map(|key| key.to_str().unwrap().to_owned()))
+        };
+        let found = |what: &[&str], key: Option<&str>| {
+            (what.iter().map(|&it| it.to_owned()).collect::<Vec<_>>(), key.map(str::to_owned))
+        };
+        assert_eq!(read(&["web", "--key", &key]), found(&["web"], Some(&key)));
+        assert_eq!(read(&["--key", &key, "web"]), found(&["web"], Some(&key)));
+        assert_eq!(read(&["web", &format!("--key={key}")]), found(&["web"], Some(&key)));
+        // Everything else is a certificate, whose key is beside it.
+        assert_eq!(read(&["web", "--key", &pair]), found(&["web", &pair], Some("")));
+        assert_eq!(read(&["--key", "web"]), found(&["web"], Some("")));
+        assert_eq!(read(&["web", "mail", "--key"]), found(&["web", "mail"], Some("")));
+    }
 }

@@ -32,7 +32,21 @@ pub(super) fn mended(
         let tip = format!("a folder stands behind =: {flag}");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
+    if is_output_of_describe(&error, words) {
+        let tip = "describe has one form, as kubectl's; `get KIND NAME -o json` and -o yaml print the object";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     error
+}
+
+/// Tells whether `-o` or `--output` is refused by `describe`.
+fn is_output_of_describe(error: &clap::Error, words: &[OsString]) -> bool {
+    let refused = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => argument,
+        _ => return false,
+    };
+    words.iter().any(|word| word == "describe")
+        && (refused.starts_with("-o") || refused.starts_with("--output"))
 }
 
 /// The word after a `--local` without a value, where it is neither a flag nor a command.
@@ -70,6 +84,15 @@ mod tests {
     fn no_tip_leads_to_a_command_that_is_not_for_people() {
         check("kubectl-acme prob", &[]);
         check("kubectl-acme timelin", &["a similar subcommand exists: 'timeline'"]);
+    }
+
+    #[test]
+    fn describe_has_no_format() {
+        let tip = "describe has one form, as kubectl's; `get KIND NAME -o json` and -o yaml print the object";
+        for flag in ["-o json", "-ojson", "--output=json", "--output json"] {
+            check(&format!("kubectl-acme describe certificate/www {flag}"), &[tip]);
+            check(&format!("kubectl-acme describe certificate www {flag}"), &[tip]);
+        }
     }
 
     #[test]
