@@ -30,5 +30,6 @@ mod order;
 mod own_csr;
 mod peers;
 mod rehearse_caa;
+mod reverse_proxies;
 mod scale;
 pub(crate) mod storm;
