@@ -30,6 +30,7 @@ fn provider_fault(said: &str) -> Option<ProviderFault> {
 /// What is told first decides.
 const PROVIDER: &[(&[&str], ProviderFault)] = &[
     (&["account credentials not found for domain"], ProviderFault::NotRegistered),
+    (&["server replied: notimp"], ProviderFault::NoUpdates),
     (
         &["server replied: ", "notauth", "notzone", "badkey", "badsig", "badtime"],
         ProviderFault::Update,

@@ -15,6 +15,7 @@ pub(crate) mod testing;
 pub mod text;
 pub mod tsig;
 pub mod update;
+pub mod wildcard;
 pub mod wire;
 pub mod zone;
 pub mod zone_look;

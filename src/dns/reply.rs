@@ -6,9 +6,13 @@ use std::time::Duration;
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::opt::EdnsOption;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use hickory_resolver::proto::serialize::binary::{BinDecodable as _, BinDecoder};
 
 use super::extended_error;
 use crate::model::extended_error::ExtendedError;
+
+/// The type that leads all names below one elsewhere (RFC 6672).
+const DNAME: u16 = 39;
 
 /// An answer, whatever its code.
 #[derive(Clone, Debug)]
@@ -17,6 +21,11 @@ pub(super) struct Reply(pub(super) Message);
 impl Reply {
     pub(super) fn code(&self) -> ResponseCode {
         self.0.metadata.response_code
+    }
+
+    /// Whether there is nothing in it by which a question for a zone is answered: a resolver filters it, or fails.
+    pub(super) fn says_nothing(&self) -> bool {
+        !self.is_an_answer() || (self.0.answers.is_empty() && self.0.authorities.is_empty())
     }
 
     /// Whether the name exists, or does not; everything else tells of the server.
@@ -66,6 +75,24 @@ impl Reply {
         self.at(name).find_map(|record| match &record.data {
             RData::CNAME(target) => Some(&target.0),
             _ => None,
+        })
+    }
+
+    /// Where a name leads, by a CNAME of its own or by a DNAME above it (RFC 6672 §2.2).
+    pub(super) fn leads_to(&self, name: &Name) -> Option<Name> {
+        self.alias(name).cloned().or_else(|| {
+            self.0.answers.iter().find_map(|record| {
+                let owner = &record.name;
+                let is_above = owner != name && owner.zone_of(name);
+                let RData::Unknown { code, rdata } = &record.data else { return None };
+                if u16::from(*code) != DNAME || !is_above {
+                    return None;
+                }
+                let target = Name::read(&mut BinDecoder::new(&rdata.anything)).ok()?;
+                let own = name.num_labels().saturating_sub(owner.num_labels());
+                let labels = name.iter().take(own.into());
+                Name::from_labels(labels).ok()?.append_domain(&target).ok()
+            })
         })
     }
 
@@ -150,4 +177,26 @@ pub(super) fn mnemonic(code: ResponseCode) -> String {
         other => return format!("RCODE {}", u16::from(other)),
     };
     known.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use hickory_resolver::proto::rr::rdata::NULL;
+
+    use super::*;
+
+    #[test]
+    fn a_dname_leads_every_name_below_it_elsewhere() {
+        let name = |text: &str| Name::from_ascii(text).unwrap();
+        let target = b"\x04acme\x07example\x03net\0".to_vec();
+        let data = RData::Unknown { code: RecordType::from(DNAME), rdata: NULL::with(target) };
+        let mut message = Message::query();
+        message.add_answers([Record::from_rdata(name("dn.example.com."), 60, data)]);
+        let reply = Reply(message);
+        let led = reply.leads_to(&name("_acme-challenge.www.dn.example.com."));
+        assert_eq!(led, Some(name("_acme-challenge.www.acme.example.net.")));
+        // Not the name itself, and none beside it.
+        assert_eq!(reply.leads_to(&name("dn.example.com.")), None);
+        assert_eq!(reply.leads_to(&name("www.example.com.")), None);
+    }
 }

@@ -162,12 +162,26 @@ impl Zone {
             return reply;
         }
         reply.metadata.authoritative = true;
-        let there = self.records.iter().filter(|r| r.name == *owner);
-        let fits = |r: &&Record| [kind, RecordType::CNAME].contains(&r.record_type());
-        reply.add_answers(there.clone().filter(fits).cloned());
-        if there.count() == 0 && !self.records.iter().any(|r| owner.zone_of(&r.name)) {
-            reply.metadata.response_code = ResponseCode::NXDomain;
+        let exists = |name: &Name| self.records.iter().any(|r| name.zone_of(&r.name));
+        let mut source = owner.clone();
+        if !exists(owner) {
+            // The closest name that is there may have a wildcard below it (RFC 4592 §3.3.1).
+            let mut encloser = owner.base_name();
+            while !exists(&encloser) {
+                encloser = encloser.base_name();
+            }
+            source = name("*").append_domain(&encloser).unwrap();
+            if !exists(&source) {
+                reply.metadata.response_code = ResponseCode::NXDomain;
+            }
         }
+        let fits =
+            |r: &&Record| r.name == source && [kind, RecordType::CNAME].contains(&r.record_type());
+        let given = self.records.iter().filter(fits).cloned();
+        reply.add_answers(given.map(|mut record| {
+            record.name = owner.clone();
+            record
+        }));
         if reply.answers.is_empty() {
             reply.add_authorities(self.records.iter().take(1).cloned());
         }

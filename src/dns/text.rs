@@ -117,7 +117,10 @@ fn said(reply: Result<Reply, Silence>, name: &Name, zone: Option<&Name>) -> Said
     let texts = reply.texts(end);
     match reply.code() {
         ResponseCode::NoError if !texts.is_empty() => Said::Texts(texts),
-        ResponseCode::NoError if end != name => Said::Alias(end.to_lowercase().to_ascii()),
+        // The code is that of the alias's end (RFC 6604 §2.1).
+        ResponseCode::NoError | ResponseCode::NXDomain if end != name => {
+            Said::Alias(end.to_lowercase().to_ascii())
+        }
         ResponseCode::NoError => match zone.and_then(|zone| reply.referral(zone, name)) {
             Some((below, _)) => Said::Referral(below.to_ascii()),
             None => Said::NoText,
@@ -153,10 +156,12 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use hickory_resolver::proto::op::ResponseCode;
-    use hickory_resolver::proto::rr::RecordType;
+    use hickory_resolver::proto::op::{Message, ResponseCode};
+    use hickory_resolver::proto::rr::rdata::CNAME;
+    use hickory_resolver::proto::rr::{RData, Record, RecordType};
 
     use super::*;
+    use crate::dns::FindZone as _;
     use crate::dns::testing::{self, NoHosts, World, Zone};
     use crate::dns::wire::Wire;
 
@@ -186,6 +191,45 @@ mod tests {
 
     fn known(zones: impl IntoIterator<Item = Zone>) -> Vec<Zone> {
         above().into_iter().chain(zones).collect()
+    }
+
+    #[tokio::test]
+    async fn a_zone_is_found_by_its_servers_where_a_resolver_filters_soa_records() {
+        for code in [ResponseCode::NoError, ResponseCode::ServFail, ResponseCode::NotImp] {
+            let own = example(text("value"));
+            let known = known([own.clone()]);
+            let known = known.into_iter().map(|zone| zone.saying(RecordType::SOA, code)).collect();
+            let world = World::start(known, &[(NS1, vec![own])]).await;
+            for trust in [Trust::Authoritative, Trust::RecursiveOnly] {
+                let zones = world.zones(trust);
+                assert_eq!(zones.zone_of(RECORD).await, Ok("example.com.".to_owned()), "{code}");
+                let fault = zones.soa_fault(RECORD).await.unwrap();
+                assert!(fault.to_string().contains("SOA record"), "{fault}");
+            }
+        }
+        let own = example(text("value"));
+        let world = World::start(known([own.clone()]), &[(NS1, vec![own])]).await;
+        assert_eq!(world.zones(Trust::Authoritative).soa_fault(RECORD).await, None);
+    }
+
+    #[tokio::test]
+    async fn an_alias_counts_although_its_end_is_not_there() {
+        const TARGET: &str = "answers.example.net.";
+        let answer = |question: &Message, _| {
+            let owner = question.queries[0].name().clone();
+            let mut reply = testing::reply(question, ResponseCode::NXDomain);
+            if owner == testing::name(RECORD) {
+                let alias = RData::CNAME(CNAME(testing::name(TARGET)));
+                reply.add_answers([Record::from_rdata(owner, 60, alias)]);
+            }
+            Some(reply)
+        };
+        let resolvers = vec![Server::Plain(testing::serve(answer).await)];
+        let zones = Zones::new(resolvers, Trust::RecursiveOnly, Arc::new(NoHosts));
+        assert_eq!(zones.canonical(RECORD).await, Ok(TARGET.to_owned()));
+        let answers = zones.texts(RECORD).await.unwrap();
+        assert_eq!(answers.chain, [RECORD, TARGET]);
+        assert_eq!(answers.servers[0].said, Said::NoName);
     }
 
     fn text(value: &'static str) -> impl Fn(Zone) -> Zone {
@@ -378,7 +422,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_resolver_that_refuses_soa_questions_is_named_with_its_code() {
-        let refused = example(|zone| zone.saying(RecordType::SOA, ResponseCode::Refused));
+        let refused = example(|zone| {
+            let zone = zone.saying(RecordType::SOA, ResponseCode::Refused);
+            zone.saying(RecordType::NS, ResponseCode::Refused)
+        });
         let world = World::start(known([refused]), &[]).await;
         let expected = format!(
             "Could not determine the zone for \"{RECORD}\": When querying the SOA record for the domain \

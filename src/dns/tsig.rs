@@ -174,6 +174,8 @@ pub(super) enum Verdict {
     Good(u16),
     /// It did not sign, and has this to say: `BADKEY`, `BADSIG`, or nothing at all.
     Unsigned(u16),
+    /// It sent our own signature back: a resolver that knows no updates copies what it does not read.
+    Echoed,
     /// Its signature does not hold.
     Bad,
     /// Its signature holds, but its clock differs too much from ours.
@@ -189,6 +191,9 @@ impl Signed<'_> {
         let error = signature.error.map_or(0, u16::from);
         if signature.mac.is_empty() {
             return Verdict::Unsigned(error);
+        }
+        if signature.mac == self.mac {
+            return Verdict::Echoed;
         }
         let mut bare = answer[..start].to_vec();
         bare[..2].copy_from_slice(&signature.oid.to_be_bytes());

@@ -93,6 +93,18 @@ pub enum UpdateRefusal {
     BadTime,
     /// Anything else: the response code (RFC 1035 §4.1.1, RFC 2136 §2.2).
     Code(u16),
+    /// The same in an answer that is not signed, although the update is: the server may not have taken the key.
+    UnsignedCode(u16),
+}
+
+impl UpdateRefusal {
+    /// The response code, if it says no more.
+    pub fn code(self) -> Option<u16> {
+        match self {
+            Self::BadKey | Self::BadSignature | Self::BadTime => None,
+            Self::Code(code) | Self::UnsignedCode(code) => Some(code),
+        }
+    }
 }
 
 impl std::fmt::Display for UpdateRefusal {
@@ -101,7 +113,9 @@ impl std::fmt::Display for UpdateRefusal {
             Self::BadKey => "NOTAUTH (BADKEY)",
             Self::BadSignature => "NOTAUTH (BADSIG)",
             Self::BadTime => "NOTAUTH (BADTIME)",
-            Self::Code(code) => return f.write_str(&mnemonic((*code).into()).replace(' ', "")),
+            Self::Code(code) | Self::UnsignedCode(code) => {
+                return f.write_str(&mnemonic((*code).into()).replace(' ', ""));
+            }
         };
         f.write_str(code)
     }
@@ -174,6 +188,8 @@ const UPDATE: u8 = 0xa8;
 const QUESTION: u8 = 0x80;
 /// AA: the answer is an authority's.
 const AUTHORITY: u8 = 0x04;
+/// NOTIMP: the server knows no such operation (RFC 1035 §4.1.1).
+pub const NOTIMP: u16 = 4;
 
 fn absolute(text: &str) -> Result<Name, UpdateError> {
     let unwritable = |_| UpdateError::Unwritable(format!("\"{text}\" is not a DNS name"));
@@ -277,7 +293,12 @@ impl Exchange<'_> {
         let code = u16::from(answer[3] & 0x0f);
         let verdict = self.signed.as_ref().map(|signed| signed.verify(answer, now()));
         let untrusted = |why| UpdateError::Untrusted { server: self.updater.server, why };
+        let is_authority = answer[2] & AUTHORITY != 0 && answer[6..8] != [0, 0];
         let refusal = match verdict {
+            // Whoever knows no updates has read no signature.
+            Some(Verdict::Bad | Verdict::Echoed | Verdict::Late) if code == NOTIMP => {
+                UpdateRefusal::UnsignedCode(code)
+            }
             Some(Verdict::Good(18) | Verdict::Unsigned(18)) => UpdateRefusal::BadTime,
             Some(Verdict::Unsigned(16)) => UpdateRefusal::BadSignature,
             Some(Verdict::Unsigned(17)) => UpdateRefusal::BadKey,
@@ -286,17 +307,22 @@ impl Exchange<'_> {
             Some(Verdict::Unsigned(_)) if code == 0 => {
                 return Err(untrusted("does not sign its answer"));
             }
+            // A resolver answers a question all the same, and is no authority.
+            Some(Verdict::Echoed) if code == 0 && self.answers == QUESTION => {
+                return Ok(Packet::Doubtful(Judgement::Done(is_authority)));
+            }
+            Some(Verdict::Echoed) if code == 0 => {
+                return Err(untrusted("sends our own signature back, and none of its own"));
+            }
+            Some(Verdict::Unsigned(_) | Verdict::Echoed) => UpdateRefusal::UnsignedCode(code),
             _ if code != 0 => UpdateRefusal::Code(code),
             _ if answer[2] & 0x02 != 0 => return Ok(Packet::Answer(Judgement::Truncated)),
-            _ => {
-                let is_authority = answer[2] & AUTHORITY != 0 && answer[6..8] != [0, 0];
-                return Ok(Packet::Answer(Judgement::Done(is_authority)));
-            }
+            _ => return Ok(Packet::Answer(Judgement::Done(is_authority))),
         };
         let refused = Judgement::Refused(refusal);
         Ok(match verdict {
-            Some(Verdict::Unsigned(_)) => Packet::Doubtful(refused),
-            _ => Packet::Answer(refused),
+            Some(Verdict::Good(_)) | None => Packet::Answer(refused),
+            Some(_) => Packet::Doubtful(refused),
         })
     }
 
@@ -461,7 +487,49 @@ mod tests {
         })
         .await;
         let asked = updater(foreign, Protocol::Udp, Some(key())).is_authority("example.com.").await;
-        assert_eq!(asked, Err(UpdateError::Refused(UpdateRefusal::Code(5))));
+        assert_eq!(asked, Err(UpdateError::Refused(UpdateRefusal::UnsignedCode(5))));
+    }
+
+    /// An answer with that code that has the whole request in it, its signature included.
+    fn echoed(request: &[u8], code: u8) -> Vec<u8> {
+        let mut answer = request.to_vec();
+        answer[2] |= 0x80;
+        answer[3] = code;
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_server_that_knows_no_updates_is_told_by_its_code_whatever_it_signs() {
+        check(|request| vec![echoed(request, 4)], Some(key()), "NOTIMP").await;
+        check(|request| vec![header(request, 4)], Some(key()), "NOTIMP").await;
+        let forged = |request: &[u8]| {
+            let stranger = Key::new("key.", tsig::Algorithm::Md5, "b3RoZXI=").unwrap();
+            vec![tsig::tests::signed_answer(&stranger, request, header(request, 4), now())]
+        };
+        check(forged, Some(key()), "NOTIMP").await;
+        let refused = |request: &[u8]| {
+            let stranger = Key::new("key.", tsig::Algorithm::Md5, "b3RoZXI=").unwrap();
+            vec![tsig::tests::signed_answer(&stranger, request, header(request, 5), now())]
+        };
+        check(refused, Some(key()), "SERVER signs its answer with another secret").await;
+        check(|request| vec![echoed(request, 5)], Some(key()), "REFUSED").await;
+        let consent = "SERVER sends our own signature back, and none of its own";
+        check(|request| vec![echoed(request, 0)], Some(key()), consent).await;
+        let resolver = serve(|request| vec![echoed(request, 0)]).await;
+        let asked =
+            updater(resolver, Protocol::Udp, Some(key())).is_authority("example.com.").await;
+        assert_eq!(asked, Ok(false));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_tells_whether_it_is_signed() {
+        let server = serve(|request| vec![header(request, 5)]).await;
+        for (key, expected) in
+            [(Some(key()), UpdateRefusal::UnsignedCode(5)), (None, UpdateRefusal::Code(5))]
+        {
+            let sent = updater(server, Protocol::Udp, key).send(&CHANGE).await;
+            assert_eq!(sent, Err(UpdateError::Refused(expected)));
+        }
     }
 
     #[tokio::test]

@@ -5,7 +5,8 @@
 //! above it, unless they are all there is to ask.
 //!
 //! A zone is searched from the parent of the record's name downwards, by the zones' own servers. The SOA record of a
-//! negative answer names the zone at once. A look takes 30 s at most, since a zone may be hostile.
+//! negative answer names the zone at once. Where a resolver filters SOA records (dnsmasq with `filterwin2k`), the answer to a
+//! question for NS does. A look takes 30 s at most, since a zone may be hostile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,8 @@ pub struct Zones {
     pub(super) hosts: Arc<dyn Resolve>,
     /// How long a whole look may take.
     pub(super) patience: Duration,
+    /// Whether zones are found by their SOA records alone, as cert-manager finds them.
+    pub(super) by_soa_alone: bool,
     pub(super) remembered: Remembered,
     pub(super) asked: OpenQuestions,
 }
@@ -80,12 +83,25 @@ impl Zones {
         let wire = Wire::new(Arc::clone(&hosts));
         let (port, patience) = (PORT, WHOLE_LOOK_TIMEOUT);
         let (remembered, asked) = Default::default();
-        Self { wire, resolvers, trust, port, hosts, patience, remembered, asked }
+        let by_soa_alone = false;
+        Self { wire, resolvers, trust, port, hosts, patience, by_soa_alone, remembered, asked }
     }
 
     /// Who is asked first.
     pub fn resolvers(&self) -> &[Server] {
         &self.resolvers
+    }
+
+    /// Why the zone of a name is not found by SOA records alone, as cert-manager looks for it, if a resolver answers and does not name
+    /// it so.
+    pub async fn soa_fault(&self, name: &str) -> Option<LookupError> {
+        let remembered = Remembered::default();
+        let zones = Self { by_soa_alone: true, remembered, ..self.clone() };
+        let absolute = absolute(name).ok()?;
+        let found = zones.in_time(name, zones.apex_above(&absolute)).await;
+        found.err().filter(|error| {
+            matches!(error, LookupError::NoZone { .. } | LookupError::UnexpectedCode { .. })
+        })
     }
 
     /// Breaks a look off that takes too long: a zone may have many servers, and lead to another again and again.
@@ -156,7 +172,8 @@ impl Zones {
             Some(reply) => reply,
             None => self.recurse(question).await?,
         };
-        Ok((reply.code() == ResponseCode::NoError).then(|| reply.alias(name).cloned()).flatten())
+        // Whatever the code, which is that of the alias's end (RFC 2308 §2.1, RFC 6604 §2.1).
+        Ok(reply.leads_to(name))
     }
 
     async fn zone(&self, name: &Name) -> Result<Name, LookupError> {
@@ -238,10 +255,20 @@ impl Zones {
             }
             let asked = self.ask_resolver(resolver, (&domain, RecordType::SOA)).await;
             let reply = asked.map_err(|why| silent(&domain, resolver, &why))?;
-            if !reply.is_an_answer() {
+            let by_servers = match reply.says_nothing() {
+                true if !self.by_soa_alone => {
+                    self.ask_resolver(resolver, (&domain, RecordType::NS)).await.ok()
+                }
+                _ => None,
+            };
+            let by_servers = by_servers.filter(Reply::is_an_answer);
+            if !reply.is_an_answer() && by_servers.is_none() {
                 return Err(self.unexpected(&domain, resolver, &reply));
             }
-            if let Some((zone, ttl)) = zone_named(&reply, &domain) {
+            let found = zone_named(&reply, &domain);
+            if let Some((zone, ttl)) =
+                found.or_else(|| zone_with_servers(by_servers.as_ref()?, &domain))
+            {
                 let least = match self.trust {
                     Trust::Authoritative => LEAST,
                     Trust::RecursiveOnly => Duration::ZERO,
@@ -338,6 +365,12 @@ fn zone_named<'a>(reply: &'a Reply, name: &Name) -> Option<(&'a Name, Duration)>
     let above = |(zone, _): &(&Name, Duration)| !zone.is_root() && zone.zone_of(name);
     let found = reply.zone().filter(|_| is_there);
     found.or_else(|| reply.zone_of_absence().filter(above))
+}
+
+/// The zone of a name whose name servers were asked for: the name itself if it has any, or who says that it has none.
+fn zone_with_servers<'a>(reply: &'a Reply, name: &'a Name) -> Option<(&'a Name, Duration)> {
+    let (servers, ttl) = reply.name_servers(name);
+    if servers.is_empty() { zone_named(reply, name) } else { Some((name, ttl)) }
 }
 
 /// A server of several zones answers for the lowest of them: this is it, if it is another one than `zone`.

@@ -38,6 +38,9 @@ pub struct ProviderRefusal {
     pub known: Vec<String>,
     /// What is at fault.
     pub fault: ProviderFault,
+    /// Whether the answer to a signed update is not signed: the server may not have taken the key.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_unsigned: bool,
 }
 
 /// Why a DNS provider does not take a record.
@@ -60,6 +63,8 @@ pub enum ProviderFault {
     NotRegistered,
     /// A name server refuses a dynamic update, with a code of RFC 2136 or RFC 8945.
     Update,
+    /// A name server takes no dynamic updates at all.
+    NoUpdates,
     /// Something else.
     #[default]
     Other,
@@ -101,6 +106,7 @@ impl ProviderRefusal {
             ProviderFault::AddressRefused => format!("{provider} does not take this address"),
             ProviderFault::NotRegistered => format!("{provider} has no account for it"),
             ProviderFault::Update => format!("{provider} refuses the update ({code})"),
+            ProviderFault::NoUpdates => format!("{provider} takes no dynamic updates"),
             ProviderFault::Other => format!("{provider} refuses"),
         }
     }

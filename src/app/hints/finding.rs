@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use crate::app::invocation;
 use crate::diagnosis::catalogue::{self, FixStep};
@@ -45,9 +46,14 @@ fn said(says: &str, facts: &BTreeMap<&'static str, String>) -> Option<String> {
 /// What helps where the objects are, in this order; all of it where nothing is for that place alone.
 pub fn steps(finding: &Finding, in_cluster: bool) -> Vec<FixStep> {
     let all = &catalogue::entry(finding.cause).fix;
-    let of_line = |text: &String| filled(text, |word| value_in_line(finding, word));
+    let of_line = |text: &String| {
+        filled(text, |word, before| {
+            let value = value_in_line(finding, word)?;
+            if before == Some('@') { server_of_dig(value) } else { Some(value.into()) }
+        })
+    };
     let filled = |step: &FixStep| FixStep {
-        does: filled(&step.does, |word| finding.facts.get(word).map(String::as_str)),
+        does: filled(&step.does, |word, _| finding.facts.get(word).map(Into::into)),
         only: None,
         run: step.run.as_ref().map(|run| own_program(&of_line(run))),
         write: step.write.as_ref().map(of_line),
@@ -72,8 +78,19 @@ fn value_in_line<'a>(finding: &'a Finding, word: &str) -> Option<&'a str> {
     values.map(String::as_str).find(|value| is_plain(value))
 }
 
-/// A text with values for those of its words in capitals that have one; hyphens may stand between capitals.
-fn filled<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
+/// A server as it stands behind the `@` of dig, which takes no port there; `None` if it is not asked by DNS.
+fn server_of_dig(server: &str) -> Option<Cow<'_, str>> {
+    match server.parse::<SocketAddr>() {
+        Ok(at) if at.port() == 53 => Some(at.ip().to_string().into()),
+        Ok(at) => Some(format!("{} -p {}", at.ip(), at.port()).into()),
+        Err(_) if server.contains('/') => None,
+        Err(_) => Some(server.strip_suffix(":53").unwrap_or(server).into()),
+    }
+}
+
+/// A text with values for those of its words in capitals that have one, which depend on what stands before them; hyphens may stand
+/// between capitals.
+fn filled<'a>(text: &str, value: impl Fn(&str, Option<char>) -> Option<Cow<'a, str>>) -> String {
     let is_capital = |c: char| c.is_ascii_uppercase();
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;
@@ -87,8 +104,9 @@ fn filled<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
         let (word, after) = from.split_at(end.map_or(from.len(), |(at, _)| at));
         let stands_alone =
             |c: Option<char>| c.is_none_or(|c| !(c.is_ascii_alphanumeric() || c == '_'));
-        let is_alone = stands_alone(whole.chars().last()) && stands_alone(after.chars().next());
-        whole.push_str(value(word).filter(|_| is_alone).unwrap_or(word));
+        let last = whole.chars().last();
+        let is_alone = stands_alone(last) && stands_alone(after.chars().next());
+        whole.push_str(&value(word, last).filter(|_| is_alone).unwrap_or(word.into()));
         rest = after;
     }
     whole + rest
@@ -116,7 +134,7 @@ mod tests {
     fn words_in_capitals_stand_for_what_was_found() {
         let finding = finding("www.example.com");
         let check = |text: &str, expected: &str| {
-            let value = |word: &str| finding.facts.get(word).map(String::as_str);
+            let value = |word: &str, _| finding.facts.get(word).map(Cow::from);
             assert_eq!(filled(text, value), expected);
         };
         check("DOMAIN has no address", "www.example.com has no address");
@@ -134,9 +152,24 @@ mod tests {
     }
 
     #[test]
+    fn a_server_is_named_to_dig_without_its_port_and_the_port_by_itself() {
+        for (server, expected) in [
+            ("192.0.2.53:53", Some("192.0.2.53")),
+            ("192.0.2.53:5353", Some("192.0.2.53 -p 5353")),
+            ("[2001:db8::1]:53", Some("2001:db8::1")),
+            ("ns.example.com:53", Some("ns.example.com")),
+            ("ns.example.com", Some("ns.example.com")),
+            ("https://192.0.2.53/dns-query", None),
+        ] {
+            assert_eq!(server_of_dig(server).as_deref(), expected);
+        }
+    }
+
+    #[test]
     fn what_others_have_said_is_not_put_into_lines_to_copy() {
-        let line =
-            |finding: &Finding, text: &str| filled(text, |word| value_in_line(finding, word));
+        let line = |finding: &Finding, text: &str| {
+            filled(text, |word, _| value_in_line(finding, word).map(Cow::from))
+        };
         for said in ["a; rm -rf /", "$(id)", "-f", "a b", "`id`", ""] {
             assert_eq!(line(&finding(said), "dig DOMAIN"), "dig DOMAIN");
         }

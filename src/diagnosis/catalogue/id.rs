@@ -100,11 +100,13 @@ causes! {
     /// DNS-01.
     D01 "DNS-01":
         D0101 D0102 D0103 D0104 D0105 D0106 D0107 D0108 D0109 D0110
-        D0111 D0112 D0113 D0114 D0115 D0116 D0117 D0118 D0119 D0120;
+        D0111 D0112 D0113 D0114 D0115 D0116 D0117 D0118 D0119 D0120
+        D0121 D0122;
     /// DNS providers.
     Prv "DNS providers and webhooks":
         Prv01 Prv02 Prv03 Prv04 Prv05 Prv06 Prv07 Prv08
-        Prv09 Prv10 Prv11 Prv12 Prv13 Prv14 Prv15 Prv16;
+        Prv09 Prv10 Prv11 Prv12 Prv13 Prv14 Prv15 Prv16
+        Prv17;
     /// CAA.
     Caa "CAA records":
         Caa01 Caa02 Caa03 Caa04 Caa05 Caa06 Caa07 Caa08 Caa09;
@@ -215,8 +217,8 @@ mod tests {
         ("GW", 5),
         ("TLS", 4),
         ("DNS", 9),
-        ("D01", 20),
-        ("PRV", 16),
+        ("D01", 22),
+        ("PRV", 17),
         ("CAA", 9),
         ("PER", 7),
         ("ENV", 8),
@@ -232,7 +234,7 @@ mod tests {
         let given: Vec<String> = given.collect();
         let known: Vec<String> = CauseId::ALL.iter().map(ToString::to_string).collect();
         assert_eq!(known, given);
-        assert_eq!(known.len(), 192);
+        assert_eq!(known.len(), 195);
     }
 
     #[test]

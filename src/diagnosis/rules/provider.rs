@@ -97,7 +97,10 @@ fn provider_refused_before(case: &Case, found: &mut Vec<Finding>) {
         // Who may change a zone is not seen by a look at it.
         let is_seen_by_look = !matches!(
             before.refusal.fault,
-            ProviderFault::Update | ProviderFault::Permission | ProviderFault::Other
+            ProviderFault::Update
+                | ProviderFault::NoUpdates
+                | ProviderFault::Permission
+                | ProviderFault::Other
         );
         let is_well = case.providers.iter().any(|one| {
             one.issuer == before.issuer && one.solver == *dns01 && one.refusal.is_none()
@@ -150,7 +153,11 @@ impl Refused<'_> {
             .with("MEANS", self.means())
             .with("NAMESPACE", self.namespace);
         if let Some(rfc2136) = &self.dns01.rfc2136 {
-            finding = finding.with("NAMESERVER", &rfc2136.nameserver);
+            let (host, port) = host_and_port(&rfc2136.nameserver);
+            finding = finding
+                .with("NAMESERVER", format!("{host}:{port}"))
+                .with("HOST", host.trim_matches(['[', ']']))
+                .with("PORT", port);
             if !rfc2136.tsig_key_name.is_empty() {
                 finding = finding.with("KEYNAME", &rfc2136.tsig_key_name);
             }
@@ -179,6 +186,7 @@ impl Refused<'_> {
             }
             F::NotRegistered => (CauseId::Prv13, Grade::Certain),
             F::Update if is_update => (CauseId::Prv07, Grade::Certain),
+            F::NoUpdates => (CauseId::Prv17, Grade::Certain),
             F::Busy => (CauseId::Prv12, Grade::Certain),
             F::AddressRefused => (CauseId::Prv14, Grade::Certain),
             // A name server is no API.
@@ -206,6 +214,10 @@ impl Refused<'_> {
             ": its clock and the one here are more than five minutes apart".to_owned()
         } else if has("NOTZONE") {
             format!(": the record is not in the zone that was named{of_zone}")
+        } else if has("REFUSED") && self.refusal.is_unsigned {
+            format!(
+                ": it knows no such key, or the key {key} has another secret or algorithm there, or it takes no updates from here"
+            )
         } else if has("REFUSED") && key.is_empty() {
             ": it takes no update that is not signed".to_owned()
         } else if has("REFUSED") {
@@ -215,6 +227,15 @@ impl Refused<'_> {
         } else {
             String::new()
         }
+    }
+}
+
+/// A server as solvers name it, and its port.
+fn host_and_port(server: &str) -> (&str, &str) {
+    match server.rsplit_once(':') {
+        // Without brackets it is an address of IPv6.
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port),
+        _ => (server, "53"),
     }
 }
 
@@ -452,6 +473,37 @@ mod tests {
         assert!(!before(ProviderFault::Credentials, 1, false));
         assert!(!before(ProviderFault::Credentials, 2, true));
         assert!(before(ProviderFault::Permission, 2, true));
+    }
+
+    #[test]
+    fn a_name_server_is_written_with_its_port_once() {
+        for (nameserver, shown, host, port) in [
+            ("127.0.0.1:53", "127.0.0.1:53", "127.0.0.1", "53"),
+            ("127.0.0.1:5353", "127.0.0.1:5353", "127.0.0.1", "5353"),
+            ("ns.example.com", "ns.example.com:53", "ns.example.com", "53"),
+            ("[2001:db8::1]:53", "[2001:db8::1]:53", "2001:db8::1", "53"),
+        ] {
+            let dns01 = json!({"rfc2136": {"nameserver": nameserver}});
+            let reason = "DNS update failed. Server replied: REFUSED";
+            let found = judge(&case(&dns01, &json!({"processing": true, "reason": reason})));
+            let fact = |name: &str| found[0].facts[name].as_str();
+            assert_eq!((fact("NAMESERVER"), fact("HOST"), fact("PORT")), (shown, host, port));
+        }
+    }
+
+    #[test]
+    fn a_server_that_takes_no_updates_is_no_matter_of_keys() {
+        let rfc2136 = json!({"rfc2136": {"nameserver": "192.0.2.53"}});
+        let status = json!({"processing": true, "reason": "no words that anybody knows"});
+        check(&kept(&rfc2136, &status, refusal(ProviderFault::NoUpdates)), &[CauseId::Prv17]);
+        let keyed = json!({"rfc2136": {"nameserver": "192.0.2.53", "tsigKeyName": "k"}});
+        let mut unsigned = refusal(ProviderFault::Update);
+        unsigned.code = "REFUSED".to_owned();
+        for (is_unsigned, means) in [(true, "another secret"), (false, "may not change")] {
+            let refusal = ProviderRefusal { is_unsigned, ..unsigned.clone() };
+            let found = judge(&kept(&keyed, &status, refusal));
+            assert!(found[0].facts["MEANS"].contains(means), "{found:#?}");
+        }
     }
 
     #[test]

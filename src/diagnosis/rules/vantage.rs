@@ -58,7 +58,7 @@ fn record_is_seen_from_one_side(case: &Case, found: &mut Vec<Finding>) {
         }
         let own = || look.map(|look| seen(look, "every name server has it"));
         let absent = |reply: &VantageReply| match reply.heard.answer().and_then(|a| a.absent_for) {
-            Some(seconds) => format!("{seconds} s"),
+            Some(seconds) => format!("{seconds} s more"),
             None => "as long as its zone says".to_owned(),
         };
         if let Some(reply) = inner().find(|reply| lacks(reply)) {

@@ -14,20 +14,22 @@ use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::dns::lookup::server_addresses;
 use crate::dns::tsig::{Algorithm, Key};
-use crate::dns::update::{Change, Protocol, Update, UpdateError, UpdateRefusal, Updater};
+use crate::dns::update::{Change, NOTIMP, Protocol, Update, UpdateError, UpdateRefusal, Updater};
 use crate::dns::wire::Wire;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::model::{SecretKeySelector, solver};
 use crate::solvers::SolveError;
 
-/// Never kept by a resolver: a CA that has asked for one text of a name asks for the next one soon (a wildcard and its apex),
-/// and must not see the first again. cert-manager says 60, and waits for so long. Where others have texts at the name, it is theirs.
+/// Kept by few resolvers, and for some seconds: a CA that has asked for one text of a name may ask for the next one soon, and must
+/// not see the first again. cert-manager says 60, and waits for so long. Where others have texts at the name, it is theirs.
 const TTL: u32 = 0;
 /// How long the server is asked which TTL others have given the record; it may take updates only.
 const QUESTION: Duration = Duration::from_secs(1);
 /// A text that nobody publishes: taking it away changes nothing, and shows whether we may.
 const NOBODYS: &str = "kubectl-acme looks whether it may change this name";
 
+/// The record of an update is in another zone (RFC 2136 §2.2).
+const NOTZONE: u16 = 10;
 /// Most addresses of a server that are tried.
 const ADDRESSES: usize = 8;
 
@@ -160,8 +162,10 @@ impl Rfc2136 {
         match error {
             UpdateError::Refused(refusal) => {
                 let hint = match self.hint(*refusal, server, zone) {
-                    Some(hint) => Some(self.elsewhere(server, name, zone).await.unwrap_or(hint)),
-                    None => None,
+                    Some(hint) if refusal.code() != Some(NOTIMP) => {
+                        Some(self.elsewhere(server, name, zone).await.unwrap_or(hint))
+                    }
+                    hint => hint,
                 };
                 failed("DNS update failed. Server replied", hint.is_some(), hint)
             }
@@ -185,6 +189,9 @@ impl Rfc2136 {
     /// The refusal as data.
     fn refusal(&self, error: &UpdateError, server: SocketAddr, zone: &str) -> ProviderRefusal {
         let (fault, code) = match error {
+            UpdateError::Refused(refusal) if refusal.code() == Some(NOTIMP) => {
+                (ProviderFault::NoUpdates, refusal.to_string())
+            }
             UpdateError::Refused(refusal) => (ProviderFault::Update, refusal.to_string()),
             UpdateError::Untrusted { .. } => (ProviderFault::Update, String::new()),
             UpdateError::Silent { .. } => (ProviderFault::Unreachable, String::new()),
@@ -192,7 +199,9 @@ impl Rfc2136 {
         };
         let call = format!("update of {zone} at {server}{}", self.signature());
         let said = error.to_string();
-        ProviderRefusal { code, zone: zone.to_owned(), ..ProviderRefusal::new(fault, call, said) }
+        let is_unsigned = matches!(error, UpdateError::Refused(UpdateRefusal::UnsignedCode(_)));
+        let refusal = ProviderRefusal::new(fault, call, said);
+        ProviderRefusal { code, zone: zone.to_owned(), is_unsigned, ..refusal }
     }
 
     /// What to change where the zone that was found for a name is not the one that the server would change.
@@ -215,6 +224,21 @@ impl Rfc2136 {
 
     /// What a person has to change; nothing where it may pass.
     fn hint(&self, refusal: UpdateRefusal, server: SocketAddr, zone: &str) -> Option<String> {
+        match refusal.code() {
+            Some(NOTIMP) => {
+                return Some(format!(
+                    "{server} takes no dynamic updates (NSD and resolvers never do): name the primary server of {zone} that \
+                     does as nameserver in the dns01 solver"
+                ));
+            }
+            Some(NOTZONE) => {
+                return Some(format!(
+                    "{server} does not have the record in its zone {zone}: see which zone it has for that name, and that the \
+                     delegation leads there"
+                ));
+            }
+            _ => {}
+        }
         let Some((key, algorithm)) = &self.key else {
             return match refusal {
                 UpdateRefusal::Code(5 | 9) => Some(format!(
@@ -236,15 +260,21 @@ impl Rfc2136 {
             UpdateRefusal::BadTime => Some(format!(
                 "set the clocks: those here and at {server} differ by more than 5 minutes"
             )),
+            UpdateRefusal::UnsignedCode(5) => Some(format!(
+                "compare the key with the configuration of {server}: its name {key}, its secret, its algorithm {algorithm}; \
+                 PowerDNS says REFUSED for an unknown key and for another secret, too (and see TSIG-ALLOW-DNSUPDATE and \
+                 ALLOW-DNSUPDATE-FROM of {zone} there); if they agree, allow the key to change TXT records of {zone}, or this \
+                 machine to send updates"
+            )),
             UpdateRefusal::Code(5) => Some(format!(
                 "allow the key {key} to change TXT records of {zone} at {server} (BIND: update-policy, Knot: \
                  acl with action update)"
             )),
-            UpdateRefusal::Code(9) => Some(format!(
+            UpdateRefusal::Code(9) | UpdateRefusal::UnsignedCode(9) => Some(format!(
                 "{server} is not the primary server of {zone}, or does not let the key {key} change it: see \
                  nameserver, and the server's access rules"
             )),
-            UpdateRefusal::Code(_) => None,
+            UpdateRefusal::Code(_) | UpdateRefusal::UnsignedCode(_) => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The zone of a name, for providers whose API wants to be told it.
 
-use crate::dns::FindZone;
+use crate::dns::{FindZone, LookupError};
 use crate::model::cause::Symptom;
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
@@ -11,6 +11,9 @@ pub(super) async fn zone_of(zones: &dyn FindZone, name: &str) -> Result<String, 
         let symptom = error.symptom().filter(|it| *it == Symptom::AliasLoop);
         let symptom = symptom.unwrap_or(Symptom::NotDelegated);
         let what = format!("Could not determine the zone for \"{name}\"");
-        SolveError::passing(what, error.to_string()).advised(Remedy::Zone(symptom))
+        // Where resolvers answer and know no zone, nothing changes by itself; one that fails or is silent may be back soon.
+        let needs_person =
+            matches!(error, LookupError::NoZone { .. } | LookupError::AliasLoop { .. });
+        SolveError::new(what, error.to_string(), needs_person).advised(Remedy::Zone(symptom))
     })
 }

@@ -110,18 +110,13 @@ async fn a_zone_that_is_not_what_was_signed_is_told_until_it_is_signed_anew() {
 
 #[tokio::test]
 #[ignore = "needs name servers: run by just pebble"]
-async fn a_resolver_that_withholds_soa_records_is_named_until_it_gives_them() {
+async fn a_zone_whose_soa_records_a_resolver_withholds_is_found_by_its_name_servers() {
     let text = format!("{RECORD} TXT \"{TEXT}\"");
     let mut bed = Bed::start(&[Software::PowerDns], "", |_, zone| vec![zone.with(&text)]);
     behind(&mut bed, &[]);
     let flag = bed.resolver.folder().join(WITHHOLDS_SOA);
     fs::write(&flag, "").unwrap();
-    let resolver = bed.resolver.address();
-    let reason = format!(
-        "Could not determine the zone for \"{RECORD}\": Could not find the SOA record in the DNS tree for the domain \
-         '{RECORD}' using nameservers [{resolver}]"
-    );
-    says(&bed, Trust::Authoritative, &reason).await;
+    says(&bed, Trust::Authoritative, "").await;
     fs::remove_file(&flag).unwrap();
     says(&bed, Trust::Authoritative, "").await;
 }
