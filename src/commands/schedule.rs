@@ -53,7 +53,13 @@ pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failur
         listed => listed?,
     };
     let limits = args.slots.limits();
-    let all = slots(&challenges, limits);
+    let is_cert_managers = store.in_cluster() && lead::is_cert_managers(context).await?;
+    let plan = if is_cert_managers {
+        schedule::plan_of_cert_manager(&challenges, limits)
+    } else {
+        schedule::plan(&challenges, limits)
+    };
+    let all = slots(&challenges, plan);
     let running = all.iter().filter(|slot| slot.place == SlotState::Running).count();
     let is_shown = |slot: &&Slot<'_>| {
         args.all_namespaces || slot.challenge.metadata.namespace == context.namespace()
@@ -108,7 +114,7 @@ enum SlotState {
 }
 
 /// Running challenges, oldest first, then those that start next, then the queue in its order.
-fn slots(challenges: &[Challenge], limits: Limits) -> Vec<Slot<'_>> {
+fn slots<'a>(challenges: &'a [Challenge], plan: Plan<'a>) -> Vec<Slot<'a>> {
     let mut running: Vec<&Challenge> = challenges.iter().filter(|c| c.status.processing).collect();
     running.sort_by_key(|c| (c.metadata.creation_timestamp, c.name()));
     let running = running.into_iter().map(|challenge| Slot {
@@ -116,7 +122,7 @@ fn slots(challenges: &[Challenge], limits: Limits) -> Vec<Slot<'_>> {
         place: SlotState::Running,
         waits: Wait::of_running(challenge),
     });
-    let Plan { admitted, queue } = schedule::plan(challenges, limits);
+    let Plan { admitted, queue } = plan;
     let next = admitted.into_iter().map(|challenge| Slot {
         challenge,
         place: SlotState::Queued(None),

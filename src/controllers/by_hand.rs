@@ -5,8 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::ReconcileError;
-use super::challenge::{present_failed, refused};
-use super::challenge_records::ChallengeRecords;
+use super::challenge_records::{ChallengeRecords, present_failed, refused};
 use super::recorder::Recorder;
 use crate::model::{Answer, Challenge};
 use crate::reconcile::challenge::Outcome;

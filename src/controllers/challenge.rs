@@ -12,21 +12,19 @@ use tracing::info;
 use super::accounts::Accounts;
 use super::awaited_secrets::AwaitedSecrets;
 use super::by_object::ByObject;
-use super::challenge_records::ChallengeRecords;
+use super::challenge_records::{ChallengeRecords, present_failed, refused};
 use super::challenge_requests::ChallengeRequests;
 use super::recorder::Recorder;
 use super::resolver_cache::{Published, ResolverCache};
 use super::self_check::self_check;
 use super::solver_set::SolverSet;
-use super::{Clock, Controller, ReconcileError, Stopped};
-use crate::model::cause::Cause;
+use super::{Clock, Controller, ReconcileError, Stopped, is_by_record};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge, Identifier, Key, Kind, ObjectName, Order, Record, State};
 use crate::reconcile::Wake;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, SeenChallenge};
 use crate::reconcile::pauses::{self, Polled};
-use crate::solvers::SolveError;
-use crate::solvers::remedy::Remedy;
+use crate::reconcile::record_values;
 use crate::store::Scope;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
@@ -89,6 +87,9 @@ impl ChallengeController {
         let mut seen: Option<Readiness> = None;
         let mut published = Published::default();
         let mut lingering = None;
+        let of_order = self.beside(challenge, order.as_deref()).await?;
+        let others = record_values::others(challenge, &of_order, |it| contention.has_queued(it));
+        let record = record_values::state(challenge, order.as_deref(), &of_order, &others);
         let (outcome, now) = loop {
             let observed = Observed {
                 order: order.as_deref(),
@@ -99,6 +100,7 @@ impl ChallengeController {
                 by_hand: self.solvers.solver(challenge).is_by_hand(),
                 visible: seen.as_ref(),
                 lingering: lingering.as_ref(),
+                record: &record,
             };
             let outcome = match challenge::next_action(challenge, &observed, now) {
                 Action::Wait(wake @ (Wake::OnChange | Wake::At(_)))
@@ -116,7 +118,7 @@ impl ChallengeController {
                     (readiness, published) = tokio::select! {
                         biased;
                         () = self.order_fails(challenge) => return Ok(Wake::Now),
-                        looked = self_check(&self.solvers, challenge, answer.as_ref()) => looked,
+                        looked = self_check(&self.solvers, challenge, answer.as_ref(), &others) => looked,
                     };
                     seen = Some(readiness);
                     lingering = self.looks.lingering(challenge, &published, now).await?;
@@ -155,6 +157,42 @@ impl ChallengeController {
         }
         self.challenges.keep(challenge, outcome, now).await?;
         Ok(Wake::Now)
+    }
+
+    /// The Challenges of an Order, where it asks for another value at the record of this one.
+    async fn beside(
+        &self,
+        challenge: &Challenge,
+        order: Option<&Order>,
+    ) -> Result<Vec<Challenge>, StoreError> {
+        let is_waited_for = is_running(challenge) && !is_accepted(challenge);
+        match order.filter(|_| is_waited_for) {
+            Some(order) if record_values::wants_another_value(challenge, Some(order)) => {
+                let scope = Scope::owned_by(&order.metadata.namespace, &order.metadata.uid);
+                self.challenges.resources.list(&scope).await
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Challenges that may wait for the value of one that has changed, since theirs is at the same record.
+    async fn waiting_beside(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+        let name = changed.text("/spec/dnsName");
+        let metadata = changed.metadata();
+        let Some(owner) = metadata.controller().filter(|_| is_by_record(changed)) else {
+            return Ok(Vec::new());
+        };
+        let order = ObjectName::new(&changed.key.name.namespace, &owner.name);
+        let of_name = |order: &Arc<Order>| {
+            order.status.authorizations.iter().filter(|a| a.identifier == name).count()
+        };
+        if self.known.lock().get(&order).is_none_or(|order| of_name(order) < 2) {
+            return Ok(Vec::new());
+        }
+        let scope = Scope::owned_by(&order.namespace, &owner.uid);
+        let all = self.challenges.resources.list(&scope).await?;
+        let others = all.iter().filter(|c| c.spec.dns_name == name && c.name() != changed.key.name);
+        Ok(others.map(|c| Key::new(Kind::Challenge, c.name())).collect())
     }
 
     /// Waits until the Order of a challenge is heard to have failed: what a look would see is of no use then.
@@ -298,7 +336,9 @@ impl Controller for ChallengeController {
         if changed.key.kind == Kind::Challenge {
             self.looks.heard(changed, self.clock.now());
             self.awaited.heard(changed, self.requests.accounts.cluster_namespace());
-            return Ok(vec![changed.key.clone()]);
+            let mut wakes = self.waiting_beside(changed).await?;
+            wakes.push(changed.key.clone());
+            return Ok(wakes);
         }
         if changed.key.kind == Kind::Secret {
             let waiting = self.awaited.who_needs(&changed.key.name);
@@ -339,24 +379,4 @@ fn is_accepted(challenge: &Challenge) -> bool {
 
 fn is_running(challenge: &Challenge) -> bool {
     challenge.status.processing && !challenge.has_ended()
-}
-
-/// What a DNS provider has refused.
-pub(super) fn refused(error: &SolveError) -> Option<Cause> {
-    error.refusal.clone().map(Cause::Provider)
-}
-
-/// What came of an answer that a solver could not put up.
-pub(super) fn present_failed(error: &SolveError) -> Outcome {
-    let cause = match error.remedy.as_deref() {
-        _ if error.refusal.is_some() => refused(error),
-        Some(Remedy::Ingress { .. }) => Some(Cause::NoIngress),
-        Some(Remedy::Store(refusal)) => match **refusal {
-            StoreError::Denied { guard, .. } => Some(Cause::Denied(guard)),
-            StoreError::Cluster(ref fault) => fault.guard().map(Cause::Denied),
-            _ => None,
-        },
-        _ => None,
-    };
-    Outcome::PresentFailed(error.to_string(), cause)
 }

@@ -1,15 +1,17 @@
-//! What is written to Challenges: what came of a deed, and the finalizer of those who answer.
+//! What is written to Challenges: what came of a deed, why an answer is not up, and the finalizer of those who answer.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::recorder::Recorder;
+use crate::model::cause::{Cause, Sighting};
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::event::source;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge, Kind};
 use crate::reconcile::challenge::{self, Outcome};
+use crate::solvers::remedy::Remedy;
 use crate::solvers::{SolveError, Solver};
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
@@ -81,4 +83,25 @@ fn without_finalizer(challenge: &Challenge) -> Challenge {
     let mut bare = challenge.clone();
     bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
     bare
+}
+
+/// What a DNS provider has refused.
+pub(super) fn refused(error: &SolveError) -> Option<Cause> {
+    error.refusal.clone().map(Cause::Provider)
+}
+
+/// What came of an answer that a solver could not put up.
+pub(super) fn present_failed(error: &SolveError) -> Outcome {
+    let cause = match error.remedy.as_deref() {
+        _ if error.refusal.is_some() => refused(error),
+        Some(Remedy::Ingress { .. }) => Some(Cause::NoIngress),
+        Some(Remedy::Zone(symptom)) => Some(Cause::Seen(Sighting::from(*symptom))),
+        Some(Remedy::Store(refusal)) => match **refusal {
+            StoreError::Denied { guard, .. } => Some(Cause::Denied(guard)),
+            StoreError::Cluster(ref fault) => fault.guard().map(Cause::Denied),
+            _ => None,
+        },
+        _ => None,
+    };
+    Outcome::PresentFailed(error.to_string(), cause)
 }

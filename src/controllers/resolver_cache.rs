@@ -159,7 +159,8 @@ impl ResolverCache {
         seen: &Published,
         now: Timestamp,
     ) -> Result<Option<Lingering>, StoreError> {
-        let Some(presented_at) = challenge.status.presented_at.filter(|_| seen.ttl > 0) else {
+        let is_by_record = challenge.spec.kind.is_by_record();
+        let Some(presented_at) = challenge.status.presented_at.filter(|_| is_by_record) else {
             return Ok(None);
         };
         self.before.get_or_try_init(|| self.read(now)).await?;
@@ -284,7 +285,7 @@ mod tests {
         assert_eq!(until(&cache, "example.com", &now).await, Some(at(131)));
         assert_eq!(until(&cache, "example.net", &Published::default()).await, None);
         let fleeting = Published { ttl: 0, ..now };
-        assert_eq!(until(&cache, "example.com", &fleeting).await, None);
+        assert_eq!(until(&cache, "example.com", &fleeting).await, Some(at(76)));
     }
 
     #[tokio::test]

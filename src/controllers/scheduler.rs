@@ -51,6 +51,11 @@ impl SharedContention {
         self.0.lock().keeps_back(order, now)
     }
 
+    /// Tells whether a challenge that is proven by a record waits for its turn.
+    pub fn has_queued(&self, challenge: &ObjectName) -> bool {
+        self.0.lock().has_queued(challenge)
+    }
+
     fn is_now(&self, contention: Contention) {
         *self.0.lock() = contention;
     }

@@ -5,19 +5,22 @@ use tracing::info;
 
 use super::resolver_cache::Published;
 use super::solver_set::SolverSet;
+use crate::model::observation::Observation;
 use crate::model::{Answer, Challenge, ChallengeType};
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::{published, shown, visible};
 use crate::solvers::SolveError;
 
-/// Looks once at the answer of a Challenge; without an answer, says why there is none.
+/// Looks once at the answer of a Challenge, and at those of others that have to stand beside it at one record; without an answer,
+/// says why there is none.
 pub(super) async fn self_check(
     solvers: &SolverSet,
     challenge: &Challenge,
     answer: Result<&Answer, &String>,
+    others: &[&Challenge],
 ) -> (Readiness, Published) {
     let began = Instant::now();
-    let (readiness, published) = look(solvers, challenge, answer).await;
+    let (readiness, published) = look(solvers, challenge, answer, others).await;
     let (domain, kind) = (&challenge.spec.dns_name, challenge.spec.kind);
     let took = format!("{}ms", began.elapsed().as_millis());
     match &readiness {
@@ -33,6 +36,7 @@ async fn look(
     solvers: &SolverSet,
     challenge: &Challenge,
     answer: Result<&Answer, &String>,
+    others: &[&Challenge],
 ) -> (Readiness, Published) {
     let mut published = Published::default();
     let readiness = match (challenge.spec.kind, answer) {
@@ -52,16 +56,34 @@ async fn look(
         ) => {
             let seen = solvers.dns01_probe.look(challenge, answer).await;
             published = Published::of(&seen);
-            match published::judge(challenge, answer, &seen) {
-                Readiness::Ready => {
-                    let solver = solvers.solver(challenge);
-                    settled(challenge, solver.is_everywhere(challenge, answer).await)
+            let mut readiness = record(solvers, challenge, answer, &seen).await;
+            for other in others {
+                if readiness == Readiness::Ready
+                    && let Ok(answer) = Answer::of(other)
+                {
+                    readiness = record(solvers, other, &answer, &seen).await;
                 }
-                unseen @ Readiness::NotYet { .. } => unseen,
             }
+            readiness
         }
     };
     (readiness, published)
+}
+
+/// Judges what was seen of a record for one of its values.
+async fn record(
+    solvers: &SolverSet,
+    challenge: &Challenge,
+    answer: &Answer,
+    seen: &[Observation],
+) -> Readiness {
+    match published::judge(challenge, answer, seen) {
+        Readiness::Ready => {
+            let solver = solvers.solver(challenge);
+            settled(challenge, solver.is_everywhere(challenge, answer).await)
+        }
+        unseen @ Readiness::NotYet { .. } => unseen,
+    }
 }
 
 /// Judges what the provider says of a record that is seen already.

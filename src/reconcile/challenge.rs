@@ -23,6 +23,8 @@ use super::challenge_facts::{
 pub use super::challenge_outcome::{Outcome, SeenChallenge, polled, record};
 use super::lingering::Lingering;
 use super::pauses::{Pace, Polled, poll_at};
+use super::record_values::RecordState;
+use super::schedule::FIRST_LOOKS;
 use crate::model::cause::Sighting;
 use crate::model::memory::Memory;
 use crate::model::{Challenge, Order, State, Time};
@@ -54,6 +56,8 @@ pub struct Observed<'a> {
     pub visible: Option<&'a Readiness>,
     /// What the CA's resolver may keep of the record without our text.
     pub lingering: Option<&'a Lingering>,
+    /// What of the other values of the record is up.
+    pub record: &'a RecordState,
 }
 
 /// Would the CA accept what was seen?
@@ -214,7 +218,22 @@ fn next_reading(
 }
 
 fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
-    let presented_at = challenge.status.presented_at.map_or(now, Time::timestamp);
+    let own = challenge.status.presented_at.map_or(now, Time::timestamp);
+    let soon = own.saturating_add(FIRST_LOOKS).unwrap_or(now);
+    let presented_at = match observed.record {
+        RecordState::Expected | RecordState::Lacks(_) if now < soon => {
+            return Action::Wait(Wake::At(soon));
+        }
+        RecordState::Lacks(other) => {
+            let lack = format!(
+                "the value of challenge {other}, which stands beside this one, is not up yet"
+            );
+            return Action::Report(lack, None);
+        }
+        // Whoever makes it takes long; then the two are looked at one after the other.
+        RecordState::Expected => own,
+        RecordState::Complete(since) => since.map_or(own, |since| since.max(own)),
+    };
     let wait = challenge.spec.solver.wait_instead_of_self_check;
     if let Some(wait) = wait.filter(|_| !observed.by_hand) {
         let until = presented_at.saturating_add(wait.0).unwrap_or(now);
@@ -258,6 +277,7 @@ mod tests {
         by_hand: false,
         visible: None,
         lingering: None,
+        record: &RecordState::Complete(None),
     };
 
     /// A challenge in flight, as far as `change` takes it.
@@ -341,6 +361,33 @@ mod tests {
             running(|c| assert!(new.memory.write(Holder::Challenge, &mut c.metadata.annotations)));
         check(&told, State::Pending, &NOBODY_LOOKED, 70, &Action::Wait(Wake::At(at(71))));
         check(&told, State::Pending, &NOBODY_LOOKED, 71, &Action::SelfCheck);
+    }
+
+    #[test]
+    fn the_ca_is_told_of_no_value_before_the_other_one_of_the_record_is_up() {
+        let presented = running(|_| ());
+        let other = crate::model::ObjectName::new("default", "wild");
+        let lacks = RecordState::Lacks(other);
+        let seen = Observed { visible: Some(&Readiness::Ready), ..NOBODY_LOOKED };
+        for record in [&lacks, &RecordState::Expected] {
+            let observed = Observed { record, ..seen };
+            check(&presented, State::Pending, &observed, 11, &Action::Wait(Wake::At(at(12))));
+        }
+        let late = Observed { record: &lacks, ..NOBODY_LOOKED };
+        let reason =
+            "the value of challenge default/wild, which stands beside this one, is not up yet";
+        check(&presented, State::Pending, &late, 12, &Action::Report(reason.to_owned(), None));
+        let never = Observed { record: &RecordState::Expected, ..seen };
+        check(&presented, State::Pending, &never, 12, &Action::Accept);
+        let up = RecordState::Complete(Some(at(20)));
+        let both = Observed { record: &up, ..seen };
+        check(&presented, State::Pending, &both, 20, &Action::Accept);
+        // The wait in place of a self-check begins with the last of them.
+        let wait = running(|c| {
+            c.spec.solver.wait_instead_of_self_check = Some(crate::model::Duration::from_secs(5));
+        });
+        let why = "Waiting until 2027-01-15T08:00:25Z before accepting HTTP-01 challenge without self-check";
+        check(&wait, State::Pending, &both, 20, &Action::Defer(why.into()));
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! asked for the first text keeps what was there for the record's TTL, and does not see the second one before (RFC 1035
 //! §3.2.1).
 //!
-//! An acceptance waits for that where the CA looked at the record for another challenge before our text was there. A
-//! TTL of 0 makes nobody wait. Both texts at once would be against the scheduler's rule of one challenge for a name and
-//! type.
+//! An acceptance waits for that where the CA looked at the record for another challenge before our text was there. Some
+//! resolvers keep for seconds what has a TTL of 0: that is waited for as well. Nobody has to where both texts stand there
+//! from the beginning (`record_values`).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,6 +14,9 @@ use crate::model::Challenge;
 
 /// The moments of a status have no fractions, and a resolver's clock may have none either.
 const FRACTION: SignedDuration = SignedDuration::from_secs(1);
+
+/// How long resolvers keep a record at least, whatever its TTL: knot-resolver 5.6 and the cache of CoreDNS 1.12 do.
+const LEAST_KEPT: u32 = 5;
 
 /// When the CA may have looked at a record for another challenge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +41,7 @@ impl EarlierLook {
 pub struct Lingering {
     /// Absolute name of the record.
     pub record: String,
-    /// Seconds that it may be kept.
+    /// Seconds that it may be kept by its TTL.
     pub ttl: u32,
     /// When it is gone from every cache.
     pub until: Timestamp,
@@ -53,8 +56,8 @@ impl Lingering {
         presented_at: Timestamp,
     ) -> Option<Self> {
         let last = looks.into_iter().map(|look| look.at_the_latest(presented_at)).max()?;
-        let kept = SignedDuration::from_secs(ttl.into()) + FRACTION;
-        let until = last.saturating_add(kept).ok().filter(|_| ttl > 0)?;
+        let kept = SignedDuration::from_secs(ttl.max(LEAST_KEPT).into()) + FRACTION;
+        let until = last.saturating_add(kept).ok()?;
         Some(Self { record: record.to_owned(), ttl, until })
     }
 
@@ -62,9 +65,14 @@ impl Lingering {
     pub fn reason(&self, challenge: &Challenge) -> String {
         let Self { record, ttl, until } = self;
         let kind = challenge.spec.kind;
+        let kept = if *ttl < LEAST_KEPT {
+            format!("{LEAST_KEPT} s, although the record's TTL is {ttl}")
+        } else {
+            format!("{ttl} s, the record's TTL")
+        };
         format!(
             "Waiting until {until:.0} before accepting {kind} challenge: the CA has asked for {record} before, and its \
-             resolver may keep that answer for {ttl} s, the record's TTL"
+             resolver may keep that answer for {kept}"
         )
     }
 }
@@ -102,9 +110,15 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_what_nobody_may_keep() {
-        let look = EarlierLook { accepted_at: Some(at(80)), finished_at: None };
-        assert_eq!(Lingering::of("_acme-challenge.example.com.", 0, [look], at(100)), None);
+    fn a_ttl_of_nothing_is_kept_for_some_seconds() {
+        let look = EarlierLook { accepted_at: Some(at(80)), finished_at: Some(at(90)) };
+        for ttl in [0, 1, 5] {
+            let kept = Lingering::of("_acme-challenge.example.com.", ttl, [look], at(100)).unwrap();
+            assert_eq!(kept.until, at(96), "{ttl}");
+        }
+        let kept = Lingering::of("_acme-challenge.example.com.", 0, [look], at(100)).unwrap();
+        let reason = kept.reason(&challenge("example.com").dns01().build());
+        assert!(reason.ends_with("for 5 s, although the record's TTL is 0"), "{reason}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod order;
 pub mod pauses;
 pub mod policy;
 pub mod published;
+pub mod record_values;
 pub mod renewal;
 pub mod renewal_info;
 pub mod request;

@@ -1,15 +1,18 @@
 //! Which challenges may start now, and what each other one waits for.
+//!
+//! cert-manager starts one challenge for a name and type at a time. So does this program, but for challenges of one Order whose values
+//! stand side by side at one record (`record_values`): a CA whose resolver keeps what it saw for the first would miss the second.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::record_values::may_stand_together;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ChallengeType, ObjectName, State, Time};
 
 /// How long after its answer was put up a challenge is on its way, although the first looks have not seen the answer.
-const FIRST_LOOKS: SignedDuration = SignedDuration::from_secs(2);
+pub(super) const FIRST_LOOKS: SignedDuration = SignedDuration::from_secs(2);
 
 /// How much may run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +76,8 @@ pub struct Queued<'a> {
 /// What becomes of the challenges that have yet to start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan<'a> {
-    /// Those that may start now: oldest first (whole seconds; ties by DNS name, type, object name), never two with the same DNS
-    /// name and type, never more than the limit in flight.
+    /// Those that may start now: oldest first (whole seconds; ties by DNS name, type, object name), never more than the limit in
+    /// flight, and two with the same DNS name and type only where their values may stand together.
     pub admitted: Vec<&'a Challenge>,
     /// Every other one, with what it waits for, in the order in which they will start.
     pub queue: Vec<Queued<'a>>,
@@ -85,20 +88,40 @@ pub fn plan<'a>(
     challenges: impl IntoIterator<Item = &'a Challenge> + Clone,
     limits: Limits,
 ) -> Plan<'a> {
+    plan_by(challenges, limits, may_stand_together)
+}
+
+/// Plans which challenges cert-manager starts now: never two with the same DNS name and type.
+pub fn plan_of_cert_manager<'a>(
+    challenges: impl IntoIterator<Item = &'a Challenge> + Clone,
+    limits: Limits,
+) -> Plan<'a> {
+    plan_by(challenges, limits, |_, _| false)
+}
+
+fn plan_by<'a>(
+    challenges: impl IntoIterator<Item = &'a Challenge> + Clone,
+    limits: Limits,
+    may_share: fn(&Challenge, &Challenge) -> bool,
+) -> Plan<'a> {
     let running = || challenges.clone().into_iter().filter(|c| c.status.processing);
-    let mut holders: BTreeMap<Lock<'_>, &Challenge> = running().map(|c| (lock(c), c)).collect();
+    let mut holders: BTreeMap<Lock<'_>, Vec<&Challenge>> = BTreeMap::new();
+    for challenge in running() {
+        holders.entry(lock(challenge)).or_default().push(challenge);
+    }
     let mut free = limits.max_in_flight.saturating_sub(running().count());
     let mut plan = Plan::default();
     let (mut slots, mut locked) = (0, 0);
     for challenge in waiting(challenges) {
-        match holders.entry(lock(challenge)) {
-            Entry::Occupied(holder) => {
+        let holders = holders.entry(lock(challenge)).or_default();
+        match holders.iter().rfind(|holder| !may_share(challenge, holder)) {
+            Some(holder) => {
                 locked += 1;
-                let waits = Waits::Lock { holder: holder.get().name() };
+                let waits = Waits::Lock { holder: holder.name() };
                 plan.queue.push(Queued { challenge, position: locked, waits });
             }
-            Entry::Vacant(lock) => {
-                lock.insert(challenge);
+            None => {
+                holders.push(challenge);
                 if free > 0 {
                     free -= 1;
                     plan.admitted.push(challenge);
@@ -122,6 +145,8 @@ pub struct Contention {
     holders: BTreeSet<ObjectName>,
     /// UIDs of the Orders of which a running challenge is kept from the CA, and since when.
     kept_back: BTreeMap<String, Timestamp>,
+    /// Those that wait for their turn and are proven by a record.
+    queued_by_record: BTreeSet<ObjectName>,
 }
 
 impl Contention {
@@ -140,6 +165,9 @@ impl Contention {
             }
         }
         for queued in queue {
+            if queued.challenge.spec.kind.is_by_record() {
+                contention.queued_by_record.insert(queued.challenge.name());
+            }
             match &queued.waits {
                 Waits::Slot { .. } => contention.slot = true,
                 Waits::Lock { holder } => drop(contention.holders.insert(holder.clone())),
@@ -152,6 +180,11 @@ impl Contention {
     /// Tells whether a running challenge stands in another one's way.
     pub fn concerns(&self, challenge: &ObjectName) -> bool {
         self.slot || self.holders.contains(challenge)
+    }
+
+    /// Tells whether a challenge that is proven by a record waits for its turn.
+    pub fn has_queued(&self, challenge: &ObjectName) -> bool {
+        self.queued_by_record.contains(challenge)
     }
 
     /// Tells whether another challenge of that Order, by its UID, is kept from the CA.
@@ -200,6 +233,8 @@ fn age(challenge: &Challenge) -> impl Ord + '_ {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::reconcile::testing::{at, challenge};
 
@@ -267,6 +302,42 @@ mod tests {
             challenge("y.example").named("other").dns01().build(),
         ];
         check(&all, 60, &["other"]);
+    }
+
+    /// A challenge of `x.example` that belongs to that Order, and that a solver with these fields answers.
+    fn of_order(name: &str, order: &str, dns01: serde_json::Value) -> Challenge {
+        let order = crate::reconcile::testing::order(order).build();
+        challenge("x.example")
+            .named(name)
+            .dns01()
+            .change(|c| {
+                c.metadata.owner_references = vec![order.owner_reference()];
+                c.spec.solver.dns01 = serde_json::from_value(dns01).unwrap();
+            })
+            .build()
+    }
+
+    #[test]
+    fn a_wildcard_starts_beside_its_name_where_the_provider_keeps_both_values() {
+        let update = || json!({"rfc2136": {"nameserver": "192.0.2.53"}});
+        let pair = |other: &str, dns01: serde_json::Value| {
+            [of_order("apex", "one", update()), of_order("wild", other, dns01)]
+        };
+        check(&pair("one", update()), 60, &["apex", "wild"]);
+        check(&pair("one", update()), 1, &["apex"]);
+        check(&pair("another", update()), 60, &["apex"]);
+        let webhook = json!({"webhook": {"groupName": "acme.example", "solverName": "ours"}});
+        check(&pair("one", webhook), 60, &["apex"]);
+        let alone = plan_of_cert_manager(&pair("one", update()), Limits::default()).queue.len();
+        assert_eq!(alone, 1, "cert-manager starts one at a time");
+        // Another order waits for both.
+        let [mut first, mut second] = pair("one", update());
+        (first.status.processing, second.status.processing) = (true, true);
+        let third = of_order("third", "another", update());
+        let all = [first, second, third];
+        let queue = plan(&all, Limits::default()).queue;
+        assert!(matches!(&queue[..], [Queued { waits: Waits::Lock { .. }, .. }]), "{queue:?}");
+        assert!(Contention::of(&all, &queue).has_queued(&all[2].name()));
     }
 
     #[test]

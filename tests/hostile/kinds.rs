@@ -29,6 +29,7 @@ use kubectl_acme::model::{
     Record, Secret,
 };
 use kubectl_acme::print::jsonpath::Template;
+use kubectl_acme::reconcile::record_values::RecordState;
 use kubectl_acme::reconcile::{challenge, order};
 use kubectl_acme::store::cluster::Connection;
 use kubectl_acme::store::local::{Access, LocalStore};
@@ -161,6 +162,7 @@ fn objects(_: &mut Bench, bytes: &[u8]) {
             by_hand: false,
             visible: None,
             lingering: None,
+            record: &RecordState::Complete(None),
         };
         drop(challenge::next_action(&found, &observed, now()));
         drop(challenge::record(&found, challenge::Outcome::Presented, now()));

@@ -8,6 +8,7 @@ use kubectl_acme::model::{Challenge, State as Word};
 use kubectl_acme::reconcile::challenge::{
     self, Action, Observed, Outcome, Readiness, SeenChallenge, first_state,
 };
+use kubectl_acme::reconcile::record_values::RecordState;
 use kubectl_acme::reconcile::schedule::{self, Contention, Limits};
 use kubectl_acme::reconcile::{Refusal, Wake};
 
@@ -94,6 +95,7 @@ impl World {
             by_hand: false,
             visible: is_seen.then_some(&Readiness::Ready),
             lingering: None,
+            record: &RecordState::Complete(None),
         };
         let mut action = challenge::next_action(&challenge, &observed, moment(state.now));
         match action {

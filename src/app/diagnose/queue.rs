@@ -9,7 +9,7 @@ use crate::app::input::lookup;
 use crate::diagnosis::case::{Case, DriverCase, QueuedCase, RunningCase};
 use crate::diagnosis::control_case::ControllerCase;
 use crate::model::{Challenge, Key, Kind, ObjectName};
-use crate::reconcile::schedule::{Limits, Plan, Waits, plan};
+use crate::reconcile::schedule::{Limits, Plan, Waits, plan, plan_of_cert_manager};
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
@@ -58,7 +58,10 @@ impl Investigator {
             confined.is_none_or(|namespace| challenge.metadata.namespace == *namespace)
         };
         let all: Vec<Challenge> = all.into_iter().filter(is_counted).collect();
-        let Plan { queue, .. } = plan(&all, limits);
+        let Plan { queue, .. } = match case.driver {
+            DriverCase::CertManager => plan_of_cert_manager(&all, limits),
+            _ => plan(&all, limits),
+        };
         let own = queue.into_iter().filter(|queued| asked.contains(&queued.challenge.name()));
         let order_of = |name: &ObjectName| {
             let challenge = all.iter().find(|challenge| challenge.name() == *name);

@@ -30,6 +30,7 @@ use super::preflight::permissions::task::Part;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};
+use crate::store::cluster::lease_object::Who;
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::{Guard, LocalLease, Role};
 
@@ -160,6 +161,20 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
             Ok(Driver::of(cluster, namespace).await? != Driver::Nobody)
         }
     }
+}
+
+/// Tells whether cert-manager's own controllers do the work, as far as can be told from here.
+///
+/// # Errors
+/// Fails when nobody can say.
+pub async fn is_cert_managers(context: &Context) -> Result<bool, Failure> {
+    let Arbiter::Cluster(cluster) = Arbiter::of(context)? else { return Ok(false) };
+    let namespace = &context.global.cluster.leader_election_namespace;
+    Ok(match Driver::of(cluster, namespace).await? {
+        Driver::Nobody => false,
+        Driver::Holder(holder) => holder.who == Who::CertManager,
+        Driver::WithoutLease { .. } | Driver::Unknown { .. } => true,
+    })
 }
 
 /// Takes the turn of one that drives everything until it is stopped. In a cluster it stands by while another one holds the

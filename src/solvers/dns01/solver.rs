@@ -1,16 +1,19 @@
 //! The solver of DNS-01: finds the name and the provider of a Challenge, and has the text published there.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tracing::info;
 
 use super::site::{self, Credentials, Hooks, Site, Webhooks};
 use super::{Provider, TxtRecord, factory, manual};
+use crate::dns::wildcard::ByWildcard;
 use crate::dns::zone::Zones;
 use crate::dns::{FindZone, Resolve};
 use crate::model::memory::{Holder, Memory};
@@ -153,6 +156,15 @@ impl Dns01 {
         let provider = self.provider(solver, issuer, namespace).await?;
         let name = self.record_name(solver, name).await?;
         provider.zones_of_name(&name).await
+    }
+
+    /// What a wildcard alone gives to the host that a record (absolute) is about, which would be gone while that stands; `None` where
+    /// aliases lead the record elsewhere, and where nobody can say.
+    pub async fn hidden_by(&self, solver: &Dns01Solver, own: &str) -> Option<ByWildcard> {
+        let host = domain_of(own);
+        let given = self.zones_of(solver).ok()?.by_wildcard(host).await?;
+        let name = self.record_name(solver, own.to_owned()).await.ok()?;
+        name.eq_ignore_ascii_case(own).then_some(given)
     }
 
     /// Where the record of a name is written: at the name itself, or where its aliases lead if they are to be followed.
@@ -311,7 +323,7 @@ impl Solver for Dns01 {
 }
 
 /// The domain that a record is about: the labels that begin with `_` are those of the challenge type.
-fn domain_of(record: &str) -> &str {
+pub fn domain_of(record: &str) -> &str {
     let mut domain = record.trim_end_matches('.');
     while let Some((_, below)) = domain.split_once('.').filter(|(label, _)| label.starts_with('_'))
     {
@@ -331,12 +343,20 @@ fn named(solver: &Dns01Solver, mut error: SolveError) -> SolveError {
     error
 }
 
+/// Whose turn it is to change a record, by a digest of its name: some APIs replace all values of a name at once, so that of two
+/// changes at the same time one would be lost.
+static TURNS: [Mutex<()>; 256] = [const { Mutex::const_new(()) }; 256];
+
 /// Has a provider change a record, and tells of it.
 async fn told(
     deed: &'static str,
     record: &TxtRecord,
     change: impl Future<Output = Result<(), SolveError>>,
 ) -> Result<(), SolveError> {
+    let mut hasher = DefaultHasher::new();
+    record.name.to_ascii_lowercase().hash(&mut hasher);
+    let [turn, ..] = hasher.finish().to_ne_bytes();
+    let _turn = TURNS[usize::from(turn)].lock().await;
     let began = Instant::now();
     let done = change.await;
     let (name, took) = (&record.name, format!("{}ms", began.elapsed().as_millis()));

@@ -10,6 +10,7 @@ use kubectl_acme::model::order_ledger::{Became, Entry, Ledger, names_of};
 use kubectl_acme::model::{
     Blob, Certificate, Challenge, Identifier, Key, Kind, ObjectName, Order, Record,
 };
+use kubectl_acme::reconcile::record_values::may_stand_together;
 
 use self::at_once::{
     account_key_is_stored, finalizer_comes_first, key_is_stored, renewal_has_its_time,
@@ -560,7 +561,7 @@ impl Observer {
         Err(format!("acceptance: the answer of {first} was never seen"))
     }
 
-    /// Never more challenges under way than the cap, and never two for one name and type.
+    /// Never more challenges under way than the cap, and two for one name and type only where their values may stand together.
     fn slots_are_kept(&self, world: &World, written: &Key) -> Holds {
         if written.kind != Kind::Challenge {
             return Ok(());
@@ -574,9 +575,10 @@ impl Observer {
                 self.cap
             ));
         }
-        let mut names = BTreeSet::new();
-        for challenge in running {
-            if !names.insert((&challenge.spec.dns_name, challenge.spec.kind.to_string())) {
+        for (place, challenge) in running.iter().enumerate() {
+            let name = |of: &Challenge| (of.spec.dns_name.clone(), of.spec.kind);
+            let mut others = running[..place].iter();
+            if others.any(|o| name(o) == name(challenge) && !may_stand_together(o, challenge)) {
                 return Err(format!(
                     "lock: two challenges for {} under way",
                     challenge.spec.dns_name

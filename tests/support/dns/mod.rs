@@ -5,6 +5,7 @@
 
 mod bind;
 mod knot;
+mod kresd;
 mod powerdns;
 mod query;
 pub mod recursor;
@@ -101,6 +102,13 @@ impl DnsServer {
         let command = recursor::command(folder.path(), port, upstream.address(), anchors);
         let zones = vec![(recursor::READY.to_owned(), false)];
         Self::run(&command, port, vec![loopback()], zones, folder)
+    }
+
+    /// Starts a Knot Resolver that resolves names by way of another resolver, which knows that zone.
+    pub fn keeping(upstream: &Self, zone: &str) -> Self {
+        let (folder, port) = (folder(), free_port());
+        let command = kresd::command(folder.path(), port, upstream.address());
+        Self::run(&command, port, vec![loopback()], vec![(zone.to_owned(), false)], folder)
     }
 
     /// The lines of a parent's zone file that lead to a zone here.

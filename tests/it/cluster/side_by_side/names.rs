@@ -72,22 +72,6 @@ pub(super) fn clean_up_fails(scene: &Scene<'_>) {
     scene.until_issued("web", 1);
 }
 
-/// Recording 05: which of the two Challenges comes first is left to the CA, which lists them in any order.
-pub(super) const HELD_BACK: [Difference; 2] = [
-    Difference {
-        about: "Challenge both-1-2161036397-<*t05.example.test>, processing",
-        theirs: "- > true > gone",
-        ours: "- > false > true > gone",
-        why: "a challenge that is held back says what it waits for",
-    },
-    Difference {
-        about: "Challenge both-1-2161036397-<*t05.example.test>, reason",
-        theirs: "- > Successfully authorized domain > gone",
-        ours: "- > Waiting for challenge trace-05/both-1-2161036397-<*t05.example.test>: one DNS-01 challenge for t05.example.test at a time > - > Successfully authorized domain > gone",
-        why: "a challenge that is held back says what it waits for",
-    },
-];
-
 /// Recording 19.
 pub(super) const WHERE_IT_LACKS: Difference = Difference {
     about: "",
