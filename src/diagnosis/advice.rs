@@ -131,7 +131,13 @@ pub fn for_order(
 ) -> Option<NextStep> {
     let issuer = || issuer.clone();
     match (kind, problem.map(Problem::short_kind), challenge) {
-        (FailureKind::Validation, _, Some(challenge)) => Some(for_answer(challenge, in_cluster)),
+        (FailureKind::Validation, _, Some(challenge)) => {
+            let kept = problem.and_then(|problem| facts::kept_by_resolver(challenge, problem));
+            Some(match kept {
+                Some(kept) => NextStep::KeptByResolver(kept, challenge.spec.record_name()),
+                None => for_answer(challenge, in_cluster),
+            })
+        }
         (FailureKind::Account, Some(kind), _) if needs_user(kind) => {
             problem.map(|problem| then_again(for_pages(problem)))
         }

@@ -1,11 +1,23 @@
 //! What is known of an object beyond its words: kept as data where this program wrote the status, else read from what others
 //! have written there.
 
+use jiff::Timestamp;
+
+use super::foreign::{Perspective, RecordFault};
 use super::{foreign, provider_words};
 use crate::model::cause::{Cause, OrderWait, Sighting};
 use crate::model::memory::{Holder, Memory};
 use crate::model::provider_refusal::ProviderRefusal;
-use crate::model::{Challenge, Issuer, Order, Problem};
+use crate::model::{Challenge, ChallengeType, Issuer, Order, Problem};
+
+/// What a resolver keeps of a record that is not so any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptAnswer {
+    /// That there is no such record.
+    Absence,
+    /// Values without the one that is there now.
+    Values,
+}
 
 /// Why a challenge does not go on, if its status says anything of it.
 pub fn cause(challenge: &Challenge) -> Option<Cause> {
@@ -21,6 +33,30 @@ pub fn sighting(challenge: &Challenge) -> Option<Sighting> {
         Cause::Seen(sighting) => Some(sighting),
         Cause::Refused(problem) => foreign::sighting(challenge, &problem.detail),
         Cause::NoIngress | Cause::Denied(_) | Cause::Provider(_) => None,
+    }
+}
+
+/// When the CA was told of a challenge since every name server was seen to have its record; `None` if nobody has looked before.
+pub fn seen_everywhere_at(challenge: &Challenge) -> Option<Timestamp> {
+    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+    let spec = &challenge.spec;
+    let was_looked_for = spec.solver.wait_instead_of_self_check.is_none() || memory.by_hand;
+    memory.accepted_at.filter(|_| spec.kind.is_by_record() && was_looked_for)
+}
+
+/// What a CA's resolver keeps of a record that every name server had when the CA was told of it, by what the CA says.
+pub fn kept_by_resolver(challenge: &Challenge, problem: &Problem) -> Option<KeptAnswer> {
+    let is_of_value =
+        matches!(challenge.spec.kind, ChallengeType::Dns01 | ChallengeType::DnsAccount01);
+    seen_everywhere_at(challenge).filter(|_| is_of_value)?;
+    // Elsewhere in the world it may not have been there yet.
+    if foreign::perspective(problem) == Perspective::Secondary {
+        return None;
+    }
+    match foreign::record_fault(problem)? {
+        RecordFault::None => Some(KeptAnswer::Absence),
+        RecordFault::Others => Some(KeptAnswer::Values),
+        RecordFault::Servers | RecordFault::Silence | RecordFault::Signatures => None,
     }
 }
 

@@ -65,14 +65,16 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Findings that are explained by this one.
     pub explains: Vec<CauseId>,
+    /// What it means for the certificate, where that is not what the catalogue says.
+    pub own_severity: Option<CauseSeverity>,
 }
 
 impl Finding {
     /// Makes a finding that rests on one observation.
     pub fn new(cause: CauseId, grade: Grade, subject: impl Into<String>, shown: Evidence) -> Self {
         let (facts, in_lines, explains) = Default::default();
-        let (subject, evidence) = (subject.into(), vec![shown]);
-        Self { cause, grade, subject, facts, in_lines, evidence, explains }
+        let (subject, evidence, own_severity) = (subject.into(), vec![shown], None);
+        Self { cause, grade, subject, facts, in_lines, evidence, explains, own_severity }
     }
 
     /// Adds a value for a word of the catalogue.
@@ -89,9 +91,15 @@ impl Finding {
         self
     }
 
+    /// The same where it means something else for the certificate than it mostly does.
+    #[must_use]
+    pub fn meaning(self, severity: CauseSeverity) -> Self {
+        Self { own_severity: Some(severity), ..self }
+    }
+
     /// What it means for the certificate.
     pub fn severity(&self) -> CauseSeverity {
-        catalogue::entry(self.cause).severity
+        self.own_severity.unwrap_or_else(|| catalogue::entry(self.cause).severity)
     }
 
     /// Tells whether somebody has to act: a cause that breaks issuance, and that is more than one of several.

@@ -1,5 +1,6 @@
 //! What helps, as data: what has to be changed, looked at or run, and on which object. `app::hints` puts it into words.
 
+use super::facts::KeptAnswer;
 use crate::model::cause::{Sighting, Symptom};
 use crate::model::guard::Guard;
 use crate::model::keystore::NoKeystore;
@@ -128,6 +129,8 @@ pub enum NextStep {
     Zone(Symptom),
     /// Have the answer of a challenge where the CA looks.
     Answer(Box<AnswerStep>),
+    /// Wait until the CA's resolver has forgotten what it keeps of this record (absolute).
+    KeptByResolver(KeptAnswer, String),
     /// Change what CAA records say.
     Caa(CaaStep),
 }

@@ -4,6 +4,7 @@
 
 use super::http01;
 use crate::app::invocation;
+use crate::diagnosis::facts::KeptAnswer;
 use crate::diagnosis::next_step::AnswerStep;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
@@ -59,6 +60,22 @@ pub fn line(step: &AnswerStep) -> String {
     }
 }
 
+/// What helps where the CA's resolver keeps something else of a record than every name server had when the CA was told.
+pub(super) fn kept(kept: KeptAnswer, record: &str) -> String {
+    let record = record.trim_end_matches('.');
+    match kept {
+        KeptAnswer::Absence => format!(
+            "every name server had {record} when the CA was told, and the CA's resolver keeps that there is none: for as long as \
+             the zone's SOA record says, and where that zone is signed with NSEC although nobody asked for that very name \
+             (D01-03); then run the same command again"
+        ),
+        KeptAnswer::Values => format!(
+            "every name server had the right value of {record} when the CA was told, and the CA's resolver still has an earlier \
+             one (D01-22): run the same command again in a minute"
+        ),
+    }
+}
+
 /// What helps where the way to a record's zone, or one of its servers, is at fault; nothing where they are not.
 pub(super) fn zone(symptom: Symptom) -> Option<&'static str> {
     Some(match symptom {
@@ -71,7 +88,8 @@ pub(super) fn zone(symptom: Symptom) -> Option<&'static str> {
         }
         Symptom::NotDelegated => {
             "see that the domain is delegated to name servers that serve its zone (dig +trace NAME SOA shows where it ends), \
-             and that the resolvers named there answer; --dns01-recursive-nameservers names others"
+             and that the resolvers named there answer, SOA and NS included (D01-04: dnsmasq with filterwin2k and some \
+             routers filter them); --dns01-recursive-nameservers names others"
         }
         Symptom::LameServer => {
             "have that name server serve the zone, or take it out of the zone's NS records"

@@ -201,6 +201,7 @@ impl Words {
             NextStep::Caa(step) => caa(step),
             NextStep::Zone(symptom) => answer::zone(*symptom).unwrap_or_default().to_owned(),
             NextStep::Answer(step) => answer::line(step),
+            NextStep::KeptByResolver(kept, record) => answer::kept(*kept, record),
             NextStep::PastGuard { guard, namespace } => store::past(*guard, "pods", namespace),
         }
     }

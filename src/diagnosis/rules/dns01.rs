@@ -4,10 +4,11 @@ use super::rule::FaultRule;
 use super::symptom;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, told};
+use crate::diagnosis::facts;
+use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored, told};
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
 use crate::model::ChallengeType;
-use crate::model::cause::Symptom;
+use crate::model::cause::{Cause, Symptom};
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::reconcile::published;
@@ -15,7 +16,8 @@ use crate::reconcile::published;
 /// Fewest letters by which a text that was cut is known.
 const FEWEST_LETTERS: usize = 6;
 
-pub(super) const RULES: &[FaultRule] = &[record_is_not_seen, record_is_doubled];
+pub(super) const RULES: &[FaultRule] =
+    &[record_is_not_seen, record_is_not_written, record_is_doubled];
 
 /// The names that a CA looks for by a record.
 pub(super) fn by_record(case: &Case) -> impl Iterator<Item = (&NameCase, &AnswerLook)> {
@@ -99,6 +101,27 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             .with("COUNT", format!("{have} of {}", servers.len()))
             .with("ANSWER", alias.as_ref().unwrap_or(reason));
         found.push(finding);
+    }
+}
+
+/// By the reason that was given when the record was to be written: how it is now need not be how it was.
+fn record_is_not_written(case: &Case, found: &mut Vec<Finding>) {
+    let open = case.certificates.iter().filter(|of| of.is_open());
+    for challenge in open.flat_map(CertificateCase::current_challenges) {
+        let spec = &challenge.spec;
+        if !spec.kind.is_by_record() || challenge.has_ended() || challenge.status.presented {
+            continue;
+        }
+        let Some(Cause::Seen(sighting)) = facts::cause(challenge) else { continue };
+        let (cause, grade) = symptom::cause_of(sighting.symptom, spec.kind, case.in_cluster);
+        let reason = &challenge.status.reason;
+        let asked = format!("Challenge {}: status.reason", challenge.name());
+        let shown = stored(asked, case.at, reason);
+        found.push(
+            Finding::new(cause, grade.max(Grade::Likely), spec.shown_domain(), shown)
+                .with("DOMAIN", &spec.dns_name)
+                .with("ANSWER", reason),
+        );
     }
 }
 

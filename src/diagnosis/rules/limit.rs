@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use super::rule::FaultRule;
 use super::{problem, validated};
 use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::facts::KeptAnswer;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::foreign::{self, Perspective};
 use crate::diagnosis::{facts, rules::symptom};
@@ -45,12 +47,64 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
             Some(at) => format!("{}; next try at {at:.0}", problem.detail),
             None => problem.detail.clone(),
         };
+        let kept = told.challenge.as_ref().and_then(|challenge| {
+            Some((challenge, facts::kept_by_resolver(challenge, &told.problem)?))
+        });
+        if let Some((challenge, kept)) = kept {
+            found.push(kept_by_resolver(case, &told, challenge, kept));
+            continue;
+        }
         let finding = Finding::new(cause, grade, &told.subject, told.evidence)
             .shown_by(told.looks)
             .with("DOMAIN", &told.subject)
             .with("TYPE", problem.short_kind())
             .with("DETAIL", detail);
         found.push(finding);
+    }
+}
+
+/// D01-03, D01-22: what the CA saw was not there any more when it was told, by this program's own look.
+fn kept_by_resolver(case: &Case, told: &Told, challenge: &Challenge, kept: KeptAnswer) -> Finding {
+    let spec = &challenge.spec;
+    let seen = facts::seen_everywhere_at(challenge).map(|at| {
+        let asked = format!("Challenge {}: told to the CA", challenge.name());
+        stored(asked, at, "every name server had the value")
+    });
+    let all = case.certificates.iter().flat_map(|of| &of.challenges);
+    let mut others = all.filter(|other| other.spec.key != spec.key);
+    // Whoever quotes a value of an earlier challenge leaves no doubt.
+    let quoted =
+        others.any(|other| told.problem.detail.contains(&format!("\"{}\"", other.spec.key)));
+    let (cause, grade) = match kept {
+        KeptAnswer::Absence => (CauseId::D0103, Grade::Likely),
+        KeptAnswer::Values if quoted => (CauseId::D0122, Grade::Certain),
+        KeptAnswer::Values => (CauseId::D0122, Grade::Likely),
+    };
+    Finding::new(cause, grade, &told.subject, told.evidence.clone())
+        .shown_by(seen)
+        .with("DOMAIN", &told.subject)
+        .with("RESOLVER", "the CA's resolver")
+        .with("RECORD", spec.record_name().trim_end_matches('.'))
+        .with("SECONDS", absent_for(case, &spec.dns_name))
+        .with("DETAIL", &told.problem.detail)
+        // The authorization has failed by it.
+        .meaning(CauseSeverity::Error)
+}
+
+/// How long the absence of a name may be kept, in words, as the SOA record of its zone says (RFC 2308 §5), and after whose look.
+fn absent_for(case: &Case, name: &str) -> String {
+    const BY_NSEC: &str = " (with NSEC, RFC 8198, although nobody asked for that very name)";
+    let look = case.names.iter().filter(|one| one.name == name);
+    let zone = look.filter_map(|one| one.dns.as_ref()?.zone.as_ref()).next();
+    let by_nsec = if zone.is_some_and(|zone| zone.ds_tags.is_empty()) { "" } else { BY_NSEC };
+    let minimum = zone.and_then(|zone| {
+        let soa = zone.servers.iter().find_map(|server| server.soa.answer())?;
+        let minimum = soa.records.first()?.rsplit(' ').next()?.parse::<u32>().ok()?;
+        Some(soa.ttl.map_or(minimum, |ttl| ttl.min(minimum)))
+    });
+    match minimum {
+        Some(seconds) => format!("{seconds} s at most, by the zone's SOA record{by_nsec}"),
+        None => format!("as long as the minimum of the zone's SOA record says{by_nsec}"),
     }
 }
 

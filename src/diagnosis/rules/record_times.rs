@@ -7,6 +7,7 @@ use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::dns_case::{DnsCase, VantageReply};
+use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, heard, seen, stored};
 use crate::diagnosis::foreign::{self, RecordFault};
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
@@ -38,10 +39,7 @@ fn record_is_gone_again(case: &Case, found: &mut Vec<Finding>) {
 /// The CA was told since every server had the record, and none has it now.
 fn gone_since_it_was_seen(name: &NameCase, answer: &AnswerLook) -> Option<Finding> {
     let challenge = name.pending.as_ref()?;
-    let memory = memory(challenge);
-    let was_looked_for =
-        challenge.spec.solver.wait_instead_of_self_check.is_none() || memory.by_hand;
-    let at = memory.accepted_at.filter(|_| was_looked_for)?;
+    let at = facts::seen_everywhere_at(challenge)?;
     let look = answer.observations.first()?;
     let Seen::Records { servers, .. } = &look.seen else { return None };
     let is_answered = servers
@@ -243,5 +241,64 @@ mod tests {
         };
         check(&of(&json!({"dns01": {}, "waitInsteadOfSelfCheck": "1s"})), &[CauseId::D0120]);
         check(&of(&json!({"dns01": {}})), &[CauseId::D0101]);
+    }
+
+    #[test]
+    fn what_the_ca_saw_although_every_server_had_the_value_is_kept_by_its_resolver() {
+        let of = |detail: &str, annotations: &Value| {
+            with(|case| {
+                let mut challenge = challenge(&json!({"dns01": {}}), annotations);
+                challenge.status.state = Some(State::Invalid);
+                let mut other = challenge.clone();
+                other.spec.wildcard = true;
+                "the-value-of-the-wildcard".clone_into(&mut other.spec.key);
+                let mut held = held("www.example.com", Vec::new());
+                held.status = "invalid".into();
+                let kind = "urn:ietf:params:acme:error:unauthorized".to_owned();
+                let detail = detail.to_owned();
+                held.problem = Some(Problem { kind, detail, status: 403, ..Problem::default() });
+                case.certificates[0].held = vec![held];
+                case.certificates[0].challenges = vec![challenge, other];
+                case.names.clear();
+            })
+        };
+        let none = "DNS problem: NXDOMAIN looking up TXT for _acme-challenge.www.example.com";
+        let absent = of(none, &accepted());
+        check(&absent, &[CauseId::D0103]);
+        let finding = &super::super::judge(&absent)[0];
+        assert!(finding.is_error() && finding.facts["SECONDS"].contains("NSEC"), "{finding:#?}");
+        check(&of(none, &json!({})), &[CauseId::D0101]);
+        let at = "found at _acme-challenge.www.example.com";
+        for (detail, grade) in [
+            (format!("Incorrect TXT record \"the-value-of-the-wildcard\" {at}"), Grade::Certain),
+            (format!("Incorrect TXT record \"of somebody\" {at}"), Grade::Likely),
+            ("Correct value not found for DNS challenge".to_owned(), Grade::Likely),
+        ] {
+            let case = of(&detail, &accepted());
+            check(&case, &[CauseId::D0122]);
+            assert_eq!(super::super::judge(&case)[0].grade, grade, "{detail}");
+            check(&of(&detail, &json!({})), &[CauseId::D0111]);
+        }
+        // Elsewhere in the world it may not have been there yet.
+        let secondary = format!("During secondary validation: {none}");
+        check(&of(&secondary, &accepted()), &[CauseId::Dns05]);
+    }
+
+    #[test]
+    fn the_reason_why_a_record_was_not_written_is_told_whatever_a_look_shows() {
+        let of = |reason: &str, presented: bool| {
+            with(|case| {
+                let mut challenge = challenge(&json!({"dns01": {}}), &json!({}));
+                challenge.status.presented = presented;
+                reason.clone_into(&mut challenge.status.reason);
+                case.certificates[0].challenges = vec![challenge];
+                case.names.clear();
+            })
+        };
+        let reason = "Could not determine the zone for \"_acme-challenge.www.example.com.\": Could not find the SOA \
+                      record in the DNS tree for the domain '_acme-challenge.www.example.com.' using nameservers [10.0.0.1:53]";
+        check(&of(reason, false), &[CauseId::D0104]);
+        check(&of(reason, true), &[]);
+        check(&of("", false), &[]);
     }
 }
