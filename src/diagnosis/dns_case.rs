@@ -25,6 +25,19 @@ pub struct DnsCase {
     pub later: Vec<VantageReply>,
     /// What a server of the zone says of a record at a name that nobody has made.
     pub nobody: Option<VantageReply>,
+    /// What a wildcard alone gives to the name, for which a record is to be made below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_wildcard: Option<WildcardCase>,
+}
+
+/// A name that has its records by a wildcard alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WildcardCase {
+    /// What a name beside it has that nobody has made.
+    pub records: Vec<String>,
+    /// Whether the name has nothing now, since something stands below it.
+    pub is_hidden: bool,
 }
 
 /// A zone that a resolver withholds.

@@ -10,9 +10,10 @@ use tokio::time::sleep;
 
 use super::investigator::Investigator;
 use super::patience::no_answer;
-use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply, WithoutSoa};
+use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply, WildcardCase, WithoutSoa};
 use crate::diagnosis::name_case::NameCase;
 use crate::dns::server::Server;
+use crate::dns::wildcard::NOBODY;
 use crate::dns::wire::Recursion;
 use crate::dns::zone::Zones;
 use crate::dns::{LookupError, RecordType};
@@ -21,8 +22,6 @@ use crate::model::challenge::record_name;
 use crate::model::zone_look::{DnsOutcome, ZoneLook};
 use crate::probes::dns::zones_of;
 
-/// A label that nobody has.
-const NOBODY: &str = "kubectl-acme-nobody";
 /// Most servers of a zone that are asked each question, and most resolvers.
 const MOST_SERVERS: usize = 6;
 const MOST_RESOLVERS: usize = 3;
@@ -43,17 +42,15 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     let (record, domain) = (record(name), format!("{}.", name.name));
     let nobody = format!("{NOBODY}.{domain}");
     let look = async {
-        let found = by.outside(zone_look(by, &zones, record.as_ref().unwrap_or(&nobody)));
-        let (zone, unfound) = match found.await {
-            Ok(Ok(zone)) => {
-                let unfound = zone.unfound.clone();
-                (Some(zone), unfound)
-            }
-            Ok(Err(error)) => (None, is_of_the_walk(&error).then(|| error.to_string())),
-            Err(_) => (None, None),
+        let name = record.as_ref().unwrap_or(&nobody);
+        let zone = by.outside(zone_look(by, &zones, name)).await.ok().and_then(Result::ok);
+        // Only the records of DNS-01 need the zone.
+        let unfound = match by_record {
+            true => by.outside(zones.soa_fault(name)).await.ok().flatten(),
+            false => None,
         };
         let without_soa = match unfound {
-            Some(why) => without_soa(by, &zones, &domain, why).await,
+            Some(why) => without_soa(by, &zones, &domain, why.to_string()).await,
             None => None,
         };
         (zone, without_soa)
@@ -86,10 +83,18 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
         .collect();
     let canary = authorities.first().filter(|_| is_in_zone && by_record);
     let canary = canary.map(|at| own(at, (&nobody, RecordType::TXT)));
-    let (more, canary) = tokio::join!(ask(by, &zones, questions), ask(by, &zones, canary));
+    let covered = async {
+        if !(is_in_zone && by_record) {
+            return None;
+        }
+        let given = by.outside(zones.by_wildcard(&domain)).await.ok().flatten()?;
+        Some(WildcardCase { records: given.records, is_hidden: given.is_hidden })
+    };
+    let (more, canary, by_wildcard) =
+        tokio::join!(ask(by, &zones, questions), ask(by, &zones, canary), covered);
     replies.extend(more);
     let nobody = canary.into_iter().next();
-    Some(DnsCase { record, zone, without_soa, replies, later: Vec::new(), nobody })
+    Some(DnsCase { record, zone, without_soa, replies, later: Vec::new(), nobody, by_wildcard })
 }
 
 /// The zone that a name is in; its servers are looked at once, however many names it has.
@@ -192,11 +197,6 @@ fn record(name: &NameCase) -> Option<String> {
         Some(challenge) => challenge.spec.record_name(),
         None => record_name(kind, &name.name, ""),
     })
-}
-
-/// Whether a resolver has answered, and not said in which zone a name is.
-fn is_of_the_walk(error: &LookupError) -> bool {
-    matches!(error, LookupError::NoZone { .. } | LookupError::UnexpectedCode { .. })
 }
 
 /// A resolver that knows servers of a zone and withholds its SOA record; the nearest such zone at or above a name.

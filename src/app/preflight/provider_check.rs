@@ -11,13 +11,16 @@ use tracing::debug;
 
 use super::certificates::choices;
 use crate::app::context::Context;
+use crate::app::diagnose::known;
 use crate::app::engine::dns01::Reach;
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::output::OutputArgs;
 use crate::app::own_request::certificate_of;
+use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::finding::{Finding, Grade, told};
 use crate::fetch::Fetcher;
 use crate::model::challenge::record_name;
 use crate::model::provider_refusal::{ProviderRefusal, RefusedBefore};
@@ -27,13 +30,16 @@ use crate::print::Printer;
 use crate::reconcile::solver_choice::Chosen;
 use crate::solvers::SolveError;
 use crate::solvers::dns01::manual::is_a_persons;
-use crate::solvers::dns01::solver::Dns01;
+use crate::solvers::dns01::solver::{Dns01, domain_of};
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
 use crate::store::{Part, Store};
 
 /// How long all providers together may take.
 const PROVIDERS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most hosts of a solver that are looked at for wildcards above them.
+const MOST_HOSTS: usize = 16;
 
 /// Most Certificates with which a refusal is kept.
 const MOST_KEPT: usize = 100;
@@ -107,6 +113,7 @@ pub(crate) async fn check(
         }
     }
     let printer = context.printer(output);
+    let is_well = answers.iter().all(Result::is_ok);
     for (errand, answer) in errands.iter().zip(answers) {
         let Err(error) = answer else { continue };
         let message = errand.complaint(&error);
@@ -115,6 +122,10 @@ pub(crate) async fn check(
             return Err(failure.helped_by(error.remedy.as_deref()));
         }
         printer.warning(&message);
+    }
+    if is_well {
+        let hidden = errands.iter().map(|errand| hidden_hosts(&dns01, errand, context.now()));
+        join_all(hidden).await.into_iter().flatten().for_each(|text| printer.warning(&text));
     }
     Ok(())
 }
@@ -187,6 +198,25 @@ pub(crate) async fn explain(
             failure
         }
     }
+}
+
+/// What is to be told of the hosts that a wildcard alone answers for: each is gone while its record stands (RFC 4592).
+pub(crate) async fn hidden_hosts(dns01: &Dns01, errand: &Errand, now: Timestamp) -> Vec<String> {
+    let hidden = errand.names.iter().take(MOST_HOSTS).map(async |record| {
+        let asked = timeout(PROVIDERS_TIMEOUT, dns01.hidden_by(&errand.solver, record));
+        let given = asked.await.ok().flatten().filter(|given| !given.is_hidden)?;
+        let host = domain_of(record);
+        let shown = told(format!("A and AAAA of {host} and of a name that nobody has made"), now, given.records.join(", "));
+        let finding = Finding::new(CauseId::D0121, Grade::Likely, host, shown)
+            .with("HOST", host)
+            .with("RECORD", record.trim_end_matches('.'));
+        let (_, above) = host.split_once('.').unwrap_or_default();
+        Some(format!(
+            "{}; make a record of its own for {host} beside the wildcard, order *.{above} in its place, or prove it by HTTP-01",
+            known::told(&finding)
+        ))
+    });
+    join_all(hidden).await.into_iter().flatten().collect()
 }
 
 /// Asks a provider, patiently.

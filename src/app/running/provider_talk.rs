@@ -7,10 +7,11 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::select_all;
+use jiff::Timestamp;
 use tracing::debug;
 
 use crate::app::failure::Failure;
-use crate::app::preflight::provider_check::{Subject, ask, errands};
+use crate::app::preflight::provider_check::{Subject, ask, errands, hidden_hosts};
 use crate::diagnosis::chain::issuer_key;
 use crate::model::{Certificate, Key, Kind, Record};
 use crate::print::Printer;
@@ -60,5 +61,10 @@ async fn complaints(
     let errands: Vec<_> = errands.filter(|errand| asked.insert(errand.subject.clone())).collect();
     let answers = join_all(errands.iter().map(|errand| ask(dns01, errand))).await;
     let said = errands.iter().zip(answers);
-    Ok(said.filter_map(|(errand, answer)| Some(errand.complaint(&answer.err()?))).collect())
+    let mut all: Vec<String> =
+        said.filter_map(|(errand, answer)| Some(errand.complaint(&answer.err()?))).collect();
+    let now = Timestamp::now();
+    let hidden = join_all(errands.iter().map(|errand| hidden_hosts(dns01, errand, now))).await;
+    all.extend(hidden.into_iter().flatten());
+    Ok(all)
 }

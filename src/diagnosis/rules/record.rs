@@ -9,7 +9,7 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::dns_case::VantageReply;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, told};
-use crate::diagnosis::name_case::AnswerLook;
+use crate::diagnosis::name_case::{AnswerLook, NameCase};
 use crate::model::ChallengeType;
 use crate::model::observation::{NameServer, Said, Seen};
 use crate::model::provider_zone::ProviderZone;
@@ -23,6 +23,7 @@ pub(super) const RULES: &[FaultRule] = &[
     provider_has_several_zones,
     answer_is_too_large,
     old_values_are_left,
+    record_hides_the_host,
 ];
 
 /// Letters of a SHA-256 digest in base64url.
@@ -214,12 +215,36 @@ fn old_values_are_left(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
+/// D01-21: below a name that a wildcard alone answers for a record makes a name of its own, without any records.
+fn record_hides_the_host(case: &Case, found: &mut Vec<Finding>) {
+    let by_record = |name: &&NameCase| name.kind.is_some_and(ChallengeType::is_by_record);
+    for name in case.names.iter().filter(by_record) {
+        let Some(dns) = &name.dns else { continue };
+        let (Some(record), Some(given)) = (&dns.record, &dns.by_wildcard) else { continue };
+        // An empty name is nothing to speak of without a record of ours below it.
+        let is_there = name.answer.as_ref().is_some_and(|answer| !texts(answer).is_empty());
+        if given.is_hidden && !is_there {
+            continue;
+        }
+        let asked =
+            format!("A and AAAA of {}, and of a name beside it that nobody has made", name.name);
+        let records = given.records.join(", ");
+        let came = if given.is_hidden { format!("nothing, and {records}") } else { records };
+        let grade = if given.is_hidden { Grade::Certain } else { Grade::Likely };
+        found.push(
+            about(CauseId::D0121, grade, name, told(asked, case.at, came))
+                .with("HOST", &name.name)
+                .with("RECORD", bare(record)),
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{by, check, name};
     use super::super::zone::tests::{authority, reply, zone};
     use super::*;
-    use crate::diagnosis::dns_case::DnsCase;
+    use crate::diagnosis::dns_case::{DnsCase, WildcardCase};
     use crate::model::observation::{Observation, Vantage};
     use crate::model::zone_look::ZoneLook;
 
@@ -332,6 +357,23 @@ mod tests {
         check(&of(RECORD, &[]), &[CauseId::D0107]);
         check(&of("example.com.", &[]), &[CauseId::D0101]);
         check(&of(RECORD, &["value"]), &[]);
+    }
+
+    #[test]
+    fn a_host_that_only_a_wildcard_answers_for_is_told_before_its_record_hides_it() {
+        let of = |texts: &[&str], is_hidden: bool| {
+            let mut case = with_record(texts, given(RECORD, texts), None);
+            let name = &mut case.names[0];
+            let by_wildcard = Some(WildcardCase { records: vec!["192.0.2.1".into()], is_hidden });
+            name.dns = name.dns.take().map(|dns| DnsCase { by_wildcard, ..dns });
+            case
+        };
+        check(&of(&["value"], true), &[CauseId::D0121]);
+        check(&of(&["value"], false), &[CauseId::D0121]);
+        check(&of(&[], true), &[CauseId::D0101]);
+        let before = of(&[], false);
+        check(&before, &[CauseId::D0101, CauseId::D0121]);
+        assert_eq!(super::super::judge(&before)[1].facts["HOST"], "www.example.com");
     }
 
     #[test]
