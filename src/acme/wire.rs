@@ -487,6 +487,17 @@ mod tests {
         check(r#","issuer-domain-names":"ca.example","accounturi":7"#, None);
     }
 
+    /// Google Trust Services (lego 5.6.0 follows it): draft-ietf-acme-dns-persist-01 §3.1 has the member, and some challenges have not.
+    #[test]
+    fn a_persistent_record_without_an_account_uri_is_for_the_url_of_the_account() {
+        let json = r#"{"status":"pending","identifier":{"type":"dns","value":"a.example"},"challenges":[
+            {"type":"dns-persist-01","url":"/c","status":"pending","token":"t","issuer-domain-names":["pki.example"]}]}"#;
+        let authorization = read_authorization(json).unwrap();
+        let [challenge] = &authorization.challenges[..] else { panic!("{authorization:?}") };
+        let offer = challenge.persist.as_ref().unwrap();
+        assert_eq!(offer.account, AccountForm::Url);
+    }
+
     #[test]
     fn what_would_do_harm_is_refused_with_the_reason() {
         for token in ["../x", "a/b", "a=", "a b", "é"] {
