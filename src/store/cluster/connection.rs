@@ -61,6 +61,7 @@ impl Connection {
     /// Reads the configuration, logs in where a plugin does that, and makes the client.
     pub(super) async fn connect(&self) -> Result<Connected, StoreError> {
         let FoundConfig { mut config, context, user } = self.find().await?;
+        login::tidy_token(&mut config.auth_info, &user)?;
         if let Some(user) = &self.user {
             config.auth_info.impersonate = Some(user.clone());
         }
@@ -76,7 +77,8 @@ impl Connection {
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let plugin = config.auth_info.exec.clone();
         // A log-in plugin is a process that may ask a person.
-        let made = tokio::task::spawn_blocking(move || kube::Client::try_from(config)).await;
+        let make = move || login::without_a_word(|| kube::Client::try_from(config));
+        let made = tokio::task::spawn_blocking(make).await;
         let client = match made {
             Ok(Ok(client)) => client,
             Ok(Err(kube::Error::Auth(error))) => {
@@ -86,8 +88,12 @@ impl Connection {
             }
             Ok(Err(error)) => return Err(ClusterFault::Configuration { why: chain(&error) }.into()),
             Err(_) => {
-                let why = "making the client panicked".into();
-                return Err(ClusterFault::Configuration { why }.into());
+                // The library panics at a token that no header can hold.
+                let why = match plugin {
+                    Some(_) => login::unusable_token(plugin.as_ref()),
+                    None => "making the client panicked".into(),
+                };
+                return Err(ClusterFault::Credentials { server, why }.into());
             }
         };
         let timeout = self.request_timeout.filter(|limit| !limit.is_zero()).unwrap_or(REQUEST);
@@ -177,7 +183,8 @@ fn beyond_reading(path: &Path) -> Option<&'static str> {
 fn user_of(kubeconfig: &Kubeconfig, context: &str) -> Result<String, ClusterFault> {
     let named = kubeconfig.contexts.iter().find(|named| named.name == context);
     let user = named.and_then(|named| named.context.as_ref()?.user.clone());
-    match user {
+    // Behind `kubectl proxy` nobody logs in.
+    match user.filter(|user| !user.is_empty()) {
         Some(user) if !kubeconfig.auth_infos.iter().any(|known| known.name == user) => {
             let why =
                 format!("its context {context} names the user {user}, which it does not have");
@@ -201,8 +208,17 @@ fn unusable(error: &KubeconfigError, context: &str) -> ClusterFault {
 /// The configuration that every Pod is given.
 fn in_cluster() -> Result<FoundConfig, ClusterFault> {
     if env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
-        let why = "there is neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a Pod around us";
-        return Err(ClusterFault::Unconfigured { why: why.into() });
+        let listed = env::var("KUBECONFIG").ok().filter(|listed| !listed.is_empty());
+        let why = match listed {
+            Some(listed) => format!(
+                "KUBECONFIG names {listed}, where no file is, and there is no Pod around us"
+            ),
+            None => {
+                "there is neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a Pod around us"
+                    .into()
+            }
+        };
+        return Err(ClusterFault::Unconfigured { why });
     }
     let config = Config::incluster().map_err(|error| ClusterFault::Unconfigured {
         why: format!("the service account of this Pod cannot be used: {}", chain(&error)),
@@ -238,6 +254,20 @@ mod tests {
         let server = all.clusters[0].cluster.as_ref().unwrap().server.as_deref();
         assert_eq!(server, Some("https://work"));
         assert!(merged(&paths[..1]).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_context_may_have_no_user() {
+        for context in ["{cluster: c}", "{cluster: c, user: ''}", "{cluster: c, user: null}"] {
+            let text = format!(
+                "{{clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:8001'}}}}], \
+                  contexts: [{{name: p, context: {context}}}]}}"
+            );
+            let found: Kubeconfig = serde_yaml::from_str(&text).unwrap();
+            assert_eq!(user_of(&found, "p").unwrap(), "nobody", "{context}");
+        }
+        let text = "{contexts: [{name: p, context: {cluster: c, user: ann}}]}";
+        assert!(user_of(&serde_yaml::from_str(text).unwrap(), "p").is_err());
     }
 
     #[test]

@@ -1,10 +1,83 @@
 //! Log-in plugins of a kubeconfig: what went wrong with one, in words that leave its token out.
 
+use std::cell::Cell;
+use std::fs;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+use http::HeaderValue;
 use kube::client::AuthError;
-use kube::config::ExecConfig;
+use kube::config::{AuthInfo, ExecConfig};
+
+use super::fault::ClusterFault;
 
 /// The longest that a plugin may complain.
 const LONGEST: usize = 300;
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something whose panic is told by whoever waits for it, so that the panic itself prints nothing.
+pub(super) fn without_a_word<T>(make: impl FnOnce() -> T) -> T {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |told| {
+            if !IS_QUIET.get() {
+                usual(told);
+            }
+        }));
+    });
+    IS_QUIET.set(true);
+    let made = panic::catch_unwind(AssertUnwindSafe(make));
+    IS_QUIET.set(false);
+    made.unwrap_or_else(|panic| panic::resume_unwind(panic))
+}
+
+/// Leaves out blanks and line ends around a token, as kubectl does where it is in a file. kube takes it with them, and no header can
+/// hold them.
+pub(super) fn tidy_token(login: &mut AuthInfo, user: &str) -> Result<(), ClusterFault> {
+    if let Some(given) = token_of(login) {
+        if HeaderValue::try_from(given.trim()).is_err() {
+            let why = format!(
+                "the token of {user} has a line end or another character in it that no token has"
+            );
+            return Err(ClusterFault::Configuration { why });
+        }
+        if given.trim() != given {
+            login.token = Some(given.trim().to_owned().into());
+        }
+        return Ok(());
+    }
+    let Some(path) = &login.token_file else { return Ok(()) };
+    // One that cannot be read is told by kube. The others are read anew by kube, since some change every hour.
+    let Ok(given) = fs::read_to_string(path) else { return Ok(()) };
+    if HeaderValue::try_from(given.trim()).is_err() {
+        let why = format!(
+            "{path}, the token of {user}, has a line end or another character in it that no token has"
+        );
+        return Err(ClusterFault::Configuration { why });
+    }
+    if given.trim() != given {
+        login.token = Some(given.trim().to_owned().into());
+    }
+    Ok(())
+}
+
+/// The token that stands in the kubeconfig itself; its type shows it to nobody but whoever writes the kubeconfig.
+fn token_of(login: &AuthInfo) -> Option<String> {
+    let mut written = serde_json::to_value(login).ok()?;
+    serde_json::from_value(written.get_mut("token")?.take()).ok()
+}
+
+/// What is wrong where a plugin's token cannot be used.
+pub(super) fn unusable_token(plugin: Option<&ExecConfig>) -> String {
+    let name = plugin.and_then(|plugin| plugin.command.as_deref()).unwrap_or_default();
+    format!(
+        "log-in plugin {name} gives a token with a line end or another character in it that no token has"
+    )
+}
 
 /// What went wrong, when that was the plugin's; kube's own words show everything that a plugin wrote, tokens too.
 pub(super) fn plugin_fault(error: &AuthError, plugin: Option<&ExecConfig>) -> Option<String> {
@@ -44,6 +117,37 @@ mod tests {
     use std::process::{ExitStatus, Output};
 
     use super::*;
+
+    fn login(yaml: &str) -> AuthInfo {
+        serde_yaml::from_str(yaml).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_taken_without_the_line_end_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        for (text, expected) in [("abc", None), ("abc\n", Some("abc")), (" abc\r\n", Some("abc"))] {
+            fs::write(&path, text).unwrap();
+            let mut in_file = login(&format!("{{tokenFile: '{}'}}", path.display()));
+            tidy_token(&mut in_file, "ann").unwrap();
+            assert_eq!(
+                token_of(&in_file).as_deref(),
+                expected,
+                "kube reads what needs no help: {text:?}"
+            );
+            let mut inline = login("{}");
+            inline.token = Some(text.to_owned().into());
+            tidy_token(&mut inline, "ann").unwrap();
+            assert_eq!(token_of(&inline).as_deref(), Some("abc"));
+        }
+        fs::write(&path, "abc\ndef").unwrap();
+        let mut in_file = login(&format!("{{tokenFile: '{}'}}", path.display()));
+        let said = tidy_token(&mut in_file, "ann").unwrap_err().to_string();
+        assert!(said.contains("line end") && !said.contains("abc"), "{said}");
+        let mut inline = login("{token: \"abc\\ndef\"}");
+        let said = tidy_token(&mut inline, "ann").unwrap_err().to_string();
+        assert!(said.contains("the token of ann") && !said.contains("abc"), "{said}");
+    }
 
     #[test]
     fn a_plugin_that_fails_is_quoted_without_what_it_printed() {
