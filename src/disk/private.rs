@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::process::geteuid;
+use rustix::process::{Gid, getegid, geteuid, getgroups};
 
 use super::{CAREFULLY, PRIVATE, is_trusted, trial};
 
@@ -152,6 +152,9 @@ fn judge(found: &Metadata, folder: &Path, closed: u32) -> Result<(), Exposure> {
     if !is_ours && usual.is_none_or(|usual| usual.uid() != found.uid()) {
         return Err(Exposure::Owner { theirs: found.uid(), ours: geteuid().as_raw() });
     }
+    if open & OTHERS == 0 && is_of_shared_volume(found, folder) {
+        return Ok(());
+    }
     if open != 0 && !usual.is_some_and(keeps_no_modes) {
         let mode = found.mode() & 0o7777;
         return Err(if found.is_dir() {
@@ -161,6 +164,26 @@ fn judge(found: &Metadata, folder: &Path, closed: u32) -> Result<(), Exposure> {
         });
     }
     Ok(())
+}
+
+/// The bits of a mode that are everybody's.
+const OTHERS: u32 = 0o007;
+/// The bit by which what is made in a folder gets the folder's group.
+const SET_GROUP: u32 = 0o2000;
+
+/// Tells whether a file or folder is open to its group because it lies on a volume with `fsGroup`: at each mount kubelet gives all of
+/// it to that group, to read and write, and the folders hand that down. The group is one of this process, and other Pods have it only
+/// where somebody gave them the same.
+fn is_of_shared_volume(found: &Metadata, folder: &Path) -> bool {
+    let gid = found.gid();
+    let hands_down = |of: &Metadata| of.mode() & SET_GROUP != 0 && of.gid() == gid;
+    let is_handed_down = if found.is_dir() {
+        hands_down(found)
+    } else {
+        fs::metadata(folder).is_ok_and(|folder| hands_down(&folder))
+    };
+    let is_in = |groups: Vec<Gid>| groups.iter().any(|group| group.as_raw() == gid);
+    is_handed_down && (getegid().as_raw() == gid || getgroups().is_ok_and(is_in))
 }
 
 /// Tells whether a file system shows a private file of ours as open to others.
@@ -258,6 +281,40 @@ mod tests {
             assert_eq!(told(make_private(&folder)), expected);
         }
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "a trial leaves nothing");
+    }
+
+    #[test]
+    fn a_volume_with_a_group_of_ours_is_used() {
+        let above = TempDir::new().unwrap();
+        let (folder, file) = (above.path().join("state"), above.path().join("state/file"));
+        make_private(&folder).unwrap();
+        open_private(&file).unwrap();
+        // What kubelet does at each mount of a volume with fsGroup.
+        set_mode(&folder, 0o2770);
+        set_mode(&file, 0o660);
+        for path in [&folder, &file] {
+            chown(path, None, Some(getegid().as_raw())).unwrap();
+        }
+        set_mode(&folder, 0o2770);
+        assert_eq!(told(make_private(&folder)), "used");
+        assert_eq!(told(open_private(&file)), "used");
+        set_mode(&file, 0o664);
+        assert_eq!(told(open_private(&file)), "it is open to other users (mode 664)");
+        set_mode(&file, 0o660);
+        for (mode, expected) in [
+            (0o2772, "other users may write to it (mode 2772)"),
+            (0o770, "other users may write to it (mode 770)"),
+        ] {
+            set_mode(&folder, mode);
+            assert_eq!(told(make_private(&folder)), expected);
+        }
+        assert_eq!(told(open_private(&file)), "it is open to other users (mode 660)");
+        set_mode(&folder, 0o2770);
+        // Only root can give a folder to a group that is not its own.
+        if chown(&folder, None, Some(65_533)).is_ok() {
+            set_mode(&folder, 0o2770);
+            assert_eq!(told(make_private(&folder)), "other users may write to it (mode 2770)");
+        }
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! and its files belong to this user or root. The files are open to nobody else (0600); nobody else may write to the folder,
 //! for whoever could would put files of theirs in the place of ours. Others may *look* into it (0755): a folder made by `mkdir`, a
 //! bind mount, a cache of a CI runner or a share on NFS are like that, names and sizes are all that is to be seen, and what we make
-//! ourselves has 0700. A group that may write (the volume of a Pod with `fsGroup`) is refused as everybody else is: a folder of
-//! its own in it will do. Links are followed above the folder, never in its place or in a file's. Whoever may rename a folder above
+//! ourselves has 0700. A group that may write is refused as everybody else is, but for one: on the volume of a Pod with `fsGroup`
+//! kubelet opens folders and files to that group at each mount, however they were closed, so a group of this process that a folder
+//! hands down (setgid) may write, as long as nobody else may. Links are followed above the folder, never in its place or in a file's. Whoever may rename a folder above
 //! it may take the state away, but cannot have it used.
 
 use std::fs::File;

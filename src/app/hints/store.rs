@@ -156,11 +156,19 @@ fn exposed(place: &Path, exposure: Exposure) -> String {
             let own = quoted(&place.join("kubectl-acme").to_string_lossy());
             format!("make one of your own in it: mkdir -m 700 {own}; and name that")
         }
+        // So kubelet leaves volumes with fsGroup, at each mount anew.
+        Exposure::OpenFolder(mode) if mode & SET_GROUP != 0 => format!(
+            "where everything in it is yours, close it: chmod 700 {path}; on a volume of a Pod, say fsGroup as the \
+             volume's group, or fsGroupChangePolicy: OnRootMismatch, so that it stays closed"
+        ),
         Exposure::OpenFolder(_) => {
             format!("where everything in it is yours, close it: chmod 700 {path}")
         }
     }
 }
+
+/// The bit of a folder's mode by which it hands its group down.
+const SET_GROUP: u32 = 0o2000;
 
 /// The bit of a folder's mode that keeps its users from each other's files.
 const STICKY: u32 = 0o1000;

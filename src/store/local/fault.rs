@@ -43,7 +43,11 @@ pub(super) fn explain(error: &Error) -> String {
         (ErrorCode::SystemIoFailure, ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE) => {
             "it cannot be written: the disk failed, or the file-size limit of this process is reached"
         }
-        (ErrorCode::SystemIoFailure, _) => "the disk failed",
+        // The index of the log is made anew by each process, and a full disk has no room for it.
+        (ErrorCode::SystemIoFailure, ffi::SQLITE_IOERR_SHMSIZE | ffi::SQLITE_IOERR_SHMMAP) => {
+            "there is no space left on the disk, or the disk failed"
+        }
+        (ErrorCode::SystemIoFailure, _) => "the disk failed; it may be full",
         _ => return error.to_string(),
     };
     why.into()
