@@ -12,8 +12,11 @@ use aws_lc_rs::signature::{
     RsaEncoding,
 };
 use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::error::X509Error;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
+use x509_parser::public_key::PublicKey;
+use x509_parser::x509::AlgorithmIdentifier;
 
 use super::keys::{PrivateKey, to_pem};
 use super::x509::{self, AlternativeNames};
@@ -24,6 +27,8 @@ use crate::model::certificate::{
 use crate::model::{DnsName, KeyAlgorithm};
 
 const TAG: &str = "CERTIFICATE REQUEST";
+/// How a PEM block begins.
+const BEGIN: &[u8] = b"-----BEGIN ";
 const ALTERNATIVE_NAMES: &str = "2.5.29.17";
 const KEY_USAGE: &str = "2.5.29.15";
 const EXTENDED_KEY_USAGE: &str = "2.5.29.37";
@@ -83,18 +88,21 @@ pub fn read(bytes: &[u8]) -> Result<SigningRequest, RequestError> {
 /// Reads a signing request, PEM or DER, whose signature is of no interest.
 pub fn read_unverified(bytes: &[u8]) -> Result<SigningRequest, RequestError> {
     let unreadable = |why: String| RequestError::Unreadable(why);
-    if !bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
-        // A request is a SEQUENCE.
-        if bytes.first() != Some(&0x30) {
-            return Err(unreadable("there is no PEM block of a certificate request".to_owned()));
-        }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    // A request is a SEQUENCE, and no text begins so: text may stand before and behind the block (RFC 7468 §2).
+    if bytes.first() == Some(&0x30) && !bytes.windows(BEGIN.len()).any(|part| part == BEGIN) {
         return read_der(bytes).map_err(unreadable);
     }
-    let block = pem::parse(bytes).map_err(|e| unreadable(e.to_string()))?;
-    if !matches!(block.tag(), TAG | "NEW CERTIFICATE REQUEST") {
-        return Err(unreadable(format!("it is a PEM block of type \"{}\"", block.tag())));
+    let blocks = pem::parse_many(bytes).map_err(|error| unreadable(error.to_string()))?;
+    let is_request = |block: &&pem::Pem| matches!(block.tag(), TAG | "NEW CERTIFICATE REQUEST");
+    match (blocks.iter().filter(is_request).collect::<Vec<_>>().as_slice(), blocks.first()) {
+        ([request], _) => read_der(request.contents()).map_err(unreadable),
+        ([_, _, ..], _) => Err(unreadable("there is more than one certificate request".to_owned())),
+        ([], Some(block)) => {
+            Err(unreadable(format!("it is a PEM block of type \"{}\"", block.tag())))
+        }
+        ([], None) => Err(unreadable("there is no PEM block of a certificate request".to_owned())),
     }
-    read_der(block.contents()).map_err(unreadable)
 }
 
 impl SigningRequest {
@@ -328,7 +336,31 @@ fn verify(der: &[u8]) -> Result<(), String> {
         &request.signature_value,
         information.raw,
     )
-    .map_err(|_| "its signature is not of the key in it".to_owned())
+    .map_err(|error| match error {
+        X509Error::SignatureUnsupportedAlgorithm => format!(
+            "its signature cannot be checked: {} is not known here",
+            signature_name(&request.signature_algorithm)
+        ),
+        // The library refuses such keys in the words of a wrong signature.
+        _ if information.subject_pki.parsed().is_ok_and(|key| is_small_rsa(&key)) => {
+            "its signature cannot be checked: CAs take no RSA key of less than 2048 bits".to_owned()
+        }
+        _ => "its signature is not of the key in it".to_owned(),
+    })
+}
+
+fn is_small_rsa(key: &PublicKey<'_>) -> bool {
+    matches!(key, PublicKey::RSA(key) if key.key_size() < 2048)
+}
+
+/// The name of an algorithm of signatures, else its number.
+fn signature_name(algorithm: &AlgorithmIdentifier<'_>) -> String {
+    match algorithm.algorithm.to_id_string().as_str() {
+        "1.2.840.113549.1.1.10" => "RSASSA-PSS".to_owned(),
+        "1.2.840.113549.1.1.4" => "MD5 with RSA".to_owned(),
+        "1.3.101.113" => "Ed448".to_owned(),
+        number => format!("algorithm {number}"),
+    }
 }
 
 fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
@@ -570,6 +602,61 @@ mod tests {
         assert_eq!(request.names.ip_addresses, ["192.0.2.7".parse::<IpAddr>().unwrap()]);
         assert_eq!(request.public_key, key.public_key());
         assert_eq!(read(&request.der), Ok(request));
+    }
+
+    /// A key and a request for a.example, by openssl.
+    fn by_openssl(key_words: &[&str], request_words: &[&str]) -> Vec<u8> {
+        let key = openssl(&[&["genpkey"][..], key_words].concat(), b"");
+        let pem = file(&key);
+        let path = pem.path().to_str().unwrap();
+        let names = ["-subj", "/CN=A.example", "-addext", "subjectAltName=DNS:a.example"];
+        openssl(&[&["req", "-new", "-key", path][..], &names, request_words].concat(), b"")
+    }
+
+    #[test]
+    fn a_request_is_found_in_what_stands_around_it() {
+        let text = String::from_utf8(by_openssl(
+            &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
+            &[],
+        ))
+        .unwrap();
+        let plain = read(text.as_bytes()).unwrap();
+        let shown = String::from_utf8(openssl(&["req", "-text"], text.as_bytes())).unwrap();
+        let parameters =
+            "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
+        for around in [
+            shown,
+            format!("\u{feff}{text}"),
+            text.replace('\n', "\r\n"),
+            format!("0 of this is a request\n{text}and nothing more\n"),
+            format!("{parameters}{text}"),
+            text.replace("CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"),
+        ] {
+            assert_eq!(read(around.as_bytes()), Ok(plain.clone()), "{around}");
+        }
+        let twice = read(format!("{text}{text}").as_bytes()).unwrap_err().to_string();
+        assert!(twice.contains("more than one"), "{twice}");
+    }
+
+    #[test]
+    fn a_signature_that_cannot_be_checked_is_not_called_wrong() {
+        let rsa = |bits: &str| {
+            [
+                "-algorithm".into(),
+                "RSA".into(),
+                "-pkeyopt".into(),
+                format!("rsa_keygen_bits:{bits}"),
+            ]
+        };
+        for (bits, words, expected) in [
+            ("2048", &["-sigopt", "rsa_padding_mode:pss"][..], "cannot be checked: RSASSA-PSS"),
+            ("1024", &[], "no RSA key of less than 2048 bits"),
+        ] {
+            let key: Vec<String> = rsa(bits).into();
+            let key: Vec<&str> = key.iter().map(String::as_str).collect();
+            let why = read(&by_openssl(&key, words)).unwrap_err().to_string();
+            assert!(why.contains(expected), "{why}");
+        }
     }
 
     #[test]
