@@ -16,14 +16,15 @@ use crate::controllers::ReconcileError;
 use crate::controllers::ingress_shim::{Foreseen, IngressShimController, read};
 use crate::controllers::recorder::Recorder;
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::model::field::Remark;
 use crate::model::ingress::{Gateway, IngressLike};
 use crate::model::manifest::Location;
-use crate::model::{Certificate, Key, Kind, Record};
+use crate::model::{Certificate, Key, Kind, Record, validation};
 use crate::print::Printer;
 use crate::reconcile::ingress_shim::{
-    CertificateChange, Defaults, Wanted, asks, lacks_default_issuer, wanted,
+    CertificateChange, Defaults, Lists, TLS_ACME, Wanted, asks, lacks_default_issuer,
+    old_annotations, untidy_annotations, wanted,
 };
-use crate::reconcile::ingress_shim::{TLS_ACME, old_annotations};
 use crate::store::error::StoreError;
 use crate::store::local::Access;
 use crate::store::resources::typed;
@@ -200,8 +201,16 @@ impl AskedReader<'_> {
         if !old.is_empty() {
             self.printer.warning(&format!("{about}: {old}"));
         }
+        let untidy = untidy_annotations(object);
+        if !untidy.is_empty() {
+            self.printer.warning(&format!("{about}: {untidy}"));
+        }
         for why in skipped {
             self.printer.warning(&format!("{about}: {why}"));
+        }
+        if let Some((why, hint)) = faults(&certificates) {
+            let failure = refused(why);
+            return Err(hint.into_iter().fold(failure, Failure::hint));
         }
         for certificate in certificates {
             let Some(record) = record(&certificate) else { continue };
@@ -232,6 +241,21 @@ impl AskedReader<'_> {
             name.name
         ));
     }
+}
+
+/// What is wrong with Certificates that annotations and hosts make, and what to write instead; `None` if all can be.
+fn faults(certificates: &[Certificate]) -> Option<(String, Option<String>)> {
+    let mut faults = Vec::new();
+    for certificate in certificates {
+        let found = validation::certificate(certificate).errors.into_iter();
+        faults.extend(found.map(|remark| (&certificate.metadata.name, remark)));
+    }
+    let hint = faults.iter().find_map(|(_, Remark { hint, .. })| hint.clone());
+    let all: Vec<String> = faults
+        .iter()
+        .map(|(name, remark)| format!("Certificate {name}, for which it asks: {remark}"))
+        .collect();
+    (!all.is_empty()).then(|| (all.join("; "), hint))
 }
 
 fn record(certificate: &Certificate) -> Option<Record> {
@@ -277,7 +301,11 @@ pub async fn bring_up_to_date(
         }
         is_any = true;
         let recorder = Recorder::new(Arc::clone(place.store));
-        let defaults = work.drive.ingress_shim.defaults();
+        let mut defaults = work.drive.ingress_shim.defaults();
+        if place.claim.is_cert_manager() {
+            // It makes them, and what it has made is awaited.
+            defaults.lists = Lists::AsCertManager;
+        }
         let shim = IngressShimController::new(key.kind, recorder, defaults);
         match place.claim {
             Claim::Alone | Claim::Drives(_) => {

@@ -2,9 +2,11 @@
 //! seen.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue};
 
+use crate::app::input::files::EXTENSIONS;
 use crate::app::invocation::quoted;
 
 /// The same refusal with tips that help.
@@ -28,8 +30,11 @@ pub(super) fn mended(
         _ => {}
     }
     if let Some(folder) = folder_apart(command, words) {
-        let flag = quoted(&format!("--local={folder}"));
-        let tip = format!("a folder stands behind =: {flag}");
+        let tip = if is_manifest(folder) {
+            format!("a manifest stands behind -f: -f {}", quoted(folder))
+        } else {
+            format!("a folder stands behind =: {}", quoted(&format!("--local={folder}")))
+        };
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     if is_output_of_describe(&error, words) {
@@ -54,6 +59,12 @@ fn folder_apart<'a>(command: &clap::Command, words: &'a [OsString]) -> Option<&'
     let pair = words.windows(2).find(|pair| pair[0] == "--local")?;
     let word = pair[1].to_str()?;
     (!word.starts_with('-') && !is_command(command, word)).then_some(word)
+}
+
+/// Tells whether a word is a file of manifests by its name.
+fn is_manifest(word: &str) -> bool {
+    let extension = Path::new(word).extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
 }
 
 fn is_command(command: &clap::Command, word: &str) -> bool {
@@ -101,5 +112,9 @@ mod tests {
         check("kubectl-acme order -f a --local ci", &[tip]);
         check("kubectl-acme version --local ci", &[tip]);
         check("kubectl-acme version --local order", &[]);
+        for file in ["web.yaml", "web.yml", "./a/web.json"] {
+            let tip = format!("a manifest stands behind -f: -f {file}");
+            check(&format!("kubectl-acme order --local {file}"), &[&tip]);
+        }
     }
 }

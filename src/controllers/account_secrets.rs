@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
 use super::accounts;
 use crate::acme::AccountKey;
 use crate::model::issuer::AcmeIssuer;
+use crate::model::mac_key;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Blob, Issuer, KeyAlgorithm, Metadata, Secret, SecretKeySelector};
 
@@ -48,7 +47,7 @@ pub fn names_secret(issuer: &Issuer, name: &str) -> bool {
         || solvers.any(|selector| selector.name == name)
 }
 
-/// The MAC key of an external account binding: un-padded base64url text (RFC 8555 §7.3.4).
+/// The MAC key of an external account binding.
 ///
 /// # Errors
 /// Fails with the reason when it is not there or no such text.
@@ -63,10 +62,8 @@ pub fn mac_key(
     let text = secret
         .value(key)
         .ok_or_else(|| format!("failed to find external account binding key data in Secret \"{name}\" at index \"{key}\""))?;
-    let decoded = URL_SAFE_NO_PAD.decode(text.trim_ascii_end());
-    decoded.map(Zeroizing::new).map_err(|_| {
-        format!(
-            "the external account binding key in Secret \"{name}\" is not un-padded base64url text"
-        )
+    let decoded = std::str::from_utf8(text).ok().and_then(mac_key::decode);
+    decoded.ok_or_else(|| {
+        format!("the external account binding key in Secret \"{name}\" is not base64url text")
     })
 }

@@ -88,6 +88,8 @@ pub fn for_issuer(
     let Some(problem) = problem else {
         let step = if foreign::lacks_secret(message) {
             NextStep::AddSecret(issuer)
+        } else if foreign::spoils_binding_key(message) {
+            NextStep::BindingKey
         } else {
             NextStep::ChangeIssuer(issuer)
         };

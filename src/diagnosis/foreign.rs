@@ -151,6 +151,11 @@ pub fn lacks_secret(message: &str) -> bool {
     message.contains("\" not found in namespace ")
 }
 
+/// Tells whether the key of an external account binding is there, and cannot be read: cert-manager's words end otherwise than ours.
+pub fn spoils_binding_key(message: &str) -> bool {
+    message.contains("external account binding key")
+}
+
 /// Tells whether a CA speaks of the external account binding, which has no type of problem of its own.
 pub fn is_about_binding(problem: &Problem) -> bool {
     problem.detail.contains("xternal account binding")

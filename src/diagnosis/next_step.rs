@@ -47,6 +47,8 @@ pub enum NextStep {
     GetBinding(Key),
     /// Compare the external account binding of this issuer with what its CA gave.
     CompareBinding(Key),
+    /// Write the HMAC key of the external account into its Secret as the CA gave it.
+    BindingKey,
     /// Change the address to which the CA of this issuer may write.
     ChangeContact(Key),
     /// Put an account key of another kind into a Secret of this issuer.
@@ -86,6 +88,8 @@ pub enum NextStep {
     IssuerKind,
     /// Bring the issuer back.
     BringIssuerBack,
+    /// Change what this Certificate asks for, or its Secret.
+    ChangeCertificate(Key),
     /// Change the windows in which a certificate may be renewed.
     RenewalWindows,
     /// See why an order brought nothing, then ask once more.

@@ -4,6 +4,10 @@ use std::fmt;
 
 use url::Host;
 
+use super::catalogue::id::CauseId;
+use crate::fetch::reserved;
+use crate::model::Identifier;
+
 /// Most labels of a name at Let's Encrypt.
 const LABELS: usize = 10;
 /// Most bytes of a label, and of a name (RFC 1035 §2.3.4).
@@ -25,6 +29,81 @@ impl fmt::Display for NameFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (byte {}, {:?})", self.why, self.byte, self.rest)
     }
+}
+
+/// Last labels below which nobody owns a name (RFC 2606, RFC 6761, RFC 6762, RFC 7686; ICANN's list of collisions).
+const NEVER_PUBLIC: [&str; 13] = [
+    "local",
+    "localhost",
+    "localdomain",
+    "internal",
+    "intranet",
+    "lan",
+    "home",
+    "corp",
+    "mail",
+    "test",
+    "example",
+    "invalid",
+    "onion",
+];
+/// The same with two labels.
+const NEVER_PUBLIC_PAIRS: [&str; 2] = ["home.arpa", "cluster.local"];
+
+/// Why no public CA certifies a name or an address, whoever asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotPublic {
+    /// An address of this reserved block.
+    Address(&'static str),
+    /// A name that breaks a rule.
+    Form(NameFault),
+    /// A name of one label.
+    OneLabel,
+    /// A name below this suffix.
+    Suffix(String),
+}
+
+impl NotPublic {
+    /// The cause that tells more.
+    pub fn cause(&self) -> CauseId {
+        match self {
+            Self::Form(_) => CauseId::Cfg10,
+            Self::OneLabel | Self::Suffix(_) => CauseId::Cfg12,
+            Self::Address(_) => CauseId::Cfg21,
+        }
+    }
+}
+
+impl fmt::Display for NotPublic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(block) => write!(f, "the address is not public: {block}"),
+            Self::Form(fault) => fault.fmt(f),
+            Self::OneLabel => f.write_str("it has one label only"),
+            Self::Suffix(suffix) => write!(f, "{suffix} is no public suffix"),
+        }
+    }
+}
+
+/// Returns why no public CA certifies a name or an address; `None` if one may.
+pub fn refusal(identifier: &Identifier) -> Option<NotPublic> {
+    let name = match identifier {
+        Identifier::Ip(address) => return reserved::block(*address).map(NotPublic::Address),
+        Identifier::Dns(name) => name,
+    };
+    if let Some(fault) = fault(name.as_str()) {
+        return Some(NotPublic::Form(fault));
+    }
+    let base = name.base();
+    let last = base.rsplit('.').next().unwrap_or_default();
+    let is_below = |pair: &&str| base == *pair || base.ends_with(&format!(".{pair}"));
+    if let Some(pair) = NEVER_PUBLIC_PAIRS.iter().find(|pair| is_below(pair)) {
+        return Some(NotPublic::Suffix((*pair).to_owned()));
+    }
+    if NEVER_PUBLIC.contains(&last) {
+        return Some(NotPublic::Suffix(last.to_owned()));
+    }
+    (!base.contains('.')).then_some(NotPublic::OneLabel)
 }
 
 /// The first rule that a name breaks, as it is ordered, a wildcard as such; nothing where a public CA may take it.
@@ -115,6 +194,32 @@ mod tests {
             let start = name.get(found.byte - 1..).unwrap();
             assert_eq!((found.byte, found.rest.as_str()), (byte, rest), "{name}: {found}");
             assert!(start.starts_with(&found.rest), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_nobody_and_addresses_inside_are_for_no_public_ca() {
+        for (name, expected) in [
+            ("localhost", "localhost is no public suffix"),
+            ("printer", "it has one label only"),
+            ("com", "it has one label only"),
+            ("a.b.internal", "internal is no public suffix"),
+            ("nas.local", "local is no public suffix"),
+            ("nas.home.arpa", "home.arpa is no public suffix"),
+            ("web.shop.svc.cluster.local", "cluster.local is no public suffix"),
+            ("*.acme.test", "test is no public suffix"),
+            (
+                "a_b.example.org",
+                "letters, digits and hyphens are all that may stand in a label (byte 2, \"_b.example.org\")",
+            ),
+            ("10.0.0.1", "the address is not public: [RFC1918]: Private-Use"),
+            ("::1", "the address is not public: [RFC4291]: Loopback Address"),
+        ] {
+            let found = refusal(&Identifier::parse(name).unwrap()).map(|why| why.to_string());
+            assert_eq!(found.as_deref(), Some(expected), "{name}");
+        }
+        for name in ["example.com", "*.example.org", "9.9.9.9", "2620:fe::9", "xn--bcher-kva.com"] {
+            assert_eq!(refusal(&Identifier::parse(name).unwrap()), None, "{name}");
         }
     }
 

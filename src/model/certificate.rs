@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::common::{Condition, Duration, IssuerRef, Other, Time, is_false, is_true};
 use super::keystore::Keystores;
 use super::metadata::Resource;
+use super::names::DnsName;
 use super::renewal_info::CertificateAcmeStatus;
 
 /// `cert-manager.io/v1` Certificate.
@@ -206,6 +207,25 @@ impl Names {
     pub fn identifiers(&self) -> Vec<String> {
         self.dns_names.iter().cloned().chain(self.addresses()).collect()
     }
+}
+
+/// Said of a common name that is not listed, after the name.
+pub const STRAY_COMMON_NAME: &str =
+    "is none of dnsNames and ipAddresses, and an ACME CA certifies no other";
+/// What to do about it.
+pub const LIST_COMMON_NAME: &str =
+    "write it under dnsNames, too, if it is a name to be certified; else leave commonName out";
+
+/// Tells whether a common name is among names and addresses, in whatever letters; an empty one is.
+pub fn is_listed(common_name: &str, names: &[String], addresses: &[String]) -> bool {
+    let same = |name: &str| match (DnsName::parse(name), DnsName::parse(common_name)) {
+        (Ok(name), Ok(wanted)) => name == wanted,
+        _ => false,
+    };
+    let address = common_name.parse::<IpAddr>();
+    common_name.is_empty()
+        || names.iter().any(|name| name == common_name || same(name))
+        || address.is_ok_and(|wanted| addresses.iter().any(|a| a.parse() == Ok(wanted)))
 }
 
 /// Renewal policy and windows (cert-manager 1.21).

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::seal::Seal;
+
 /// One step down from an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
@@ -84,12 +86,14 @@ pub struct Remark {
     pub message: String,
     /// What to write instead, where that can be said.
     pub hint: Option<String>,
+    /// Who has encrypted the object, where that is the matter.
+    pub seal: Option<Seal>,
 }
 
 impl Remark {
     /// Makes a remark without a hint.
     pub fn new(path: FieldPath, message: impl Into<String>) -> Self {
-        Self { path, matter: Matter::Value, message: message.into(), hint: None }
+        Self { path, matter: Matter::Value, message: message.into(), hint: None, seal: None }
     }
 
     /// Makes a remark about the name of a field.

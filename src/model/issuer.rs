@@ -97,7 +97,7 @@ pub struct ExternalAccountBinding {
     /// Key identifier given by the CA.
     #[serde(rename = "keyID")]
     pub key_id: String,
-    /// Secret that holds the MAC key as un-padded base64url text.
+    /// Secret that holds the MAC key as base64url text.
     pub key_secret_ref: SecretKeySelector,
     /// Deprecated and ignored: always HS256.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -90,8 +90,13 @@ impl DnsName {
                 }
             }
         };
-        if ascii.len() > 253 {
+        if star.len() + ascii.len() > 253 {
             return Err(invalid("it is longer than 253 characters"));
+        }
+        let last = ascii.rsplit('.').next().unwrap_or_default();
+        if !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()) {
+            // A program would take it for an IPv4 address (RFC 1123 §2.1).
+            return Err(invalid("its last label is a number, and it is no IP address"));
         }
         for label in ascii.split('.') {
             if label.is_empty() {
@@ -207,6 +212,33 @@ impl fmt::Display for Identifier {
     }
 }
 
+/// Returns the host in what a person wrote where a name was wanted, if there is more than a name: a URL, a port, brackets of an
+/// IPv6 address, blanks around it.
+pub fn host_in(text: &str) -> Option<String> {
+    let trimmed = text.trim();
+    let host = if trimmed.contains("://") {
+        match Url::parse(trimmed).ok()?.host()? {
+            Host::Domain(name) => name.to_owned(),
+            Host::Ipv4(address) => address.to_string(),
+            Host::Ipv6(address) => address.to_string(),
+        }
+    } else {
+        without_port(trimmed).to_owned()
+    };
+    (host != text && Identifier::parse(&host).is_ok()).then_some(host)
+}
+
+/// Cuts a port off, and the brackets that keep it apart from an IPv6 address.
+fn without_port(text: &str) -> &str {
+    if let Some((address, _)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address;
+    }
+    match text.split_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => host,
+        _ => text,
+    }
+}
+
 /// Tells whether a URL leads to this machine alone, so that nobody is on the way.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
@@ -241,6 +273,14 @@ mod tests {
         {
             assert!(DnsName::parse(text).is_err(), "{text}");
         }
+        for text in ["999.1.1.1", "1.2.3", "www.example.0", "*.1"] {
+            let why = DnsName::parse(text).map_err(|error| error.why);
+            assert_eq!(why, Err("its last label is a number, and it is no IP address"), "{text}");
+        }
+        let longest = format!("{}abcd.example", "abcdefgh.".repeat(26) + "abcdef.");
+        assert_eq!(longest.len(), 253);
+        assert!(DnsName::parse(&longest).is_ok());
+        assert!(DnsName::parse(&format!("*.{longest}")).is_err(), "the star counts");
         let long = format!("{}.example", "a".repeat(64));
         assert_eq!(
             DnsName::parse(&long).map_err(|e| e.why),
@@ -266,6 +306,28 @@ mod tests {
     fn an_address_is_an_address() {
         assert_eq!(Identifier::parse("::1").map(|i| i.type_name()), Ok("ip"));
         assert_eq!(Identifier::parse("a.example").map(|i| i.type_name()), Ok("dns"));
+    }
+
+    #[test]
+    fn the_host_is_found_in_what_is_no_name() {
+        for (text, host) in [
+            ("http://www.example.com/", Some("www.example.com")),
+            ("https://www.example.com:8443/path?query", Some("www.example.com")),
+            ("www.example.com:443", Some("www.example.com")),
+            (" www.example.com\n", Some("www.example.com")),
+            ("http://192.0.2.1/", Some("192.0.2.1")),
+            ("http://[2001:db8::1]:80/", Some("2001:db8::1")),
+            ("[2001:db8::1]", Some("2001:db8::1")),
+            ("[::1]:443", Some("::1")),
+            ("https://m\u{fc}nchen.example", Some("xn--mnchen-3ya.example")),
+            ("www.example.com", None),
+            ("::1", None),
+            ("certificate/web", None),
+            ("a b.example", None),
+            ("https://", None),
+        ] {
+            assert_eq!(host_in(text).as_deref(), host, "{text}");
+        }
     }
 
     #[test]

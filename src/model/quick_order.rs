@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::acme_server::{AcmeServer, object_name};
 use super::common::Blob;
+use super::mac_key;
 use super::metadata::Record;
 use super::names::Identifier;
 use super::quick_dns::DnsAnswers;
@@ -58,14 +59,10 @@ pub struct Binding {
 const HMAC: &str = "hmac";
 
 impl Binding {
-    /// Reads the HMAC key as CAs give it: base64url, with or without padding.
+    /// Reads the HMAC key as CAs and people give it; `None` if it is no such key.
     pub fn new(key_id: &str, hmac: &str) -> Option<Self> {
-        let hmac = hmac.trim().trim_end_matches('=');
-        let is_base64url = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if hmac.is_empty() || !hmac.chars().all(is_base64url) {
-            return None;
-        }
-        let hmac = Credentials([(HMAC.to_owned(), hmac.to_owned())].into());
+        let hmac = mac_key::base64url(hmac)?;
+        let hmac = Credentials([(HMAC.to_owned(), hmac)].into());
         Some(Self { key_id: key_id.to_owned(), hmac })
     }
 }
@@ -220,7 +217,7 @@ pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
         let secret = secret_name(&wish.server, answers.provider.names().0);
         secrets.push((secret, &answers.credentials));
     }
-    let name = object_name(&wish.first.to_string());
+    let name = certificate_name(&wish.first);
     let issuer_ref = json!({"name": issuer, "kind": "Issuer"});
     let wanted = match &wish.key {
         KeyWish::Make(key) => certificate(wish, &name, *key, &issuer_ref),
@@ -234,6 +231,14 @@ pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
     }));
     let secrets = secrets.into_iter().map(|(name, data)| secret(&wish.namespace, &name, data));
     secrets.chain([issuer, wanted]).flatten().collect()
+}
+
+/// The name of what is made for a first name or address. An address that begins or ends with two colons has a zero there, so that
+/// `::1` is another name than `1::`.
+fn certificate_name(first: &Identifier) -> String {
+    let text = first.to_string();
+    let zero = |is_cut: bool| if is_cut { "0" } else { "" };
+    object_name(&format!("{}{text}{}", zero(text.starts_with("::")), zero(text.ends_with("::"))))
 }
 
 fn certificate(
@@ -437,7 +442,7 @@ mod tests {
             wish.key = KeyWish::Make(key);
             check(&wish);
         }
-        for hmac in ["", " ", "a b", "a+b/", "\u{e4}"] {
+        for hmac in ["", " ", "a b", "a.b_", "\u{e4}"] {
             assert_eq!(Binding::new("kid", hmac), None);
         }
     }

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::facts::{CsrFacts, LeafFacts, SecretFacts};
 use super::{Note, Recorded, Wake, renewal_info};
-use crate::model::certificate::Names;
+use crate::model::certificate::{Names, is_listed};
 use crate::model::common::{condition, is_true, set_condition};
 use crate::model::event::{reason, source};
 use crate::model::memory::{self, Memory};
@@ -267,7 +267,7 @@ fn follow(order: &Order, csr: &CsrFacts, leaf: Option<&Result<LeafFacts, String>
 pub fn stray_common_name(names: &Names) -> Option<String> {
     let wanted = &names.common_name;
     let addresses = names.addresses();
-    if wanted.is_empty() || names.dns_names.contains(wanted) || addresses.contains(wanted) {
+    if is_listed(wanted, &names.dns_names, &addresses) {
         return None;
     }
     Some(format!(

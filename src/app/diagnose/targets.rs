@@ -18,7 +18,8 @@ use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::rules::hangs_in_deletion;
 use crate::model::certificate::CertificateStatus;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Key, Kind, Record, Time};
+use crate::model::names::host_in;
+use crate::model::{Certificate, Identifier, Key, Kind, Record, Time};
 use crate::store::Store;
 use crate::store::error::unless_forbidden;
 use crate::store::resources::typed;
@@ -45,6 +46,8 @@ pub async fn targets(
     store: Option<&Arc<dyn Store>>,
     context: &Context,
 ) -> Result<Vec<DiagnosisTarget>, Failure> {
+    let words: Vec<String> = words.iter().map(|word| plain(word)).collect();
+    let words = &words[..];
     let Some(store) = store else { return Ok(domains(words)) };
     if words.is_empty() {
         return unready(unready_in, store, context).await;
@@ -202,5 +205,18 @@ fn is_overdue(status: &CertificateStatus, now: Timestamp) -> bool {
 
 /// Tells whether a word may be a domain rather than the name of an object.
 pub fn is_domain(word: &str) -> bool {
-    word.contains('.') && !word.contains('/')
+    let host = host_in(word);
+    let word = host.as_deref().unwrap_or(word);
+    (word.contains('.') || word.contains(':')) && !word.contains('/')
+}
+
+/// The domain or address in a word, as it stands in certificates: people write URLs, ports and letters of their own script. What
+/// may be an object stays as it is.
+pub(crate) fn plain(word: &str) -> String {
+    let host = host_in(word);
+    let name = host.as_deref().unwrap_or(word);
+    if !is_domain(name) && host.is_none() {
+        return word.to_owned();
+    }
+    Identifier::parse(name).map_or_else(|_| name.to_owned(), |identifier| identifier.to_string())
 }

@@ -47,6 +47,7 @@ impl IngressShimArgs {
             },
             asking: self.auto_certificate_annotations.clone(),
             copied: self.extra_certificate_annotations.clone(),
+            ..Defaults::default()
         }
     }
 }

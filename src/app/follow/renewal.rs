@@ -16,9 +16,10 @@ use crate::model::cause::OrderWait;
 use crate::model::common::{Time, condition, set_condition};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
-    Certificate, CertificateStatus, Condition, ConditionStatus, Issuer, Key, Kind, ObjectName,
-    Order, OrderStatus, Resource,
+    self, Certificate, CertificateStatus, Condition, ConditionStatus, Issuer, Key, Kind,
+    ObjectName, Order, OrderStatus, Resource,
 };
+use crate::reconcile::certificate::issuing;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
@@ -84,8 +85,8 @@ fn rest_of_second(status: &CertificateStatus, now: Timestamp) -> Duration {
     over.and_then(|over| Duration::try_from(over.duration_since(now)).ok()).unwrap_or_default()
 }
 
-/// Takes the `Ready=False` of an earlier run from Issuers, and from Orders that no solver was found, so that whatever they say
-/// next was found in this run. A moment that the CA has named still counts.
+/// Takes the `Ready=False` of an earlier run from Issuers, from Orders that no solver was found, and from Certificates that only a
+/// person can help, so that whatever they say next was found in this run. A moment that the CA has named still counts.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -109,6 +110,18 @@ pub async fn look_anew(
     for key in given.iter().filter(is_issuer) {
         let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
         change_status(&issuers, &key.name, unjudged).await?;
+    }
+    let helped = |certificate: &Certificate| {
+        issuing::end(certificate)?;
+        let mut status = certificate.status.clone();
+        let issuing =
+            status.conditions.iter_mut().find(|it| it.kind == model::certificate::ISSUING)?;
+        "Looking again".clone_into(&mut issuing.message);
+        Some(status)
+    };
+    let all = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+    for key in given.iter().filter(|key| key.kind == Kind::Certificate) {
+        change_status(&all, &key.name, helped).await?;
     }
     let unsolved = |order: &Order| {
         let waits_for = facts::waits_for(order);

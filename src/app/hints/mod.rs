@@ -117,6 +117,10 @@ impl Words {
             NextStep::CompareBinding(issuer) => format!(
                 "compare key ID and HMAC key in {BINDING} of {issuer} with those the CA gave"
             ),
+            NextStep::BindingKey => {
+                "write the HMAC key into that Secret as the CA gave it (base64url), and nothing else"
+                    .to_owned()
+            }
             NextStep::ChangeContact(issuer) => format!("change {}", self.email(issuer)),
             NextStep::OtherKindOfKey { issuer, secret } => format!(
                 "put an account key of another kind into {} (RSA, ECDSA P-256 or P-384)",
@@ -164,6 +168,9 @@ impl Words {
             }
             NextStep::BringIssuerBack => {
                 format!("{} brings it back", called.like("order -f MANIFEST.yaml"))
+            }
+            NextStep::ChangeCertificate(certificate) => {
+                format!("change {certificate} as that says, and apply it again")
             }
             NextStep::RenewalWindows => {
                 "change spec.renewal.windows; the certificate stays as it is".to_owned()

@@ -4,12 +4,16 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::app::invocation::{self, quoted};
 use crate::model::manifest::Source;
+use crate::model::seal::Seal;
 
+/// The name of standard input.
+const STDIN: &str = "stdin";
 /// Largest file that is read, in bytes; far above any manifest, far below the memory of a machine.
 const LARGEST: u64 = 64 << 20;
 /// What files of a folder are called; files that are named themselves may be called anything.
-const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
+pub const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// Whether folders within folders are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,14 @@ pub enum FileError {
     EmptyFolder {
         /// As named.
         name: String,
+    },
+    /// Something else until it is decrypted.
+    #[error("cannot read {name}: {}", .seal.deed())]
+    Sealed {
+        /// As named, or found in a folder.
+        name: String,
+        /// By whom.
+        seal: Seal,
     },
     /// Bytes that are no text.
     #[error("cannot read {name}: line {line} is not UTF-8 text")]
@@ -77,10 +89,29 @@ impl FileError {
             }
             Self::NotText { .. } => Some("save it as UTF-8".to_owned()),
             Self::EmptyFolder { .. } => Some("-R looks into the folders below".to_owned()),
+            Self::Sealed { name, seal } => Some(opening(*seal, name)),
             Self::Empty { .. } => Some("write a manifest into it, or take it away".to_owned()),
             Self::Unreadable { .. } | Self::TooLarge { .. } | Self::StdinTwice => None,
         }
     }
+}
+
+/// What opens a file that is sealed, and hands it on.
+pub fn opening(seal: Seal, name: &str) -> String {
+    let file = if name == STDIN { "FILE".to_owned() } else { quoted(name) };
+    let open = match seal {
+        Seal::GitCrypt => return "open it where it lies: git-crypt unlock".to_owned(),
+        Seal::GitLfs => return "fetch it: git lfs pull".to_owned(),
+        Seal::Age => "age -d -i KEYFILE",
+        Seal::AnsibleVault => "ansible-vault view",
+        Seal::OpenSsl => "openssl enc -d -aes-256-cbc -pbkdf2 -in",
+        Seal::Pgp => "gpg -d",
+        Seal::Sops => "sops -d",
+    };
+    let order = invocation::current().like("order -f -");
+    format!(
+        "decrypt it on the way, so that nothing in clear stays on disk: {open} {file} | {order}"
+    )
 }
 
 /// Reads all that is named, in the order named; the files of a folder by name, as kubectl does.
@@ -97,7 +128,7 @@ pub fn read(
     for path in paths {
         let read = if path == "-" {
             match stdin.take() {
-                Some(input) => read_text(input, "stdin".to_owned()).map(|source| vec![source]),
+                Some(input) => read_text(input, STDIN.to_owned()).map(|source| vec![source]),
                 None => Err(FileError::StdinTwice),
             }
         } else {
@@ -136,6 +167,10 @@ fn find_files(folder: &Path, depth: Depth, files: &mut Vec<PathBuf>) -> Result<(
     for entry in entries {
         let path = entry.path();
         let kind = entry.file_type().map_err(|source| unreadable(&path, source))?;
+        // Where a ConfigMap or a Secret is mounted, links lead to the files of its present version, kept in a folder of this sort.
+        if entry.file_name().to_string_lossy().starts_with("..") {
+            continue;
+        }
         if kind.is_dir() {
             if depth == Depth::Recursive {
                 find_files(&path, depth, files)?;
@@ -164,6 +199,9 @@ fn read_text(input: &mut dyn Read, name: String) -> Result<Source, FileError> {
     }
     if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST) {
         return Err(FileError::TooLarge { name });
+    }
+    if let Some(seal) = Seal::of_file(&bytes) {
+        return Err(FileError::Sealed { name, seal });
     }
     match String::from_utf8(bytes) {
         Ok(text) if text.trim().is_empty() => Err(FileError::Empty { name }),
@@ -206,6 +244,14 @@ mod tests {
             ("notes.txt", b"not read, unless named"),
             ("sub/d.yaml", b"d: 1"),
             ("none/readme", b""),
+            ("mounted/..2026_11_28_03_00_00.1/g.yaml", b"g: 1"),
+            ("vault", b"\xef\xbb\xbf$ANSIBLE_VAULT;1.1;AES256\n6162"),
+            ("age", b"-----BEGIN AGE ENCRYPTED FILE-----\nYWdl"),
+            ("age.bin", b"age-encryption.org/v1\n-> X25519 \xff"),
+            ("pgp", b"\n-----BEGIN PGP MESSAGE-----\n"),
+            ("crypt", b"\0GITCRYPT\0\xff\xfe"),
+            ("lfs", b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n"),
+            ("salted", b"Salted__\xff"),
             ("bad", b"a: 1\nb: \xff\n"),
             ("utf16", b"\xff\xfea\0"),
             ("blank", b" \n\n"),
@@ -213,7 +259,13 @@ mod tests {
             fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
             fs::write(root.join(name), bytes).unwrap();
         }
-        std::os::unix::fs::symlink("b.yaml", root.join("e.yaml")).unwrap();
+        for (target, link) in [
+            ("..2026_11_28_03_00_00.1", "mounted/..data"),
+            ("..data/g.yaml", "mounted/g.yaml"),
+            ("b.yaml", "e.yaml"),
+        ] {
+            std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+        }
         std::os::unix::fs::symlink(".", root.join("f.yaml")).unwrap();
         let below = |path: &&str| match *path {
             "-" => "-".to_owned(),
@@ -234,8 +286,9 @@ mod tests {
         assert_eq!(check(&["."], Depth::Flat).replace("./", ""), "a.yml b.yaml c.json e.yaml");
         assert_eq!(
             check(&["."], Depth::Recursive).replace("./", ""),
-            "a.yml b.yaml c.json e.yaml sub/d.yaml"
+            "a.yml b.yaml c.json e.yaml mounted/g.yaml sub/d.yaml"
         );
+        assert_eq!(check(&["mounted"], Depth::Recursive), "mounted/g.yaml", "each object once");
     }
 
     #[test]
@@ -262,6 +315,24 @@ cannot read utf16: line 1 is not UTF-8 text
 cannot read standard input twice
 cannot read https://a.example/m.yaml: manifests are read from files only"
         );
+    }
+
+    #[test]
+    fn what_is_encrypted_is_named() {
+        for (file, by) in [
+            ("vault", "it is encrypted by Ansible Vault"),
+            ("age", "it is encrypted by age"),
+            ("age.bin", "it is encrypted by age"),
+            ("pgp", "it is encrypted by PGP"),
+            ("crypt", "it is encrypted by git-crypt"),
+            ("lfs", "it is a pointer of Git LFS, in place of the file"),
+            ("salted", "it is encrypted by openssl enc"),
+        ] {
+            assert_eq!(check(&[file], Depth::Flat), format!("cannot read {file}: {by}"));
+        }
+        let hint = opening(Seal::AnsibleVault, "a b.yaml");
+        assert!(hint.contains("ansible-vault view 'a b.yaml' | "), "{hint}");
+        assert!(hint.ends_with(" order -f -"), "{hint}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::app::failure::Failure;
 use crate::app::invocation;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::closest::closest;
-use crate::model::{Certificate, Challenge, Key, Kind, ObjectName, Order, Record};
+use crate::model::{Certificate, Challenge, Identifier, Key, Kind, ObjectName, Order, Record};
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
@@ -154,7 +154,10 @@ fn is_domain(word: &str) -> bool {
 async fn of_domain(store: &Arc<dyn Store>, named: &Key) -> Result<Vec<Key>, StoreError> {
     let ObjectName { namespace, name: domain } = &named.name;
     let scope = Scope::namespace(namespace).brief();
-    let is_it = |name: &String| name.eq_ignore_ascii_case(domain);
+    let asked = Identifier::parse(domain).ok();
+    // A name of another script may be written in its letters, or in those of DNS.
+    let is_same = |name: &str| asked.is_some() && Identifier::parse(name).ok() == asked;
+    let is_it = |name: &String| name.eq_ignore_ascii_case(domain) || is_same(name);
     let stands_in = |common: &String, names: &[String], addresses: &[String]| {
         is_it(common) || names.iter().chain(addresses).any(is_it)
     };

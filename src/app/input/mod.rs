@@ -13,7 +13,7 @@ pub mod selector;
 pub mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -24,7 +24,7 @@ use super::blocking::{Interrupted, Left, aside};
 use super::context::Context;
 use super::failure::Failure;
 use super::flags::output::OutputArgs;
-use super::invocation;
+use super::invocation::{self, quoted};
 use super::preflight::challenge_types;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::manifest::set::Namespaces;
@@ -184,6 +184,9 @@ fn parsed(
             set.skipped.iter().map(|s| format!("{} {} ({})", s.kind, s.name, s.location)).collect();
         printer.note(&format!("left alone: {}", skipped.join(", ")));
     }
+    for line in set.skipped.iter().filter_map(|skipped| kustomized(&skipped.location.file)) {
+        printer.hint(&line);
+    }
     for skipped in &set.skipped {
         if let Some(annotation) = skipped.asks_for_certificate {
             let (kind, name) = (&skipped.kind, &skipped.name);
@@ -224,9 +227,34 @@ async fn sources(
     Err(Failure::of_faults(FailureKind::Usage, faults))
 }
 
+/// What helps against a complaint.
+fn hints(complaint: &Complaint) -> Vec<String> {
+    let file = &complaint.location.file;
+    if let Some(seal) = complaint.remark.seal {
+        return vec![files::opening(seal, file)];
+    }
+    match kustomized(file) {
+        Some(line) => vec![line],
+        None => complaint.hint().map(str::to_owned).into_iter().collect(),
+    }
+}
+
+/// How the folder of a `kustomization.yaml` is given, if a file is one.
+fn kustomized(file: &str) -> Option<String> {
+    let path = Path::new(file);
+    let name = path.file_name().and_then(|name| name.to_str())?;
+    if !["kustomization.yaml", "kustomization.yml", "Kustomization"].contains(&name) {
+        return None;
+    }
+    let folder = path.parent().map(|folder| folder.to_string_lossy()).unwrap_or_default();
+    let folder = if folder.is_empty() { "." } else { &folder };
+    let order = invocation::current().like("order -f -");
+    Some(format!("give what kustomize makes of it: kubectl kustomize {} | {order}", quoted(folder)))
+}
+
 fn refused(printer: &Printer, complaints: &[Complaint]) -> Failure {
     for complaint in complaints {
-        let hints: Vec<&str> = complaint.hint().into_iter().collect();
+        let hints = hints(complaint);
         printer.error(&complaint.to_string(), &hints);
         if !complaint.excerpt.is_empty() {
             printer.note(complaint.excerpt.trim_end());
@@ -239,7 +267,7 @@ fn refused(printer: &Printer, complaints: &[Complaint]) -> Failure {
 fn fault(complaint: &Complaint) -> InputFault {
     InputFault {
         message: complaint.remark.to_string(),
-        hints: complaint.hint().map(str::to_owned).into_iter().collect(),
+        hints: hints(complaint),
         object: complaint.object.clone(),
         place: Some(place(&complaint.location)),
     }
@@ -320,3 +348,6 @@ pub enum DryRun {
     /// The store is asked, too: a cluster with all that guards it, this machine for issuers and solvers
     Server,
 }
+
+#[cfg(test)]
+mod tests;

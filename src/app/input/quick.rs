@@ -18,6 +18,7 @@ use crate::model::acme_server::AcmeServer;
 use crate::model::common::Blob;
 use crate::model::dns_provider::DnsProvider;
 use crate::model::manifest;
+use crate::model::names::host_in;
 use crate::model::quick_dns::{self, DnsAnswers, ProcessEnvironment, SurroundingsFault};
 use crate::model::quick_order::{
     self, Binding, CaWishes, KeyChoice, KeyWish, Proof, QuickOrder, SignedRequest, secret_name,
@@ -117,13 +118,11 @@ impl QuickArgs {
         wish: Wish<'_>,
         context: &Context,
     ) -> Result<manifest::Source, Failure> {
-        let mut names = Vec::new();
-        for domain in wish.domains {
-            let flag = if wish.request.is_some() { "--csr: its name" } else { "--domain" };
-            let name = Identifier::parse(domain)
-                .map_err(|why| Failure::usage(format!("cannot use {flag} {domain}: {why}")))?;
-            names.push(name);
-        }
+        let flag = if wish.request.is_some() { "--csr: its name" } else { "--domain" };
+        // People write blanks behind commas, and a comma at the end.
+        let given = wish.domains.iter().map(|domain| domain.trim());
+        let named = given.filter(|domain| wish.domains.len() == 1 || !domain.is_empty());
+        let names = named.map(|domain| read_name(flag, domain)).collect::<Result<Vec<_>, _>>()?;
         let server = AcmeServer::parse(&self.server).map_err(|why| {
             let names: Vec<_> = AcmeServer::names().collect();
             Failure::usage(format!("cannot use --server: {why}"))
@@ -224,6 +223,18 @@ impl QuickArgs {
             },
         }
     }
+}
+
+/// Reads a name or an address.
+pub(super) fn read_name(flag: &str, domain: &str) -> Result<Identifier, Failure> {
+    Identifier::parse(domain).map_err(|why| {
+        let failure = Failure::usage(format!("cannot use {flag} {domain}: {why}"));
+        match host_in(domain) {
+            Some(host) => failure.hint(format!("write the name alone: --domain {host}")),
+            None if domain.contains(';') => failure.hint("names are parted by commas"),
+            None => failure,
+        }
+    })
 }
 
 fn bundle(path: &Path) -> Result<Blob, Failure> {
@@ -335,7 +346,7 @@ mod tests {
     fn a_key_id_and_its_key_go_together() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hmac");
-        fs::write(&path, "a-b_c=\n").unwrap();
+        fs::write(&path, "a-b_cQ==\n").unwrap();
         let file = format!("--eab-hmac-file {}", path.display());
         let bound = "Some(Binding { key_id: \"k\", hmac: Credentials(keys [\"hmac\"]) })";
         for (words, variable, expected) in [
@@ -350,7 +361,8 @@ mod tests {
                 Some("abc"),
                 "KUBECTL_ACME_EAB_HMAC needs the key ID that the CA gave with it: --eab-kid ID",
             ),
-            ("--eab-kid k", Some("a+b"), "cannot use KUBECTL_ACME_EAB_HMAC: it is not base64url"),
+            ("--eab-kid k", Some("\"a+b/\""), bound),
+            ("--eab-kid k", Some("a.b"), "cannot use KUBECTL_ACME_EAB_HMAC: it is not base64url"),
         ] {
             assert_eq!(check(words, variable), expected, "{words}");
         }

@@ -21,7 +21,7 @@ use crate::acme::chain::ChainFault;
 use crate::acme::inspection::{InspectedChain, Material, issuer_name};
 use crate::app::failure::Failure;
 use crate::model::certificate_report::{CertificateSource, ReportedCertificate};
-use crate::model::{Key, Kind};
+use crate::model::{DnsName, Key, Kind};
 
 /// What the names of files with certificates and keys end with.
 const ENDINGS: [&str; 6] = [".cer", ".crt", ".der", ".key", ".pem", ".cert"];
@@ -96,7 +96,10 @@ impl CertificatePlace {
         let port = port.parse().ok().filter(|port| *port > 0)?;
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let is_host = !host.is_empty() && (bare.is_some() || !host.contains([':', '[', ']']));
-        is_host.then(|| Self::Server { host: bare.unwrap_or(host).to_owned(), port })
+        // A TLS server knows a name of another script by its letters in DNS only.
+        let plain = DnsName::parse(host).ok().filter(|_| !host.is_ascii());
+        let host = plain.map_or_else(|| bare.unwrap_or(host).to_owned(), |name| name.to_string());
+        is_host.then_some(Self::Server { host, port })
     }
 
     /// Tells whether it is in a store.

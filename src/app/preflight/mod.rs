@@ -8,6 +8,7 @@ pub mod own_solvers;
 pub mod permissions;
 pub mod provider_check;
 pub mod provider_secrets;
+pub(crate) mod public_names;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -96,20 +97,21 @@ async fn check_certificate(
         Some(record) => typed::<Issuer>(record.clone())?,
         None => match places.store.get(&key).await? {
             Some(record) => typed::<Issuer>(record)?,
-            None => return Err(unknown_issuer(certificate, &key)),
+            None => return Err(unknown_issuer(certificate, &key, records)),
         },
     };
     if venue.is_ours_alone() {
         // One that is in the store came there by another way than ours; nobody here would ever issue from it.
         check_type(&key, &issuer)?;
     }
+    public_names::check_certificate(certificate, &key, &issuer)?;
     keystores::check(certificate, places).await?;
     challenge_types::check(certificate, &key, &issuer, venue)?;
     check_own_solvers(certificate, &key, &issuer, venue)?;
     check_solvers(certificate, &key, &issuer, venue, places).await
 }
 
-fn unknown_issuer(certificate: &Certificate, key: &Key) -> Failure {
+fn unknown_issuer(certificate: &Certificate, key: &Key, records: &[Record]) -> Failure {
     let name = key_of(certificate);
     if !certificate.metadata.uid.is_empty() {
         // It is in the store already, and the command takes no manifests.
@@ -117,11 +119,32 @@ fn unknown_issuer(certificate: &Certificate, key: &Key) -> Failure {
         let again = invocation::current().like("order -f MANIFEST.yaml");
         return Failure::usage(message).hint(format!("apply the manifest of {key}: {again}"));
     }
-    Failure::usage(format!(
+    let failure = Failure::usage(format!(
         "{name} refers to {key}, which is neither in these manifests nor in the store"
-    ))
-    .hint(format!("add the manifest of {key} with another -f"))
-    .hint("issuerRef.kind is Issuer unless it says ClusterIssuer")
+    ));
+    let failure = match renamed(key, records) {
+        Some(other) => failure.hint(format!(
+            "{other} is here: where kustomize has renamed it, name it so in issuerRef, or tell kustomize of the field by \
+             nameReference in its configurations"
+        )),
+        None => failure.hint(format!("add the manifest of {key} with another -f")),
+    };
+    failure.hint("issuerRef.kind is Issuer unless it says ClusterIssuer")
+}
+
+/// The issuer of a set whose name is that of another with a prefix or a suffix, as kustomize and Helm name objects.
+fn renamed<'a>(key: &Key, records: &'a [Record]) -> Option<&'a Key> {
+    let (kind, name) = (key.kind, &key.name.name);
+    let is_renamed = |other: &str| {
+        other.match_indices(name.as_str()).any(|(at, part)| {
+            let (before, after) = (&other[..at], &other[at + part.len()..]);
+            (before.is_empty() || before.ends_with('-'))
+                && (after.is_empty() || after.starts_with('-'))
+        })
+    };
+    let keys = records.iter().map(|record| &record.key);
+    keys.filter(|other| other.kind == kind && other.name.namespace == key.name.namespace)
+        .find(|other| is_renamed(&other.name.name))
 }
 
 fn check_type(key: &Key, issuer: &Issuer) -> Result<(), Failure> {
@@ -217,7 +240,7 @@ mod tests {
             "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}},
         });
         let key = Key::new(Kind::Issuer, ObjectName::new("default", "acme"));
-        let failure = unknown_issuer(&serde_json::from_value(certificate).unwrap(), &key);
+        let failure = unknown_issuer(&serde_json::from_value(certificate).unwrap(), &key, &[]);
         assert!(failure.hints[0].ends_with(expected), "{failure:?}");
     }
 
@@ -225,6 +248,21 @@ mod tests {
     fn a_manifest_is_asked_for_as_the_command_takes_it() {
         check_unknown_issuer("", "with another -f");
         check_unknown_issuer("uid-of-web", "order -f MANIFEST.yaml");
+    }
+
+    #[test]
+    fn an_issuer_that_kustomize_has_renamed_is_named() {
+        let key = |name: &str| Key::new(Kind::Issuer, ObjectName::new("default", name));
+        for (name, is_it) in [
+            ("prod-le-v2", true),
+            ("le-v2", true),
+            ("prod-le", true),
+            ("simple", false),
+            ("lemon-v2", false),
+        ] {
+            let records = [Record { key: key(name), object: json!({}) }];
+            assert_eq!(renamed(&key("le"), &records).is_some(), is_it, "{name}");
+        }
     }
 
     #[test]

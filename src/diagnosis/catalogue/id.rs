@@ -67,7 +67,8 @@ causes! {
     /// Manifests.
     Cfg "Issuer, solvers, names and CSR":
         Cfg01 Cfg02 Cfg03 Cfg04 Cfg05 Cfg06 Cfg07 Cfg08 Cfg09 Cfg10
-        Cfg11 Cfg12 Cfg13 Cfg14 Cfg15 Cfg16 Cfg17 Cfg18 Cfg19 Cfg20;
+        Cfg11 Cfg12 Cfg13 Cfg14 Cfg15 Cfg16 Cfg17 Cfg18 Cfg19 Cfg20
+        Cfg21;
     /// Accounts.
     Acc "The account at the CA":
         Acc01 Acc02 Acc03 Acc04 Acc05 Acc06 Acc07 Acc08 Acc09 Acc10 Acc11;

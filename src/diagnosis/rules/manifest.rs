@@ -6,10 +6,10 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
 use crate::diagnosis::name_case::NameCase;
-use crate::diagnosis::public_name;
+use crate::diagnosis::public_name::{self, NotPublic};
 use crate::model::common::condition;
 use crate::model::preferences::first_offered;
-use crate::model::{ConditionStatus, DnsName, Identifier};
+use crate::model::{ConditionStatus, Identifier};
 
 pub(super) const RULES: &[FaultRule] = &[
     issuer_is_missing,
@@ -24,21 +24,6 @@ pub(super) const RULES: &[FaultRule] = &[
     lifetime_is_asked_for,
 ];
 
-/// Suffixes that no public CA issues for (RFC 6761, RFC 6762, RFC 7686, RFC 8375, and ICANN's `internal`).
-const NEVER_PUBLIC: [&str; 12] = [
-    "local",
-    "localhost",
-    "localdomain",
-    "internal",
-    "intranet",
-    "lan",
-    "home",
-    "corp",
-    "test",
-    "example",
-    "invalid",
-    "onion",
-];
 /// Most bytes of a common name (RFC 5280, ub-common-name).
 const COMMON_NAME: usize = 64;
 /// Most names of one certificate at Let's Encrypt.
@@ -195,37 +180,18 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
             );
             continue;
         }
-        if !is_for_public_ca(case, name) || DnsName::parse(&shown_name).is_err() {
-            continue;
-        }
-        if let Some(fault) = public_name::fault(&shown_name) {
-            let why = fault.to_string();
-            found.push(
-                Finding::new(
-                    CauseId::Cfg10,
-                    Grade::Certain,
-                    &shown_name,
-                    stored(asked, case.at, &why),
-                )
-                .with("DOMAIN", &shown_name)
-                .with("WHY", why),
-            );
-            continue;
-        }
-        let last = name.name.rsplit('.').next().unwrap_or_default();
-        let is_never = NEVER_PUBLIC.contains(&last)
-            || name.name.ends_with(".home.arpa")
-            || name.name.ends_with(".cluster.local");
-        let came = match (is_never, name.name.contains('.')) {
-            (true, _) => format!("{last} is no public suffix"),
-            (false, false) => "it has one label only".to_owned(),
-            (false, true) => continue,
+        let refusal = Identifier::parse(&shown_name).ok().as_ref().and_then(public_name::refusal);
+        let Some(why) = refusal.filter(|_| is_for_public_ca(case, name)) else { continue };
+        let suffix = match &why {
+            NotPublic::Suffix(suffix) => suffix.as_str(),
+            NotPublic::Address(_) | NotPublic::Form(_) | NotPublic::OneLabel => &name.name,
         };
-        let shown = stored(asked, case.at, came);
+        let shown = stored(asked, case.at, why.to_string());
         found.push(
-            Finding::new(CauseId::Cfg12, Grade::Certain, &shown_name, shown)
+            Finding::new(why.cause(), Grade::Certain, &shown_name, shown)
                 .with("DOMAIN", &shown_name)
-                .with("SUFFIX", last),
+                .with("SUFFIX", suffix)
+                .with("WHY", why.to_string()),
         );
     }
 }

@@ -132,6 +132,8 @@ fn names_that_no_ca_takes_are_told_before_it_is_asked() {
     check(&of("printer.local", public), &[CauseId::Cfg12]);
     check(&of("printer.local", "https://ca.example/dir"), &[]);
     check(&of("localhost", public), &[CauseId::Cfg12]);
+    check(&of("10.0.0.1", public), &[CauseId::Cfg21]);
+    check(&of("10.0.0.1", "https://ca.example/dir"), &[]);
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Certificate, Challenge, Condition, ConditionStatus, Issuer, Key, Kind, Order, Problem, State,
 };
+use crate::reconcile::certificate::issuing;
 use crate::store::Change;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
@@ -70,6 +71,11 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     }
     if let Some(failed) = failed_request(chain) {
         return Verdict::Failed(failed);
+    }
+    if let Some(why) = issuing::end(certificate) {
+        let what = format!("{} was not issued: {why}", chain.key());
+        let step = NextStep::ChangeCertificate(chain.key());
+        return Verdict::Failed(Failed::new(FailureKind::Usage, what).helped_by(step));
     }
     if let Some(failed) = chain.order().and_then(|order| no_solver(chain, order)) {
         return Verdict::Failed(failed);
@@ -358,6 +364,39 @@ mod tests {
 
     use super::*;
     use crate::model::Record;
+
+    #[test]
+    fn what_the_certificate_calls_an_end_is_one() {
+        let of = |message: &str, generation: i64| {
+            let issuing = json!({"type": "Issuing", "status": "True", "observedGeneration": 1, "message": message});
+            let certificate = json!({
+                "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+                "metadata": {"name": "web", "namespace": "web", "uid": "1", "generation": generation},
+                "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}},
+                "status": {"conditions": [issuing]},
+            });
+            let chain = Chain {
+                certificate: typed(Record::new(certificate).unwrap()).unwrap(),
+                requests: Vec::new(),
+                orders: Vec::new(),
+                challenges: Vec::new(),
+                issuer: Some(Issuer::default()),
+                in_cluster: false,
+            };
+            verdict(&chain, &Obstacles::new(), Some(0))
+        };
+        for words in [
+            "Failed to generate CSR: \" c.example.com\" is not a valid DNS name - will not retry",
+            "User intervention required: no new key: none",
+            "User intervention required: the private key in Secret \"web-tls\" does not fit the spec",
+        ] {
+            let Verdict::Failed(failed) = of(words, 1) else { panic!("{words}: it waits") };
+            assert_eq!(failed.kind, FailureKind::Usage);
+            assert!(failed.message.ends_with(words), "{}", failed.message);
+            assert!(matches!(of(words, 2), Verdict::Waiting(_)), "{words}: another spec may do");
+        }
+        assert!(matches!(of("Looking again", 1), Verdict::Waiting(_)));
+    }
 
     #[test]
     fn what_a_run_has_issued_is_done_though_its_renewal_has_begun() {

@@ -7,6 +7,7 @@ use crate::model::closest::closest;
 use crate::model::conversion::version::Version;
 use crate::model::field::{FieldPath, Matter, Remark};
 use crate::model::key::Kind;
+use crate::model::seal::Seal;
 
 /// One object that we read.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ const SHIM: [&str; 5] = [
     "certmanager.k8s.io/issuer",
     "kubernetes.io/tls-acme",
 ];
+/// How a value begins that SOPS has encrypted.
+const SOPS_VALUE: &str = "ENC[AES256_GCM,";
 /// The copy of itself that kubectl leaves in an object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -73,8 +76,32 @@ pub(crate) fn expand(node: Node) -> Vec<Node> {
     items.into_iter().map(complete).flat_map(expand).collect()
 }
 
-/// Finds out what a document is.
+/// Finds out what a document is; one that we read, or that may be one, has to be in clear.
 pub(crate) fn identify(node: &Node) -> Result<DocumentKind, Remark> {
+    let found = identify_clear(node);
+    match (&found, sealed_by(node)) {
+        // What is encrypted in objects of others is of no concern.
+        (Ok(DocumentKind::Foreign(kind)), _) if !kind.starts_with(SOPS_VALUE) => found,
+        (_, Some(seal)) => {
+            let remark = Remark::new(FieldPath::default(), seal.deed());
+            Err(Remark { seal: Some(seal), ..remark })
+        }
+        (_, None) => found,
+    }
+}
+
+/// Who has encrypted an object: SOPS adds metadata, and encrypts values each by itself.
+fn sealed_by(node: &Node) -> Option<Seal> {
+    let is_sealed =
+        |node: &Node| node.as_text().is_some_and(|it| it.trim().starts_with(SOPS_VALUE));
+    let values = ["data", "stringData"].into_iter().filter_map(|field| node.get(field));
+    let mut values = values.flat_map(Node::entries).map(|entry| &entry.value);
+    let mut kind = ["apiVersion", "kind"].into_iter().filter_map(|field| node.get(field));
+    let has_metadata = node.get("sops.mac").is_some() || node.get("sops.version").is_some();
+    (has_metadata || kind.any(is_sealed) || values.any(is_sealed)).then_some(Seal::Sops)
+}
+
+fn identify_clear(node: &Node) -> Result<DocumentKind, Remark> {
     let error = |path: &str, message: String| Remark::new(FieldPath::of(path), message);
     if !node.is_object() {
         let message =

@@ -81,6 +81,7 @@ pub fn read(sources: &[Source], namespaces: Namespaces<'_>) -> Result<Set, Vec<C
     }
     conversion::convert(&mut drafts);
     set::check_twice(&mut drafts, sources);
+    set::check_common_names(&mut drafts);
     for draft in drafts {
         reading.finish(draft);
     }

@@ -1,10 +1,11 @@
 //! What holds for the objects of a set together: namespaces, and nothing twice.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::complaint::{Location, Source};
 use super::draft::Draft;
 use super::tree::Node;
+use crate::model::certificate::{LIST_COMMON_NAME, STRAY_COMMON_NAME, is_listed};
 use crate::model::field::{FieldPath, Remark};
 use crate::model::key::Kind;
 use crate::model::validation::object_name_fault;
@@ -95,6 +96,43 @@ pub(crate) fn check_twice(drafts: &mut [Draft], sources: &[Source]) {
             continue;
         }
         secrets.insert(key, (name, at_secret));
+    }
+}
+
+/// Refuses common names that are none of the names asked for, where an ACME issuer of the same set is to certify them.
+pub(crate) fn check_common_names(drafts: &mut [Draft]) {
+    let scope = |kind: Kind, draft: &Draft| match kind {
+        Kind::Issuer => draft.node.text_of("metadata.namespace").to_owned(),
+        _ => String::new(),
+    };
+    let is_acme = |draft: &&Draft| draft.node.get("spec.acme").is_some_and(Node::is_object);
+    let issuers: HashSet<(Kind, String, String)> = drafts
+        .iter()
+        .filter(|draft| matches!(draft.kind, Kind::Issuer | Kind::ClusterIssuer))
+        .filter(is_acme)
+        .map(|draft| {
+            (draft.kind, scope(draft.kind, draft), draft.node.text_of("metadata.name").to_owned())
+        })
+        .collect();
+    for draft in drafts.iter_mut().filter(|draft| draft.kind == Kind::Certificate) {
+        let kind = match draft.node.text_of("spec.issuerRef.kind") {
+            "ClusterIssuer" => Kind::ClusterIssuer,
+            _ => Kind::Issuer,
+        };
+        let name = draft.node.text_of("spec.issuerRef.name").to_owned();
+        let common_name = draft.node.text_of("spec.commonName");
+        let texts = |path: &str| -> Vec<String> {
+            let items = draft.node.get(path).map(Node::items).unwrap_or_default();
+            items.iter().filter_map(Node::as_text).map(str::to_owned).collect()
+        };
+        let (names, addresses) = (texts("spec.dnsNames"), texts("spec.ipAddresses"));
+        if issuers.contains(&(kind, scope(kind, draft), name))
+            && !is_listed(common_name, &names, &addresses)
+        {
+            let path = FieldPath::of("spec.commonName");
+            let message = format!("\"{common_name}\" {STRAY_COMMON_NAME}");
+            draft.found.refuse(Remark::new(path, message).hint(LIST_COMMON_NAME));
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::model::common::{Duration, IssuerRef};
 use crate::model::cron::Cron;
 use crate::model::field::FieldPath;
 use crate::model::keystore::{KeystoreFormat, Password};
-use crate::model::names::DnsName;
+use crate::model::names::{DnsName, host_in};
 
 /// Shortest life time that can be asked for.
 const SHORTEST: Duration = Duration::from_secs(3600);
@@ -65,7 +65,15 @@ fn names(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
                 "move it to ipAddresses",
             );
         } else if let Err(error) = DnsName::parse(name) {
-            verdict.error(at, error.to_string());
+            match host_in(name) {
+                Some(host) if host == name.trim() => verdict.error_hint(
+                    at,
+                    error.to_string(),
+                    "write it without the blanks and line ends around it",
+                ),
+                Some(_) => verdict.error_hint(at, error.to_string(), "write the host name alone"),
+                None => verdict.error(at, error.to_string()),
+            }
         }
     }
     for (index, address) in spec.ip_addresses.iter().enumerate() {

@@ -109,8 +109,15 @@ fn solver(solver: &ChallengeSolver, at: &FieldPath, verdict: &mut Validation) {
     let Some(selector) = &solver.selector else { return };
     for (field, names) in [("dnsNames", &selector.dns_names), ("dnsZones", &selector.dns_zones)] {
         for (index, name) in names.iter().enumerate() {
-            if let Err(error) = DnsName::parse(name) {
-                verdict.error(at.key("selector").key(field).index(index), error.to_string());
+            let at = at.key("selector").key(field).index(index);
+            match DnsName::parse(name) {
+                Err(error) => verdict.error(at, error.to_string()),
+                // cert-manager takes selectors as they are written, and so do we: either may finish what the other began.
+                Ok(plain) if plain.as_str() != name => verdict.warn(
+                    at,
+                    format!("\"{name}\" fits no name, for names are compared with it as \"{plain}\": write that"),
+                ),
+                Ok(_) => {}
             }
         }
     }

@@ -15,7 +15,8 @@ use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::request::REVISION;
 use crate::model::{
-    Certificate, CertificateRequest, CertificateRequestSpec, Kind, Metadata, hashed_names, memory,
+    Certificate, CertificateRequest, CertificateRequestSpec, ConditionStatus, Kind, Metadata,
+    hashed_names, memory,
 };
 use crate::reconcile::facts::{KeyFacts, LeafFacts, RequestFacts, SecretFacts, annotation};
 use crate::reconcile::{Wake, differences, secret_content};
@@ -25,6 +26,17 @@ pub(super) const NO_REQUEST: &str = "Failed to generate CSR: ";
 
 /// Begins the message of an issuance for which no key can be made.
 pub(super) const NO_KEY: &str = "User intervention required: no new key: ";
+
+/// Begins the message of an issuance for which a person has to change something.
+const INTERVENTION: &str = "User intervention required: ";
+
+/// Returns what an issuance under way says of itself that ends it: no key or no signing request can be made until somebody changes
+/// the spec, or the Secret that it forbids to replace. `None` if it goes on.
+pub fn end(certificate: &Certificate) -> Option<&str> {
+    let is_over = [INTERVENTION, NO_REQUEST].iter().any(|words| was_refused(certificate, words));
+    let issuing = condition(&certificate.status.conditions, ISSUING)?;
+    (is_over && issuing.status == ConditionStatus::True).then_some(&issuing.message)
+}
 
 /// Decides what a running issuance does next.
 pub(super) fn next_action(

@@ -1075,13 +1075,17 @@ mod tests {
         );
         web.certificate.status = new.status;
         web.check(&["wait"]);
+        assert_eq!(issuing::end(&web.certificate), Some(&*new.notes[0].message));
         web.change_spec(&json!({"dnsNames": ["a.example.com"]}));
+        assert_eq!(issuing::end(&web.certificate), None, "another spec may do");
         web.check(&["ready False DoesNotExist", "create web-1 [Requested]", "wait"]);
 
         web.observed.next_keys.clear();
         let why = Outcome::KeyImpossible("cannot make RSA 1000 key".into());
         web.certificate.status = record(&web.certificate, why, web.now).status;
         web.check(&["wait"]);
+        let said = issuing::end(&web.certificate).unwrap();
+        assert!(said.ends_with("cannot make RSA 1000 key"), "{said}");
     }
 
     #[test]

@@ -46,6 +46,63 @@ const KEY_SIZE: &str = "cert-manager.io/private-key-size";
 const KEY_ROTATION: &str = "cert-manager.io/private-key-rotation-policy";
 const SECRET_TEMPLATE: &str = "cert-manager.io/secret-template";
 
+/// How lists between commas are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lists {
+    /// Without blanks around values, and without empty values: what the person meant.
+    #[default]
+    Trimmed,
+    /// As cert-manager reads them: a blank after a comma is the beginning of the next name, which nobody can certify then.
+    AsCertManager,
+}
+
+impl Lists {
+    /// The values between commas.
+    fn values(self, text: &str) -> Vec<String> {
+        let all = text.split(',').map(|value| self.value(value));
+        all.filter(|value| self == Self::AsCertManager || !value.is_empty()).collect()
+    }
+
+    fn value(self, text: &str) -> String {
+        match self {
+            Self::Trimmed => text.trim().to_owned(),
+            Self::AsCertManager => text.to_owned(),
+        }
+    }
+}
+
+/// Annotations that cert-manager reads otherwise than they are meant: there are blanks around values, or empty values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Untidy(Vec<(&'static str, String)>);
+
+impl Untidy {
+    /// Finds those among annotations.
+    pub(super) fn among(annotations: &BTreeMap<String, String>) -> Self {
+        let lists = [ALT_NAMES, COMMON_NAME, EMAIL_SANS, IP_SANS].into_iter().filter_map(|name| {
+            let text = annotations.get(name)?;
+            let tidy = Lists::Trimmed.values(text);
+            (tidy != Lists::AsCertManager.values(text)).then(|| (name, tidy.join(",")))
+        });
+        Self(lists.collect())
+    }
+
+    /// Tells whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Untidy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<_> = self.0.iter().map(|(name, tidy)| format!("{name}: {tidy:?}")).collect();
+        write!(
+            f,
+            "cert-manager takes blanks around values, and empty ones, for parts of names, and issues nothing; write {}",
+            all.join(", ")
+        )
+    }
+}
+
 /// The value of an annotation that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid ingress annotation \"{name}\": {why}")]
@@ -147,20 +204,20 @@ pub(super) fn for_solvers(
 pub(super) fn translate(
     spec: &mut CertificateSpec,
     annotations: &BTreeMap<String, String>,
+    lists: Lists,
 ) -> Result<(), InvalidAnnotation> {
     let given = |name: &str| annotations.get(name).map(String::as_str);
-    let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
     if let Some(name) = given(COMMON_NAME) {
-        name.clone_into(&mut spec.common_name);
+        spec.common_name = lists.value(name);
     }
     if let Some(names) = given(ALT_NAMES).filter(|names| !names.is_empty()) {
-        spec.dns_names.extend(list(names));
+        spec.dns_names.extend(lists.values(names));
     }
     if let Some(addresses) = given(IP_SANS).filter(|addresses| !addresses.is_empty()) {
-        spec.ip_addresses.extend(list(addresses));
+        spec.ip_addresses.extend(lists.values(addresses));
     }
     if let Some(addresses) = given(EMAIL_SANS) {
-        spec.email_addresses = list(addresses);
+        spec.email_addresses = lists.values(addresses);
     }
     let subject = subject(annotations)?;
     if subject != Subject::default() {

@@ -1,8 +1,9 @@
 //! Which Certificates an Ingress, a Gateway or a ListenerSet asks for by its annotations, and what has to change for that.
 //!
 //! As cert-manager 1.21 does it (`pkg/controller/certificate-shim`), its way of finding out what is outdated included. Other
-//! than there: a Certificate that we have made goes when its object no longer asks for any, and annotations of cert-manager before
-//! 0.11 are read. Unlike the other machines this one returns all that is to be done at once, as a list.
+//! than there: a Certificate that we have made goes when its object no longer asks for any, annotations of cert-manager before
+//! 0.11 are read, and `a.example, b.example` are two names where we make the Certificate. cert-manager keeps the blank and ends
+//! with a name that cannot be; what it has made is read as it reads it ([`Lists`]), so that nobody waits for another. Unlike the other machines this one returns all that is to be done at once, as a list.
 
 mod annotations;
 mod asked_by;
@@ -12,7 +13,7 @@ mod outdated;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-pub use self::annotations::{InvalidAnnotation, OldAnnotations};
+pub use self::annotations::{InvalidAnnotation, Lists, OldAnnotations, Untidy};
 use self::annotations::{modern, translate};
 use self::entries::SecretHosts;
 pub use self::entries::Skipped;
@@ -39,6 +40,8 @@ pub struct Defaults {
     pub asking: Vec<String>,
     /// Annotations that Certificates take over.
     pub copied: Vec<String>,
+    /// How lists in annotations are read.
+    pub lists: Lists,
 }
 
 impl Default for Defaults {
@@ -51,6 +54,7 @@ impl Default for Defaults {
             },
             asking: vec![TLS_ACME.to_owned()],
             copied: Vec::new(),
+            lists: Lists::Trimmed,
         }
     }
 }
@@ -232,6 +236,11 @@ pub fn old_annotations(object: &IngressLike) -> OldAnnotations {
     modern(&object.metadata().annotations).1
 }
 
+/// What cert-manager would read otherwise in the annotations of an object.
+pub fn untidy_annotations(object: &IngressLike) -> Untidy {
+    Untidy::among(&modern(&object.metadata().annotations).0)
+}
+
 fn wanted_of(
     object: &IngressLike,
     annotations: &BTreeMap<String, String>,
@@ -293,7 +302,7 @@ fn certificate(
     let told = &mut certificate.metadata.annotations;
     annotations::for_solvers(told, object, annotations);
     asked_by::note(told, &asked_by::askers(object.kind(), annotations, &defaults.asking));
-    translate(&mut certificate.spec, annotations)?;
+    translate(&mut certificate.spec, annotations, defaults.lists)?;
     Ok(certificate)
 }
 

@@ -406,6 +406,7 @@ fn flags_name_the_issuer_of_those_that_name_none() {
         issuer: issuer.clone(),
         asking: vec![TLS_ACME.to_owned(), "example.com/tls".to_owned()],
         copied: vec!["example.com/owner".to_owned()],
+        ..Defaults::default()
     };
     for (annotations, is_asked) in [
         (json!({TLS_ACME: "true", "example.com/owner": "web"}), true),
@@ -609,5 +610,26 @@ fn old_annotations_are_read_and_named() {
     let plan = plan_of(&ingress(&both), &[], &Defaults::default());
     assert!(
         matches!(&plan.changes[..], [CertificateChange::Create(one)] if one.spec.issuer_ref.name == "new")
+    );
+}
+
+#[test]
+fn what_cert_manager_has_made_of_blanks_is_awaited_as_it_makes_it() {
+    let object =
+        ingress(&asking(&json!({"cert-manager.io/alt-names": "b.example.com, c.example.com,"})));
+    let ours = made(&object);
+    assert_eq!(ours.spec.dns_names[1..], ["b.example.com", "c.example.com"]);
+    let theirs = Defaults { lists: Lists::AsCertManager, ..Defaults::default() };
+    let CertificateChange::Create(kept) = &plan_of(&object, &[], &theirs).changes[0] else {
+        panic!()
+    };
+    assert_eq!(kept.spec.dns_names[1..], ["b.example.com", " c.example.com", ""]);
+    assert_eq!(plan_of(&object, &[(**kept).clone()], &theirs).changes, [], "it is as awaited");
+    let mended = plan_of(&object, &[(**kept).clone()], &Defaults::default()).changes;
+    assert!(matches!(&mended[..], [CertificateChange::Update(_)]), "where we drive: {mended:?}");
+    let said = untidy_annotations(&object).to_string();
+    assert!(
+        said.ends_with("write cert-manager.io/alt-names: \"b.example.com,c.example.com\""),
+        "{said}"
     );
 }

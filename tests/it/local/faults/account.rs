@@ -188,7 +188,7 @@ fn add(site: &Site, object: &str) {
     site.give(&format!("{manifest}{object}"));
 }
 
-/// The Secret with this key of the binding, un-padded base64url.
+/// The Secret with this key of the binding.
 pub(super) fn secret(key: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: eab\nstringData:\n  hmac: {key}\n"
@@ -247,8 +247,8 @@ fn a_key_of_the_binding_that_is_no_base64url_is_told() {
     let site = bound();
     bind(&site, &secret("'a key of my own'"));
     check(&site, "", 7, "\
-error: Issuer default/acme is not ready: Failed to register ACME account: the external account binding key in Secret \"eab\" is not un-padded base64url text
-hint: change Issuer default/acme; then run the same command again
+error: Issuer default/acme is not ready: Failed to register ACME account: the external account binding key in Secret \"eab\" is not base64url text
+hint: write the HMAC key into that Secret as the CA gave it (base64url), and nothing else; then run the same command again
 ", |site| site.change("'a key of my own'", KEY));
 }
 
