@@ -1,6 +1,7 @@
 //! The controllers put together, once, from what a command or a test gives them, and stopped in good order.
 
 pub mod dns01;
+pub mod memory_zone;
 pub mod world;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use self::dns01::Reach;
+use self::memory_zone::MemoryZone;
 pub use self::world::{ProcessMemory, Rules, World, account_keys};
 use super::context::Context;
 use super::failure::Failure;
@@ -83,6 +85,10 @@ pub struct Equipment {
     pub fetcher: Fetcher,
     /// What finds zones and their servers.
     pub zones: Zones,
+    /// The zone of a rehearsal, in place of providers and real zones.
+    pub memory_zone: Option<MemoryZone>,
+    /// The CAs.
+    pub clients: Clients,
     /// How they work.
     pub rules: Rules,
 }
@@ -97,6 +103,8 @@ impl Equipment {
     ) -> Self {
         Self {
             dns01: Reach::default(),
+            memory_zone: None,
+            clients: clients(&fetcher.resolver),
             tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
             rules: Rules::without_flags(store.in_cluster()),
             store,
@@ -144,17 +152,27 @@ impl Engine {
         probe: Arc<dyn Probe>,
         stop: CancellationToken,
     ) -> Self {
-        let Equipment { store, http01, dns01, tls_alpn01, fetcher, zones, rules } = equipment;
+        let Equipment { store, http01, tls_alpn01, fetcher, zones, rules, clients, .. } = equipment;
         let namespace = &rules.cluster_resource_namespace;
+        let dns01_probe: Arc<dyn Probe>;
+        let dns01: Arc<dyn Solver>;
+        match equipment.memory_zone {
+            Some(zone) => (dns01, dns01_probe) = (Arc::new(zone.clone()), Arc::new(zone)),
+            None => {
+                let reach = equipment.dns01;
+                dns01 = reach.solver(&store, zones.clone(), &fetcher.resolver, namespace);
+                dns01_probe = Arc::new(DnsProbe { zones });
+            }
+        }
         let world = World {
             clock: Arc::new(SystemClock::default()),
-            clients: clients(&fetcher.resolver),
+            clients,
             keys: Arc::new(KeysAside),
             http01,
-            dns01: dns01.solver(&store, zones.clone(), &fetcher.resolver, namespace),
+            dns01,
             tls_alpn01,
             http01_probe: probe,
-            dns01_probe: Arc::new(DnsProbe { zones }),
+            dns01_probe,
             tls_alpn01_probe: Arc::new(TlsAlpnProbe { fetcher }),
         };
         Self::start_in(world, store, rules, stop)

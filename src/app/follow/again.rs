@@ -130,6 +130,7 @@ async fn work_on(
         permit,
         drive: &args.work.drive,
         rehearsal: None,
+        clients: None,
         by_hand: manual.dns01_manual,
         given,
         open,

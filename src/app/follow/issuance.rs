@@ -179,6 +179,7 @@ impl Issuance<'_> {
             permit: workshop.permit,
             drive: &flags.drive,
             rehearsal: rehearsal.map(Rehearsal::means),
+            clients: None,
             by_hand: flags.manual.dns01_manual,
             given,
             open,

@@ -15,6 +15,7 @@ use super::renewal::look_anew;
 use super::required_types::required_types;
 use super::supervise::{ByHand, Halt, Hands, OtherDriver, Supervision, SupervisionSetup};
 use super::tracked::{End, Tracked, Worked};
+use crate::acme::Clients;
 use crate::app::chain;
 use crate::app::context::Context;
 use crate::app::engine::{Engine, Equipment, ProcessMemory, Rules, account_keys};
@@ -30,9 +31,9 @@ use crate::app::lead::stopping::{Stopping, say_interrupted, stop};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::lead::takeover::{Inherited, inherit, regain};
 use crate::app::preflight::permissions::Permissions;
+use crate::app::rehearsal::RehearsalMeans;
 use crate::controllers::selection::Selection;
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::fetch::Fetcher;
 use crate::model::order_budget::Allowance;
 use crate::model::{Challenge, ChallengeType, Duration, Key};
 use crate::print::age::short;
@@ -42,7 +43,6 @@ use crate::probes::dns::DnsProbe;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::solvers::http01::files::Files;
-use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
 use crate::store::Store;
 
@@ -118,7 +118,9 @@ pub struct Job<'a> {
     /// Flags of the solvers.
     pub drive: &'a DriveArgs,
     /// Solvers and eyes of a rehearsal, in place of those that the flags name.
-    pub rehearsal: Option<(Arc<dyn Solver>, Arc<TlsAlpn01>, Fetcher)>,
+    pub rehearsal: Option<RehearsalMeans>,
+    /// The CAs, where they have been asked before.
+    pub clients: Option<Clients>,
     /// Whether a person makes the records of DNS-01.
     pub by_hand: bool,
     /// Objects that may be worked on, with all that hangs on them.
@@ -295,7 +297,9 @@ async fn begin(
     let is_kept = job.rehearsal.is_none();
     let asked = required_types(&job.store, &job.given, supervision.open()).await?;
     let (http01, rehearsed, fetcher) = match job.rehearsal.take() {
-        Some((http01, tls_alpn01, fetcher)) => (http01, Some(tls_alpn01), fetcher),
+        Some(RehearsalMeans { http01, tls_alpn01, memory_zone, fetcher }) => {
+            (http01, Some((tls_alpn01, memory_zone)), fetcher)
+        }
         None => (http01(job, &asked, context).await?, None, job.drive.fetcher().await?),
     };
     let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
@@ -309,9 +313,12 @@ async fn begin(
     };
     let dns01 = by_flags.dns01.by_hand(job.by_hand);
     let mut equipment = Equipment { dns01, rules, ..by_flags };
-    if let Some(tls_alpn01) = rehearsed {
+    if let Some(clients) = job.clients.take() {
+        equipment.clients = clients;
+    }
+    if let Some((tls_alpn01, memory_zone)) = rehearsed {
         // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
-        equipment.tls_alpn01 = tls_alpn01;
+        (equipment.tls_alpn01, equipment.memory_zone) = (tls_alpn01, memory_zone);
         equipment.rules.account_keys = account_keys(false);
         equipment.rules.approval = Approval::Ours;
     }

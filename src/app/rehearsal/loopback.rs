@@ -1,66 +1,56 @@
-//! What a rehearsal on loopback cannot rehearse.
+//! A rehearsal on loopback of names that a dns01 solver answers: a zone in memory stands in for the provider and the real zone.
 
-use crate::app::failure::Failure;
-use crate::app::preflight::certificates::{certificates, choices};
-use crate::diagnosis::chain::{issuer_key, key_of};
-use crate::model::{Issuer, Record};
-use crate::store::resources::typed;
+use serde_json::{Value, json};
 
-/// Refuses names that a dns01 solver answers: their records would be written to the real zone, and looked for there.
-///
-/// # Errors
-/// Fails with the first such name, and how to rehearse it.
-pub(super) fn check(records: &[Record]) -> Result<(), Failure> {
-    for certificate in certificates(records) {
-        let Some(key) = issuer_key(&certificate) else { continue };
-        let Some(record) = records.iter().find(|record| record.key == key) else { continue };
-        let issuer = typed::<Issuer>(record.clone())?;
-        let mut choices = choices(&certificate, &issuer);
-        let by_dns = choices
-            .find(|(_, chosen)| chosen.as_ref().is_ok_and(|chosen| chosen.kind.is_by_record()));
-        if let Some((name, _)) = by_dns {
-            return Err(Failure::usage(format!(
-                "cannot rehearse {} on loopback: {name} is answered by a dns01 solver of {key}, which needs \
-                 its zone",
-                key_of(&certificate)
-            ))
-            .hint("--rehearse rehearses it with its zone: the TXT record is written there, and taken away again"));
+use crate::model::{Kind, Record};
+
+/// Puts the zone in memory in the place of every provider of the Issuers; selectors stay, and decide as they would. Returns whether
+/// there was any.
+pub(super) fn answer_by_memory(records: &mut [Record]) -> bool {
+    let issuers = records
+        .iter_mut()
+        .filter(|record| matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer));
+    let mut is_any = false;
+    for record in issuers {
+        let solvers = record.object.pointer_mut("/spec/acme/solvers").and_then(Value::as_array_mut);
+        for solver in solvers.into_iter().flatten() {
+            if solver.get("dns01").is_some_and(|dns01| !dns01.is_null()) {
+                solver["dns01"] =
+                    json!({"webhook": {"groupName": "memory", "solverName": "memory"}});
+                is_any = true;
+            }
         }
     }
-    Ok(())
+    is_any
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn names_that_only_dns01_answers_are_refused() {
+    fn a_zone_in_memory_stands_in_for_each_provider() {
         let issuer = json!({
-            "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
-            "metadata": {"name": "acme", "namespace": "web"},
+            "apiVersion": "cert-manager.io/v1", "kind": "ClusterIssuer",
+            "metadata": {"name": "acme"},
             "spec": {"acme": {
                 "server": "https://ca.example/directory", "privateKeySecretRef": {"name": "key"},
                 "solvers": [
-                    {"http01": {"ingress": {}}},
-                    {"dns01": {"rfc2136": {"nameserver": "192.0.2.1"}}, "selector": {"dnsNames": ["*.example.com"]}},
+                    {"http01": {"ingress": {}}, "dns01": null},
+                    {"dns01": {"cloudflare": {"apiTokenSecretRef": {"name": "dns", "key": "token"}}},
+                     "selector": {"dnsZones": ["example.com"]}},
                 ],
             }},
         });
-        let check = |names: &[&str]| {
-            let certificate = json!({
-                "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
-                "metadata": {"name": "web", "namespace": "web"},
-                "spec": {"secretName": "web-tls", "dnsNames": names, "issuerRef": {"name": "acme"}},
-            });
-            let records = [issuer.clone(), certificate].map(|object| Record::new(object).unwrap());
-            check(&records).map_err(|failure| (failure.kind.exit_code(), failure.message))
-        };
-        assert_eq!(check(&["example.com", "www.example.com"]), Ok(()));
-        let (code, message) = check(&["example.com", "*.example.com"]).unwrap_err();
-        assert_eq!(code, 2);
-        assert!(message.contains("*.example.com is answered by a dns01 solver"), "{message}");
+        let mut records = [Record::new(issuer).unwrap()];
+        assert!(answer_by_memory(&mut records));
+        let solvers = &records[0].object["spec"]["acme"]["solvers"];
+        assert_eq!(solvers[0], json!({"http01": {"ingress": {}}, "dns01": null}));
+        assert_eq!(solvers[1]["selector"], json!({"dnsZones": ["example.com"]}));
+        assert!(solvers[1]["dns01"].get("cloudflare").is_none(), "its Secret is not looked for");
+        let http = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}"#;
+        assert!(!answer_by_memory(
+            &mut [Record::new(serde_json::from_str(http).unwrap()).unwrap()]
+        ));
     }
 }

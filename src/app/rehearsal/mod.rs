@@ -26,11 +26,12 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::engine::clients;
 use super::engine::dns01::Reach;
+use super::engine::memory_zone::{MemoryResolver, MemoryZone};
 use super::failure::Failure;
 use super::flags::drive::DriveArgs;
 use super::input::Input;
 use super::lead::sweep::sweep_namespaces;
-use super::preflight::challenge_types;
+use super::preflight::{challenge_types, public_names};
 use crate::ca::{self, Caa, Config, Server};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
@@ -72,8 +73,23 @@ pub struct Rehearsal {
     tls_alpn01: Arc<TlsAlpn01>,
     /// What self-check and CA look with.
     pub fetcher: Fetcher,
+    /// What answers DNS-01 on loopback.
+    memory_zone: Option<MemoryZone>,
     /// What answers in a cluster, and must leave nothing there.
     in_cluster: Option<Arc<ClusterSolver>>,
+}
+
+/// Solvers and eyes of a rehearsal, in place of those that the flags name.
+#[derive(Clone, Debug)]
+pub struct RehearsalMeans {
+    /// What answers HTTP-01.
+    pub http01: Arc<dyn Solver>,
+    /// What answers TLS-ALPN-01.
+    pub tls_alpn01: Arc<TlsAlpn01>,
+    /// What answers DNS-01 on loopback.
+    pub memory_zone: Option<MemoryZone>,
+    /// What self-check and CA look with.
+    pub fetcher: Fetcher,
 }
 
 impl Rehearsal {
@@ -81,7 +97,7 @@ impl Rehearsal {
     /// thing would work in; on loopback there is none.
     ///
     /// # Errors
-    /// Fails when a port is not permitted or taken, when the store cannot be read, and for names that need DNS on loopback.
+    /// Fails when a port is not permitted or taken, when the store cannot be read, and for names that the real CA never certifies.
     pub async fn start(
         how: Rehearse,
         args: &DriveArgs,
@@ -94,16 +110,27 @@ impl Rehearsal {
         let mut in_cluster = None;
         let mut tls_alpn01 = args.tls_alpn01();
         let mut caa = BTreeMap::new();
+        let mut memory_zone = None;
         let http01: Arc<dyn Solver> = match how {
             Rehearse::Loopback => {
                 tls_alpn01 = shake_hands_on_loopback(&mut fetcher).await?;
                 challenge_types::check_rehearsal(&records)?;
-                loopback::check(&records)?;
+                public_names::check(&records)?;
+                if loopback::answer_by_memory(&mut records) {
+                    context.talk().line(
+                        "DNS-01 is answered in memory: providers, their Secrets and zones are not looked at",
+                    );
+                }
+                let zone = MemoryZone::default();
+                let addresses = Arc::clone(&fetcher.resolver);
+                fetcher.resolver = Arc::new(MemoryResolver { zone: zone.clone(), addresses });
+                memory_zone = Some(zone);
                 answer_on_loopback(&mut fetcher).await?
             }
             Rehearse::Real => {
                 let source = context.store(Access::ReadOnly).await?;
                 borrow::borrow(&mut records, &source, context).await?;
+                public_names::check(&records)?;
                 // A cluster has no words for such a type at all, which is told before anything is issued.
                 let cluster = context.cluster();
                 if cluster.is_none() {
@@ -139,13 +166,19 @@ impl Rehearsal {
                 redirect(record, server);
             }
         }
-        let rehearsal = Self { _servers: servers, http01, tls_alpn01, fetcher, in_cluster };
+        let rehearsal =
+            Self { _servers: servers, http01, tls_alpn01, fetcher, memory_zone, in_cluster };
         Ok((rehearsal, records))
     }
 
     /// Its solvers and eyes.
-    pub fn means(&self) -> (Arc<dyn Solver>, Arc<TlsAlpn01>, Fetcher) {
-        (Arc::clone(&self.http01), Arc::clone(&self.tls_alpn01), self.fetcher.clone())
+    pub fn means(&self) -> RehearsalMeans {
+        RehearsalMeans {
+            http01: Arc::clone(&self.http01),
+            tls_alpn01: Arc::clone(&self.tls_alpn01),
+            memory_zone: self.memory_zone.clone(),
+            fetcher: self.fetcher.clone(),
+        }
     }
 
     /// Tells whether challenges are answered in a cluster.
@@ -182,6 +215,9 @@ impl Rehearsal {
         context: &Context,
     ) -> Result<(), Failure> {
         let mut challenges = answers::still_up(store).await?;
+        if self.memory_zone.is_some() {
+            challenges.retain(|challenge| !challenge.spec.kind.is_by_record());
+        }
         // Objects in a cluster are removed all together.
         challenges.retain(|c| !self.is_in_cluster() || c.spec.kind.is_by_record());
         if challenges.is_empty() {
