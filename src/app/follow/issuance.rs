@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -18,6 +19,7 @@ use super::subset::{self, LeftOut};
 use super::tracked::{End, Tracked};
 use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
+use crate::acme::Clients;
 use crate::app::asking::{self, AskedPlace};
 use crate::app::context::Context;
 use crate::app::engine::clients;
@@ -26,6 +28,7 @@ use crate::app::input::{Input, applying, overwritten};
 use crate::app::lead::{Claim, claim};
 use crate::app::own_request;
 use crate::app::preflight::permissions::{Permissions, workplace};
+use crate::app::preflight::public_dns::{self, Means};
 use crate::app::preflight::{self, announce, provider_check};
 use crate::app::rehearsal::{Rehearsal, Rehearse};
 use crate::app::venue::Venue;
@@ -163,7 +166,7 @@ impl Issuance<'_> {
     ) -> Result<Option<LeftOut>, Failure> {
         let Self { work: flags, purpose, times, events, .. } = *self;
         let begun = Box::pin(begin(self, &before.ends, context)).await;
-        let (workshop, Begun { given, open, ends: known }) = match begun {
+        let (workshop, Begun { given, open, ends: known, clients }) = match begun {
             Ok(begun) => begun,
             Err(failure) => {
                 return self.settle_unbegun(context, failure).await.map(|()| None);
@@ -179,7 +182,7 @@ impl Issuance<'_> {
             permit: workshop.permit,
             drive: &flags.drive,
             rehearsal: rehearsal.map(Rehearsal::means),
-            clients: None,
+            clients,
             by_hand: flags.manual.dns01_manual,
             given,
             open,
@@ -241,6 +244,8 @@ struct Begun {
     given: BTreeSet<Key>,
     open: BTreeMap<Key, Tracked>,
     ends: BTreeMap<Key, End>,
+    /// The CAs, where they have been asked.
+    clients: Option<Clients>,
 }
 
 /// Checks everything, applies the manifests, and finds what is due beside what has ended in an earlier round.
@@ -310,7 +315,7 @@ async fn begin<'a>(
     } else {
         records.iter().filter(|record| !ended.contains_key(&record.key)).cloned().collect()
     };
-    let Opening { open, ends } =
+    let Opening { mut open, mut ends } =
         opening(&still, &workshop.store, &workshop.claim, how, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     if venue.has_providers() && purpose.rehearsed() != Some(Rehearse::Loopback) {
@@ -319,7 +324,43 @@ async fn begin<'a>(
         let told = (context, &work.output);
         provider_check::check(due, &workshop.store, drive, fetcher, told).await?;
     }
-    Ok((workshop, Begun { given, open, ends }))
+    let mut asked = None;
+    // A CA of our own looks itself, whoever drives elsewhere asks for itself, and a name that is refused may be left out.
+    if is_made && issuance.rounds == 0 && !matches!(workshop.claim, Claim::Watches(_)) {
+        let due = open.iter().filter(|(_, tracked)| tracked.is_due()).map(|(key, _)| key.clone());
+        let due: Vec<Key> = due.collect();
+        let refused;
+        (refused, asked) =
+            look_at_dns(&due, &workshop.store, (work, deadline), &printer, context).await?;
+        for (key, failure) in refused {
+            open.remove(&key);
+            given.remove(&key);
+            ends.insert(key, End::Failed(failure));
+        }
+    }
+    Ok((workshop, Begun { given, open, ends, clients: asked }))
+}
+
+/// Looks at what DNS says of names that are due; returns what their CAs may not issue, and the CAs, which need not be asked again.
+async fn look_at_dns(
+    due: &[Key],
+    store: &Arc<dyn Store>,
+    (work, deadline): (&WorkArgs, Timestamp),
+    printer: &Printer,
+    context: &Context,
+) -> Result<(BTreeMap<Key, Failure>, Option<Clients>), Failure> {
+    if due.is_empty() {
+        return Ok((BTreeMap::new(), None));
+    }
+    let fetcher = work.drive.fetcher().await?;
+    let clients = clients(&fetcher.resolver);
+    let left = Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
+    let means = Means { clients: &clients, fetcher: &fetcher, left };
+    let refused = tokio::select! {
+        refused = public_dns::check(due, store, means, printer) => refused?,
+        kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
+    };
+    Ok((refused, Some(clients)))
 }
 
 /// Where a rehearsal works: in a store that is thrown away.
