@@ -1,7 +1,8 @@
 //! What came back: is it what we asked for?
 //!
-//! What is served is checked (key, names, dates, order of the chain) before it is stored, and else the Order is
-//! `errored`: a bad chain must never reach a Secret. A chain has twenty certificates at most, where cert-manager limits
+//! What is served is checked (key, names, dates) before it is stored, and else the Order is `errored`: a bad chain must never
+//! reach a Secret. Whatever else a CA writes into a certificate is its own choice and is told, as is a chain with a gap: the
+//! certificate is spent, and the next one would be the same. A chain has twenty certificates at most, where cert-manager limits
 //! its size: to put thousands in order would keep the controller from all else.
 
 use std::collections::{BTreeSet, HashSet};
@@ -86,17 +87,9 @@ pub enum ChainFault {
     /// No certificate is for the key of the request.
     #[error("no certificate of the chain is for the key of the signing request")]
     OtherKey,
-    /// It names something else.
-    #[error("the certificate names something else than the signing request:{}{}", list(" lacks", .missing), list(" adds", .extra))]
-    OtherNames {
-        /// Asked for and absent.
-        missing: Vec<String>,
-        /// There without having been asked for.
-        extra: Vec<String>,
-    },
-    /// It has a common name that was not ordered.
-    #[error("the certificate has the common name \"{}\", which was not ordered", shortened(.0, LONGEST_NAME))]
-    OtherCommonName(String),
+    /// It lacks names.
+    #[error("the certificate lacks {}", list(.0))]
+    Lacks(Vec<String>),
     /// It names nothing where names count.
     #[error("the certificate has no subject alternative names")]
     Nameless,
@@ -109,16 +102,24 @@ pub enum ChainFault {
     /// Its time has not come.
     #[error("the certificate is not valid before {0:.0}")]
     NotYetValid(Timestamp),
-    /// It stands between certificates of which none has signed it.
-    #[error("no certificate of the chain has signed that of {0}")]
-    Unsigned(String),
 }
 
-fn list(word: &str, names: &[String]) -> String {
-    if names.is_empty() {
-        return String::new();
-    }
-    format!("{word} {}", listed(names.iter(), NAMED, LONGEST_NAME))
+/// What a chain has that was not ordered, or lacks, and that is no reason to do without it; texts are stable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainRemark {
+    /// It names more.
+    #[error("the CA has put more names into the certificate than were ordered: {}", list(.0))]
+    Adds(Vec<String>),
+    /// Its common name is none of its names.
+    #[error("the CA has given the certificate the common name \"{}\"", shortened(.0, LONGEST_NAME))]
+    CommonName(String),
+    /// None of the other certificates has signed the first.
+    #[error("the chain has a gap: the CA does not serve the certificate of {}, which has signed this one", shortened(.0, LONGEST_NAME))]
+    Gap(String),
+}
+
+fn list(names: &[String]) -> String {
+    listed(names.iter(), NAMED, LONGEST_NAME)
 }
 
 struct Certificate<'a> {
@@ -137,13 +138,12 @@ pub fn check(chain: &str, request: &SigningRequest, now: Timestamp) -> Result<Ch
         .iter()
         .position(|c| c.parsed.public_key().raw == request.public_key)
         .ok_or(ChainFault::OtherKey)?;
-    let ordered = in_order(certificates, first)?;
+    let ordered = in_order(certificates, first);
     let leaf = read(&ordered[0].parsed).map_err(|why| ChainFault::Unreadable { number: 1, why })?;
     if leaf.is_ca && !request.is_ca {
         return Err(ChainFault::Authority);
     }
     check_names(&leaf, request)?;
-    check_common_names(&ordered[0].parsed, request)?;
     if leaf.not_after.saturating_add(SLACK).unwrap_or(Timestamp::MAX) < now {
         return Err(ChainFault::Expired(leaf.not_after));
     }
@@ -246,24 +246,60 @@ pub(super) fn parse_one(der: &[u8]) -> Result<X509Certificate<'_>, String> {
 }
 
 /// From the leaf upwards. Behind that stands what signs something of the chain as well, such as an authority that another one has
-/// signed, too; what does not is left out.
-fn in_order(
-    mut rest: Vec<Certificate<'_>>,
-    first: usize,
-) -> Result<Vec<Certificate<'_>>, ChainFault> {
+/// signed, too; what does not is left out. Where nothing has signed the leaf, all stay as they were served.
+fn in_order(mut rest: Vec<Certificate<'_>>, first: usize) -> Vec<Certificate<'_>> {
     let mut current = rest.remove(first);
     let mut ordered = Vec::new();
     while let Some(above) = rest.iter().position(|above| has_signed(above, &current)) {
         ordered.push(std::mem::replace(&mut current, rest.remove(above)));
     }
-    if ordered.is_empty() && !rest.is_empty() {
-        return Err(ChainFault::Unsigned(shown(&current.parsed)));
-    }
+    let is_unsigned = ordered.is_empty();
     ordered.push(current);
+    if is_unsigned {
+        ordered.append(&mut rest);
+    }
     while let Some(more) = rest.iter().position(|c| ordered.iter().any(|of| has_signed(c, of))) {
         ordered.push(rest.remove(more));
     }
-    Ok(ordered)
+    ordered
+}
+
+/// What a chain, leaf first, has otherwise than ordered; nothing of one that cannot be read.
+pub fn remarks(pem: &str, request: &SigningRequest) -> Vec<ChainRemark> {
+    let ordered = &request.names;
+    let blocks = blocks(pem).unwrap_or_default();
+    let certificates = parse(&blocks).unwrap_or_default();
+    let Some((first, above)) = certificates.split_first() else { return Vec::new() };
+    let Ok(leaf) = read(&first.parsed) else { return Vec::new() };
+    let mut wanted = identifiers(ordered);
+    wanted.insert(plain(&ordered.common_name));
+    let (uris, emails) = (&leaf.names.uris, &leaf.names.email_addresses);
+    let found = identifiers(&Names { common_name: String::new(), ..leaf.names.clone() });
+    let others = uris.iter().filter(|uri| !ordered.uris.contains(uri));
+    let emails = emails.iter().filter(|email| !ordered.email_addresses.contains(email));
+    let adds: Vec<String> = found
+        .iter()
+        .filter(|name| !wanted.contains(*name))
+        .chain(others)
+        .chain(emails)
+        .chain(leaf.other_names.iter().filter(|name| !request.other_names.contains(name)))
+        .cloned()
+        .collect();
+    let is_known = |name: &String| {
+        let address = name.parse::<IpAddr>().map(|address| address.to_string());
+        let name = address.unwrap_or_else(|_| plain(name));
+        name.is_empty() || wanted.contains(&name) || found.contains(&name)
+    };
+    let own = x509::common_names(first.parsed.subject()).into_iter().find(|name| !is_known(name));
+    let is_gap = !above.is_empty() && !above.iter().any(|above| has_signed(above, first));
+    [
+        (!adds.is_empty()).then_some(ChainRemark::Adds(adds)),
+        own.map(ChainRemark::CommonName),
+        is_gap.then(|| ChainRemark::Gap(x509::common_name(first.parsed.issuer()))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// By name and signature; a signature of a kind that we cannot check counts.
@@ -278,11 +314,6 @@ fn has_signed(above: &Certificate<'_>, below: &Certificate<'_>) -> bool {
         below.parsed.tbs_certificate.as_ref(),
     );
     matches!(verified, Ok(()) | Err(X509Error::SignatureUnsupportedAlgorithm))
-}
-
-fn shown(certificate: &X509Certificate<'_>) -> String {
-    let name = x509::common_name(certificate.subject());
-    if name.is_empty() { "the leaf".to_owned() } else { shortened(&name, LONGEST_NAME) }
 }
 
 fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
@@ -312,44 +343,24 @@ pub(super) fn moment(seconds: i64) -> Result<Timestamp, String> {
     Timestamp::from_second(seconds).map_err(|e| e.to_string())
 }
 
+/// Every name that was ordered has to be there.
 fn check_names(leaf: &Leaf, request: &SigningRequest) -> Result<(), ChainFault> {
     let mut wanted = identifiers(&request.names);
     wanted.extend(name_in(&request.names.common_name));
     let found = identifiers(&leaf.names);
-    let others = [
-        (&leaf.names.uris, &request.names.uris),
-        (&leaf.names.email_addresses, &request.names.email_addresses),
-        (&leaf.other_names, &request.other_names),
-    ];
-    let surplus = others
-        .into_iter()
-        .flat_map(|(found, wanted)| found.iter().filter(|name| !wanted.contains(name)).cloned());
-    let extra: Vec<String> = found.difference(&wanted).cloned().chain(surplus).collect();
-    if found.is_empty() && extra.is_empty() {
+    if found.is_empty() {
         return Err(ChainFault::Nameless);
     }
-    let missing: Vec<String> = wanted.difference(&found).cloned().collect();
-    if missing.is_empty() && extra.is_empty() {
-        return Ok(());
-    }
-    Err(ChainFault::OtherNames { missing, extra })
-}
-
-/// A common name must be one of the names, or the one that was asked for; CAs write other parts of the subject as they like.
-fn check_common_names(
-    leaf: &X509Certificate<'_>,
-    request: &SigningRequest,
-) -> Result<(), ChainFault> {
-    let mut wanted = identifiers(&request.names);
-    wanted.insert(plain(&request.names.common_name));
-    let is_ordered = |name: &String| {
-        let address = name.parse::<IpAddr>().map(|address| address.to_string());
-        name.is_empty() || wanted.contains(&address.unwrap_or_else(|_| plain(name)))
-    };
-    match x509::common_names(leaf.subject()).into_iter().find(|name| !is_ordered(name)) {
-        Some(name) => Err(ChainFault::OtherCommonName(name)),
-        None => Ok(()),
-    }
+    let pairs = [
+        (&request.names.uris, &leaf.names.uris),
+        (&request.names.email_addresses, &leaf.names.email_addresses),
+        (&request.other_names, &leaf.other_names),
+    ];
+    let others = pairs
+        .into_iter()
+        .flat_map(|(wanted, found)| wanted.iter().filter(|name| !found.contains(name)).cloned());
+    let missing: Vec<String> = wanted.difference(&found).cloned().chain(others).collect();
+    if missing.is_empty() { Ok(()) } else { Err(ChainFault::Lacks(missing)) }
 }
 
 fn identifiers(names: &Names) -> BTreeSet<String> {
@@ -490,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_that_says_more_than_was_ordered_is_refused() {
+    fn a_leaf_that_says_more_than_was_ordered_is_taken_and_told() {
         let names = ["a.example", "192.0.2.1"];
         let san = |san| bed_of(&names, |leaf| leaf.subject_alt_names.push(san));
         let common_name = |name: &str| {
@@ -501,16 +512,28 @@ mod tests {
                 bed_of(&names, |leaf| leaf.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)),
                 "CA:TRUE",
             ),
-            (
-                common_name("evil.example"),
-                "has the common name \"evil.example\", which was not ordered",
-            ),
-            (san(SanType::Rfc822Name("me@a.example".try_into().unwrap())), "adds me@a.example"),
-            (san(SanType::URI("spiffe://a/b".try_into().unwrap())), "adds spiffe://a/b"),
             (bed_of(&[], |_| ()), "has no subject alternative names"),
         ] {
             let fault = run(&bed, &bed.leaf).unwrap_err().to_string();
             assert!(fault.contains(part), "{fault}");
+        }
+        let told = |bed: &Bed| {
+            let checked = run(bed, &bed.leaf).unwrap();
+            remarks(&checked.pem, &bed.request)
+        };
+        let more = |name: &str| ChainRemark::Adds(vec![name.to_owned()]);
+        for (bed, expected) in [
+            (common_name("evil.example"), ChainRemark::CommonName("evil.example".into())),
+            (
+                common_name("Generic ACME Certificate"),
+                ChainRemark::CommonName("Generic ACME Certificate".into()),
+            ),
+            (san(SanType::Rfc822Name("me@a.example".try_into().unwrap())), more("me@a.example")),
+            (san(SanType::URI("spiffe://a/b".try_into().unwrap())), more("spiffe://a/b")),
+            (san(SanType::DnsName("www.a.example".try_into().unwrap())), more("www.a.example")),
+            (san(SanType::IpAddress("192.0.2.2".parse().unwrap())), more("192.0.2.2")),
+        ] {
+            assert_eq!(told(&bed), [expected]);
         }
         for bed in [
             common_name("A.example"),
@@ -519,8 +542,23 @@ mod tests {
             bed_of(&names, |leaf| leaf.distinguished_name.push(DnType::OrganizationName, "Acme")),
             bed_of(&names, |leaf| leaf.is_ca = IsCa::ExplicitNoCa),
         ] {
-            run(&bed, &bed.leaf).unwrap();
+            assert_eq!(told(&bed), []);
         }
+    }
+
+    #[test]
+    fn a_chain_with_a_gap_is_taken_and_told() {
+        let bed = good();
+        let gap = [ChainRemark::Gap("Intermediate".into())];
+        for (above, expected) in
+            [(&bed.stranger, &gap[..]), (&bed.root, &gap), (&bed.intermediate, &[])]
+        {
+            let chain = format!("{}{above}", bed.leaf);
+            let checked = run(&bed, &chain).unwrap();
+            assert_eq!(checked.pem, chain.replace("\r\n", "\n"));
+            assert_eq!(remarks(&checked.pem, &bed.request), expected);
+        }
+        assert_eq!(remarks(&bed.leaf, &bed.request), [], "whoever serves one alone may mean it");
     }
 
     #[test]
@@ -538,10 +576,8 @@ mod tests {
 
     #[test]
     fn a_fault_names_some_of_many_names() {
-        let fault = ChainFault::OtherNames {
-            missing: Vec::new(),
-            extra: (0..60_000).map(|number| format!("n{number}.example")).collect(),
-        };
+        let names = (0..60_000).map(|number| format!("n{number}.example"));
+        let fault = ChainFault::Lacks(names.collect());
         let told = fault.to_string();
         assert!(told.len() < 500 && told.ends_with("n19.example, and 59980 more"), "{told}");
     }
@@ -573,19 +609,13 @@ mod tests {
             (&broken, "cannot read certificate 1"),
             (&other.leaf, "for the key"),
             (&this.intermediate, "for the key"),
-            (&format!("{}{}", this.leaf, this.stranger), "signed that of a.example"),
-            (&format!("{}{}", this.leaf, this.root), "signed that of a.example"),
         ] {
             let fault = run(&this, chain).unwrap_err().to_string();
             assert!(fault.contains(part), "{fault}");
         }
         for (bed, part) in [
             (bed(&["a.example"], 2026, 2027), "lacks 192.0.2.1"),
-            (bed(&["A.EXAMPLE", "192.0.2.1", "b.example"], 2026, 2027), "adds b.example"),
-            (
-                bed(&["b.example", "192.0.2.1"], 2026, 2027),
-                "request: lacks a.example adds b.example",
-            ),
+            (bed(&["b.example", "192.0.2.1"], 2026, 2027), "lacks a.example"),
             (bed(&["a.example", "192.0.2.1"], 2024, 2025), "expired at 2025-01-01T00:00:00Z"),
             (bed(&["a.example", "192.0.2.1"], 2027, 2028), "before 2027-01-01T00:00:00Z"),
         ] {

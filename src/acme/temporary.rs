@@ -16,6 +16,11 @@ const BASIC_CONSTRAINTS: &str = "2.5.29.19";
 /// Life time when none is asked for: 90 days.
 const USUAL: SignedDuration = SignedDuration::from_hours(90 * 24);
 
+/// Tells whether whoever has signed a certificate signs temporary ones.
+pub fn is_issuer(common_name: &str) -> bool {
+    common_name == ISSUER
+}
+
 /// Makes a certificate for a key, PEM, with what the Certificate asks for; the CA's own key is thrown away.
 ///
 /// # Errors

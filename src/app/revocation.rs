@@ -3,6 +3,7 @@
 //! All words are looked at before the first request: where one leads nowhere, nothing is revoked.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
@@ -17,10 +18,17 @@ use crate::app::flags::output::OutputArgs;
 use crate::app::input::{completers, lookup, target};
 use crate::app::inspect::{CertificatePlace, files};
 use crate::app::invocation;
+use crate::model::memory::{Holder, Memory, RevokedMemory};
+use crate::model::metadata::Resource;
 use crate::model::secret::{TLS_CRT, TLS_KEY};
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::store::error::StoreError;
 use crate::store::local::Access;
-use crate::store::resources::typed;
+use crate::store::resources::{Resources, typed};
+use crate::store::{Scope, Store};
+
+/// How often an object is read and written again whose controllers write, too.
+const WRITES: usize = 10;
 
 /// Most bytes of a file that is taken for a private key.
 const MAX_KEY_BYTES: u64 = 64 * 1024;
@@ -156,7 +164,15 @@ pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
         let session = desk.session(&one.account, key, url)?;
         let what = format!("cannot revoke {} by the account of", one.word);
         let revoking = session.revoke(&one.der, args.reason.reason(), by);
-        ask(revoking, &one.account, &what, context).await.map_err(|why| helped(why, one))?;
+        let revoked = ask(revoking, &one.account, &what, context).await;
+        let is_revoked = match &revoked {
+            Ok(_) => true,
+            Err(failure) => is_already_revoked(failure),
+        };
+        if is_revoked {
+            remember(desk.store(), one, context).await?;
+        }
+        revoked.map_err(|why| helped(why, one))?;
         printer.text(&format!("certificate {} of {} is revoked\n", one.serial, one.word))?;
     }
     if doomed.iter().any(|one| one.is_of_another_account && one.key.is_none()) {
@@ -216,6 +232,66 @@ async fn find(
     Ok(Doomed { word, der, serial, issuer, certificate, account, is_of_another_account, key })
 }
 
+fn is_already_revoked(failure: &Failure) -> bool {
+    failure.facts.problem.as_ref().is_some_and(|it| it.short_kind() == "alreadyRevoked")
+}
+
+/// Remembers that a certificate is revoked with every Certificate whose Secret has it, so that it is replaced when it is looked at
+/// next. In a cluster only the one that was named is looked at.
+async fn remember(
+    store: &Arc<dyn Store>,
+    one: &Doomed,
+    context: &Context,
+) -> Result<(), StoreError> {
+    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+    let names = match &one.certificate {
+        Some(name) => vec![name.clone()],
+        None if store.in_cluster() => Vec::new(),
+        None => certificates.list(&Scope::all()).await?.iter().map(Resource::name).collect(),
+    };
+    let revoked = RevokedMemory { serial: one.serial.clone(), at: context.now() };
+    for name in names {
+        // Its controllers write, too.
+        for _ in 0..WRITES {
+            let Some(mut certificate) = certificates.get(&name).await? else { break };
+            if one.certificate.is_none() && !has(store, &certificate, &one.serial).await? {
+                break;
+            }
+            let annotations = &mut certificate.metadata.annotations;
+            let memory = Memory::read(Holder::Certificate, annotations);
+            let is_known =
+                memory.revoked.as_ref().is_some_and(|known| known.serial == revoked.serial);
+            if is_known {
+                break;
+            }
+            let memory = Memory { revoked: Some(revoked.clone()), ..memory };
+            memory.write(Holder::Certificate, annotations);
+            match certificates.replace_metadata(&certificate).await {
+                Err(StoreError::Conflict { .. }) => {}
+                written => {
+                    written?;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether the Secret of a Certificate has the certificate with that serial number.
+async fn has(
+    store: &Arc<dyn Store>,
+    certificate: &Certificate,
+    serial: &str,
+) -> Result<bool, StoreError> {
+    let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
+    let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
+    let secret = secrets.get(&name).await?;
+    let pem = secret.as_ref().and_then(|secret| secret.value(TLS_CRT)).unwrap_or_default();
+    let leaf = chain::leaf(&String::from_utf8_lossy(pem));
+    Ok(leaf.is_ok_and(|leaf| leaf.serial == serial))
+}
+
 /// What helps where a CA does not revoke.
 fn helped(failure: Failure, one: &Doomed) -> Failure {
     let Some(problem) = &failure.facts.problem else { return failure };
@@ -224,7 +300,7 @@ fn helped(failure: Failure, one: &Doomed) -> Failure {
             "--key=FILE signs with the certificate's own private key, which needs no account"
                 .to_owned()
         }
-        ("alreadyRevoked", Some(name)) => {
+        (_, Some(name)) if is_already_revoked(&failure) => {
             let renewal = invocation::current().renewal(name);
             format!("nothing is left to be done but to replace it: {renewal}")
         }

@@ -100,7 +100,9 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let grace = context.global.cluster.terms.lease.grace();
     let engine = Engine::start_looking(equipment, probe, stop).with_grace(grace);
     let place = FileWriting { patience: &patience, command: on_issued.as_ref() };
-    let mut files = Files::new(&store, out.as_deref().map(|out| (out, place)));
+    let backoff = args.drive.certificates.options().backoff;
+    let files = Files::new(&store, out.as_deref().map(|out| (out, place)));
+    let mut files = files.with_backoff(backoff);
     let mut progress = Progress::lines(context.talk());
     let told = obstacles::tell(engine.obstacles(), Progress::lines(context.talk()));
     let beside = Progress::lines(context.talk());

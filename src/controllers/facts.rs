@@ -46,6 +46,7 @@ pub fn of_chain(pem: &[u8]) -> Result<LeafFacts, String> {
         not_after: leaf.not_after,
         public_key: PublicKey(leaf.public_key),
         renewal_id: leaf.renewal_id,
+        serial: leaf.serial,
         names: leaf.names,
     })
 }

@@ -212,6 +212,8 @@ impl OrderAtCa<'_> {
         };
         match chain::check(&served.pem, &request, self.now) {
             Ok(checked) => {
+                let remarks = chain::remarks(&checked.pem, &request);
+                seen.remarks = remarks.iter().map(ToString::to_string).collect();
                 seen.certificate = Some(checked.pem.into_bytes());
                 Ok(Ok(seen))
             }
@@ -353,6 +355,7 @@ fn seen(reply: OrderReply) -> SeenOrder {
         expires: reply.expires,
         problems: Vec::new(),
         certificate: None,
+        remarks: Vec::new(),
         retry_after: reply.retry_after,
     }
 }

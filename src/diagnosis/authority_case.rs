@@ -91,6 +91,10 @@ pub struct KeptCase {
     pub renewal: Option<RenewalCase>,
     /// What its names show on port 443.
     pub served: Vec<ServedCase>,
+    /// When this program had its CA revoke it.
+    pub revoked_at: Option<Timestamp>,
+    /// The annotations of the Secret that name another issuer than its Certificate asks for, or lack.
+    pub other_issuer: Option<String>,
 }
 
 /// A certificate, as far as it is told from others.

@@ -6,7 +6,7 @@ use super::{awaited, facts};
 use crate::model::cause::Cause;
 use crate::model::common::{condition, is_true};
 use crate::model::{
-    CertificateRequest, Challenge, Condition, ConditionStatus, Issuer, Order, State,
+    CertificateRequest, Challenge, Condition, ConditionStatus, Issuer, IssuerRef, Order, State,
 };
 
 /// How far an object is.
@@ -18,6 +18,17 @@ pub struct NodeState {
     pub waits_for: String,
     /// The same in few words, where these are others.
     pub in_short: Option<String>,
+}
+
+/// What a request without an Order waits for: its issuer, where whoever works on it has said so.
+fn before_order(request: &CertificateRequest) -> String {
+    let ready = condition(&request.status.conditions, "Ready");
+    let IssuerRef { name, .. } = &request.spec.issuer_ref;
+    let kind = request.spec.issuer_ref.effective_kind();
+    match ready.map(|ready| ready.message.as_str()).filter(|message| !message.is_empty()) {
+        Some(message) => format!("{kind} {name}: {message}"),
+        None => "its Order to be made".to_owned(),
+    }
 }
 
 impl NodeState {
@@ -75,7 +86,7 @@ impl NodeState {
             _ if held("Approved").is_none() => Self::new("pending", "its approval"),
             _ => match order {
                 Some(order) => Self::new("pending", format!("Order {}", order.metadata.name)),
-                None => Self::new("pending", "its Order to be made"),
+                None => Self::new("pending", before_order(request)),
             },
         }
     }

@@ -145,10 +145,12 @@ fn revoked(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<Replaceme
     else {
         return;
     };
-    let why = revocation.reason.unwrap_or("no reason given");
-    let list = revocation.url.as_deref().unwrap_or_default();
     let at = revocation.at.map(Time::timestamp);
-    found.push(reason(ReplacementCause::Revoked, at, format!("{why}: {list}")));
+    let detail = match &revocation.url {
+        Some(list) => format!("{}: {list}", revocation.reason.unwrap_or("no reason given")),
+        None => "this program had its CA revoke it".to_owned(),
+    };
+    found.push(reason(ReplacementCause::Revoked, at, detail));
 }
 
 /// It is over, or it is time.
@@ -176,6 +178,8 @@ fn ended(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<Replaceme
 const RENEWING: &str = "Renewing";
 /// The words of `policy` for a Secret without what counts.
 const ABSENT: [&str; 2] = ["DoesNotExist", "MissingData"];
+/// The word of `policy` for what was revoked, which is told by itself.
+const REVOKED: &str = "Revoked";
 
 /// When what no Certificate speaks of is to be renewed.
 fn renewal(start: Timestamp, end: Timestamp) -> Timestamp {
@@ -240,7 +244,8 @@ fn differs(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<Replaceme
         found.push(reason(ReplacementCause::IssuerDiffers, None, format!("it is from {other}")));
     }
     let others = asked.due.as_ref().filter(|due| {
-        found.len() == before && due.reason != RENEWING && !ABSENT.contains(&due.reason)
+        let is_told = [RENEWING, REVOKED].contains(&due.reason) || ABSENT.contains(&due.reason);
+        found.len() == before && !is_told
     });
     if let Some(due) = others {
         found.push(reason(ReplacementCause::SpecDiffers, None, due.message.clone()));

@@ -151,6 +151,8 @@ pub mod reason {
     pub const ISSUER_TYPE_MISSING: &str = "IssuerTypeMissing";
     /// CertificateRequest: the issuer has no account yet.
     pub const ISSUER_NOT_READY: &str = "IssuerNotReady";
+    /// Order: what the CA has put into the certificate, or left out of its chain, without having been asked.
+    pub const NOT_AS_ORDERED: &str = "NotAsOrdered";
     /// Order: the CA is asked for another order after one before, and why.
     pub const ORDERED_AGAIN: &str = "OrderedAgain";
     /// CertificateRequest: an Order was made.

@@ -1,14 +1,18 @@
 //! What the machines remember beyond the CRDs' schema: annotations under `kubectl-acme/`, read and written here only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::Problem;
 use super::cause::{About, Cause, OrderWait};
 use super::renewal_info::RenewalMemory;
+use super::requested_types::CHALLENGE_TYPE;
+
+/// Annotations under our prefix that people write: manifests say what they are, like any other field.
+pub const OF_PEOPLE: [&str; 1] = [CHALLENGE_TYPE];
 
 /// When a Challenge's answer was handed to the CA.
 const CHALLENGE_ACCEPTED_AT: &str = "kubectl-acme/challenge-accepted-at";
@@ -38,6 +42,10 @@ const ORDER_WAITS_FOR: &str = "kubectl-acme/order-waits-for";
 const ISSUER_PROBLEM: &str = "kubectl-acme/issuer-problem";
 /// When the order or its authorizations expire at the CA.
 const ORDER_EXPIRES: &str = "kubectl-acme/order-expires";
+/// Which certificate of a Certificate this program has had revoked.
+const CERTIFICATE_REVOKED: &str = "kubectl-acme/certificate-revoked";
+/// Names that a Certificate's manifest asks for and that it was issued without, with commas between.
+pub const NAMES_LEFT_OUT: &str = "kubectl-acme/names-left-out";
 /// What the CA said of the renewal of the certificate in a Certificate's Secret.
 const CERTIFICATE_RENEWAL_INFO: &str = "kubectl-acme/certificate-renewal-info";
 
@@ -68,6 +76,17 @@ pub struct Memory {
     pub waits_for: Option<About<OrderWait>>,
     /// Certificate: what its CA said of its renewal.
     pub renewal: Option<RenewalMemory>,
+    /// Certificate: which of its certificates this program has had revoked last.
+    pub revoked: Option<RevokedMemory>,
+}
+
+/// A certificate that this program has had revoked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevokedMemory {
+    /// Serial number in lower-case hexadecimal.
+    pub serial: String,
+    /// When the CA said that it is.
+    pub at: Timestamp,
 }
 
 /// Whose memory it is; each kind has its own keys, because cert-manager copies annotations down the chain.
@@ -126,6 +145,8 @@ impl Memory {
             waits_for: fact(annotations, ORDER_WAITS_FOR).filter(|_| holder == Holder::Order),
             renewal: fact(annotations, CERTIFICATE_RENEWAL_INFO)
                 .filter(|_| holder == Holder::Certificate),
+            revoked: fact(annotations, CERTIFICATE_REVOKED)
+                .filter(|_| holder == Holder::Certificate),
         }
     }
 
@@ -167,6 +188,7 @@ impl Memory {
         }
         if holder == Holder::Certificate {
             keep(annotations, CERTIFICATE_RENEWAL_INFO, self.renewal.as_ref());
+            keep(annotations, CERTIFICATE_REVOKED, self.revoked.as_ref());
         }
         if holder == Holder::Order {
             keep(annotations, ORDER_WAITS_FOR, self.waits_for.as_ref());
@@ -201,14 +223,33 @@ fn keep<T: Serialize>(annotations: &mut BTreeMap<String, String>, key: &str, fac
     };
 }
 
-/// Tells whether an annotation is ours and must not be copied to another object.
+/// The names that a Certificate was issued without, though its manifest asks for them.
+pub fn names_left_out(annotations: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let text = annotations.get(NAMES_LEFT_OUT).map_or("", String::as_str);
+    text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// Tells whether an annotation is ours: no manifest sets it or takes it away, and it is not copied to another object.
 pub fn is_ours(annotation: &str) -> bool {
-    annotation.starts_with("kubectl-acme/")
+    annotation.starts_with("kubectl-acme/") && !OF_PEOPLE.contains(&annotation)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_people_write_is_not_ours() {
+        for (annotation, expected) in [
+            (CHALLENGE_TYPE, false),
+            (CHALLENGE_CAUSE, true),
+            (CERTIFICATE_RENEWAL_INFO, true),
+            ("kubectl-acme/of-a-later-version", true),
+            ("cert-manager.io/issue-temporary-certificate", false),
+        ] {
+            assert_eq!(is_ours(annotation), expected, "{annotation}");
+        }
+    }
 
     #[test]
     fn memory_survives_a_round_trip_and_says_when_it_changed() {
@@ -239,7 +280,8 @@ mod tests {
         assert_eq!(Memory::read(Holder::Issuer, &annotations).account_of, memory.account_of);
         let (mut annotations, next) = (BTreeMap::new(), at("2026-11-21T04:30:26.5Z"));
         let renewal = RenewalMemory { next, hastened: 1, ..RenewalMemory::default() };
-        let memory = Memory { renewal: Some(renewal), ..Memory::default() };
+        let revoked = RevokedMemory { serial: "0a".into(), at: next.unwrap() };
+        let memory = Memory { renewal: Some(renewal), revoked: Some(revoked), ..Memory::default() };
         memory.write(Holder::Certificate, &mut annotations);
         assert_eq!(Memory::read(Holder::Certificate, &annotations), memory);
     }

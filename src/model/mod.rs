@@ -48,6 +48,7 @@ pub mod problem;
 pub mod provider_refusal;
 pub mod provider_zone;
 pub mod quick_dns;
+pub mod quick_issuer;
 pub mod quick_order;
 pub mod release;
 pub mod renewal_info;

@@ -99,7 +99,7 @@ pub enum Excuse {
 impl fmt::Display for Excuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unread => "the CA's answer to the newOrder before was never read",
+            Self::Unread => "nothing says what became of the order before",
             Self::LostToAnother => {
                 "the order before was given to another Order, too, and used there"
             }

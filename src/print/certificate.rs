@@ -218,7 +218,10 @@ fn revoked(revocation: &ReportedRevocation) -> String {
         RevocationState::Revoked => {
             let at = revocation.at.map(|at| format!(" {at}")).unwrap_or_default();
             let why = revocation.reason.map(|why| format!(" ({why})")).unwrap_or_default();
-            format!("YES,{at}{why}, by {list}")
+            match list {
+                "" => format!("YES,{at}, by this program"),
+                list => format!("YES,{at}{why}, by {list}"),
+            }
         }
         RevocationState::Unknown => {
             let why = revocation.why.as_deref().unwrap_or_default();

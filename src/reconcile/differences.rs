@@ -65,14 +65,22 @@ pub fn of_request(spec: &CertificateSpec, facts: &RequestFacts) -> Vec<&'static 
     fields
 }
 
-/// Fields that an issued certificate does not fit; a CA may have moved names between common name and DNS names.
+/// Fields that an issued certificate does not fit; a CA may have moved names between common name and DNS names, and have put in what
+/// nobody asks for: a title as common name, `www.` before a name or the name behind it, an address or URI where none is wanted.
 pub fn of_leaf(spec: &CertificateSpec, leaf: &LeafFacts) -> Vec<&'static str> {
     let all = |common_name: &str, dns_names: &[String]| -> BTreeSet<String> {
         let common_name = (!common_name.is_empty()).then(|| normal(common_name));
         names_of(dns_names).into_iter().chain(common_name).collect()
     };
     let wanted = all(&spec.common_name, &spec.dns_names);
-    let issued = all(&leaf.names.common_name, &leaf.names.dns_names);
+    let mut issued = all(&leaf.names.common_name, &leaf.names.dns_names);
+    let own_title = normal(&leaf.names.common_name);
+    let is_name = |name: &String| leaf.names.dns_names.iter().any(|other| normal(other) == *name);
+    let is_added = |name: &String| {
+        let twin = name.strip_prefix("www.").map_or_else(|| format!("www.{name}"), str::to_owned);
+        wanted.contains(&twin) || (*name == own_title && !is_name(name))
+    };
+    issued.retain(|name| wanted.contains(name) || !is_added(name));
     let mut fields = Vec::new();
     if !spec.common_name.is_empty() && !issued.contains(&normal(&spec.common_name)) {
         fields.push("spec.commonName");
@@ -82,8 +90,19 @@ pub fn of_leaf(spec: &CertificateSpec, leaf: &LeafFacts) -> Vec<&'static str> {
     if wanted.difference(&addresses).ne(issued.difference(&addresses)) {
         fields.push("spec.dnsNames");
     }
-    fields.extend(of_addresses(spec, &leaf.names));
+    let compared = Names {
+        ip_addresses: kept(&leaf.names.ip_addresses, spec.ip_addresses.is_empty()),
+        uris: kept(&leaf.names.uris, spec.uris.is_empty()),
+        email_addresses: kept(&leaf.names.email_addresses, spec.email_addresses.is_empty()),
+        ..Names::default()
+    };
+    fields.extend(of_addresses(spec, &compared));
     fields
+}
+
+/// What counts of a list: nothing of one that nobody asks for.
+fn kept<T: Clone>(list: &[T], is_unwanted: bool) -> Vec<T> {
+    if is_unwanted { Vec::new() } else { list.to_vec() }
 }
 
 /// Tells whether two references mean the same issuer; an empty kind is `Issuer`, an empty group `cert-manager.io`.
@@ -233,6 +252,7 @@ mod tests {
             not_after: jiff::Timestamp::UNIX_EPOCH,
             public_key: crate::reconcile::facts::PublicKey::default(),
             renewal_id: None,
+            serial: "01".to_owned(),
             names: Names {
                 common_name: common_name.into(),
                 dns_names: dns_names.iter().map(|name| (*name).into()).collect(),
@@ -250,6 +270,20 @@ mod tests {
                 &["spec.commonName", "spec.dnsNames"],
             ),
             (json!({}), leaf("", &both[..1], &[]), &["spec.dnsNames"]),
+            (json!({}), leaf("Generic ACME Certificate", &both, &[]), &[]),
+            (json!({}), leaf("other.example", &both, &["192.0.2.1"]), &[]),
+            (json!({"dnsNames": ["example.com"]}), leaf("", &both, &[]), &[]),
+            (json!({"dnsNames": ["www.example.com"]}), leaf("", &both, &[]), &[]),
+            (
+                json!({"ipAddresses": ["192.0.2.2"]}),
+                leaf("", &both, &["192.0.2.1"]),
+                &["spec.ipAddresses"],
+            ),
+            (
+                json!({"dnsNames": ["example.com"]}),
+                leaf("", &["example.com", "b.example.com"], &[]),
+                &["spec.dnsNames"],
+            ),
             (
                 json!({"dnsNames": [], "ipAddresses": ["192.0.2.1"]}),
                 leaf("192.0.2.1", &[], &["192.0.2.1"]),

@@ -39,6 +39,8 @@ pub struct LeafFacts {
     pub public_key: PublicKey,
     /// What it is called in renewal information (RFC 9773 §4.1), where it names the key of its issuer.
     pub renewal_id: Option<String>,
+    /// Serial number in lower-case hexadecimal.
+    pub serial: String,
     /// What it names.
     pub names: Names,
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::model::memory::{Holder, Memory, RevokedMemory};
 use crate::model::{Certificate, IssuerRef};
 
 use super::differences;
@@ -36,7 +37,7 @@ pub struct Input<'a> {
 
 type PolicyCheck = fn(&Input<'_>) -> Option<Violation>;
 
-const CHAIN: [PolicyCheck; 10] = [
+const CHAIN: [PolicyCheck; 11] = [
     secret_is_missing,
     data_is_missing,
     key_cannot_be_used,
@@ -47,6 +48,7 @@ const CHAIN: [PolicyCheck; 10] = [
     key_is_not_the_requested_one,
     request_is_outdated,
     certificate_is_outdated,
+    certificate_is_revoked,
 ];
 
 /// The first rule that is violated, whatever the time.
@@ -200,6 +202,20 @@ fn certificate_is_outdated(input: &Input<'_>) -> Option<Violation> {
     (!fields.is_empty()).then(|| Violation::new("SecretMismatch", message))
 }
 
+/// A rule of our own: cert-manager does not know what was revoked.
+fn certificate_is_revoked(input: &Input<'_>) -> Option<Violation> {
+    let revoked = revoked(input.certificate, &input.secret?.usable_leaf()?.serial)?;
+    let message =
+        format!("Issuing certificate as that in the Secret was revoked at {}", revoked.at);
+    Some(Violation::new("Revoked", message))
+}
+
+/// That a Certificate's certificate of this number was revoked by this program.
+pub fn revoked(certificate: &Certificate, serial: &str) -> Option<RevokedMemory> {
+    let memory = Memory::read(Holder::Certificate, &certificate.metadata.annotations);
+    memory.revoked.filter(|revoked| revoked.serial == serial)
+}
+
 #[cfg(test)]
 #[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
@@ -238,6 +254,7 @@ mod tests {
                 not_after: at(100),
                 public_key,
                 renewal_id: None,
+                serial: "01".to_owned(),
                 names: names(),
             })),
             ..SecretFacts::default()
@@ -307,6 +324,21 @@ mod tests {
         ] {
             check(acme(), Some(&secret), None, &expected);
         }
+    }
+
+    #[test]
+    fn a_certificate_that_this_program_had_revoked_is_not_kept() {
+        let at = |serial: &str| {
+            let mut certificate = certificate(acme());
+            let at = "2026-11-28T00:00:00Z".parse().unwrap();
+            let revoked = Some(RevokedMemory { serial: serial.to_owned(), at });
+            let annotations = &mut certificate.metadata.annotations;
+            Memory { revoked, ..Memory::default() }.write(Holder::Certificate, annotations);
+            let secret = &secret(|_| ());
+            let input = Input { certificate: &certificate, secret: Some(secret), current: None };
+            violation(&input).map(|violation| violation.reason)
+        };
+        assert_eq!((at("01"), at("02")), (Some("Revoked"), None));
     }
 
     #[test]

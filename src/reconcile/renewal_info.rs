@@ -250,6 +250,7 @@ mod tests {
             not_after: at(days * DAY),
             public_key: PublicKey::default(),
             renewal_id: Some(format!("ca.{number}")),
+            serial: "01".to_owned(),
             names: Names::default(),
         }
     }

@@ -451,6 +451,7 @@ mod tests {
             not_after: at(100),
             public_key: PublicKey(vec![key]),
             renewal_id: None,
+            serial: "01".to_owned(),
             names: Names::default(),
         });
         Observed { leaf: Some(leaf), ..ordered(Some(State::Valid), "") }
@@ -518,6 +519,7 @@ mod tests {
                 not_after: at(100),
                 public_key: PublicKey(vec![7]),
                 renewal_id: Some("ca.1".to_owned()),
+                serial: "01".to_owned(),
                 names: Names { dns_names: vec![name.to_owned()], ..Names::default() },
             };
             SecretFacts {

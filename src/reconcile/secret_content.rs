@@ -105,6 +105,7 @@ mod tests {
             not_after: jiff::Timestamp::UNIX_EPOCH,
             public_key: PublicKey::default(),
             renewal_id: None,
+            serial: "01".to_owned(),
             names,
         };
         let made = metadata("web", &spec, Some(&spec.issuer_ref), &leaf);

@@ -11,12 +11,15 @@ use crate::acme::chain::{Leaf, leaf, leaf_of_der, top_issuer};
 use crate::acme::inspection::Material;
 use crate::acme::renewal_info::{self, RenewalAnswer, RenewalReply};
 use crate::controllers::accounts::tls_of;
+use crate::controllers::facts;
 use crate::diagnosis::authority_case::{KeptCase, RenewalCase, SeenCertificate, ServedCase};
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::chain::issuer_key;
 use crate::fetch::served::server_name;
 use crate::model::secret::TLS_CRT;
-use crate::model::{Kind, ObjectName, Secret};
+use crate::model::{Certificate, Kind, ObjectName, Secret};
+use crate::reconcile::facts::annotation;
+use crate::reconcile::policy::{self, Input};
 use crate::store::Store;
 use crate::store::resources::Resources;
 
@@ -60,6 +63,8 @@ impl Investigator {
             top_issuer: top_issuer(text).unwrap_or_default(),
             renewal,
             served,
+            revoked_at: policy::revoked(certificate, &own.serial).map(|revoked| revoked.at),
+            other_issuer: other_issuer(certificate, &secret),
         })
     }
 
@@ -106,6 +111,21 @@ impl Investigator {
         });
         join_all(looked).await.into_iter().flatten().collect()
     }
+}
+
+/// The annotations of a Secret that name its issuer, where they do not fit the Certificate.
+fn other_issuer(certificate: &Certificate, secret: &Secret) -> Option<String> {
+    let facts = facts::of_secret(secret);
+    let input = Input { certificate, secret: Some(&facts), current: None };
+    policy::is_of_another_issuer(&input).then(|| {
+        let named = [annotation::ISSUER_NAME, annotation::ISSUER_KIND, annotation::ISSUER_GROUP];
+        let shown = named.into_iter().filter_map(|key| {
+            let value = facts.annotations.get(key)?;
+            Some(format!("{key}: {value:?}"))
+        });
+        let shown: Vec<String> = shown.collect();
+        if shown.is_empty() { format!("no {}", named.join(", ")) } else { shown.join(", ") }
+    })
 }
 
 fn seen(leaf: &Leaf, own: &Leaf) -> SeenCertificate {

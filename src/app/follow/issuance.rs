@@ -10,12 +10,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::finish;
+use super::folder_turn::WriteWait;
 use super::on_issued::OnIssued;
 use super::plan::{Opening, opening, would_be_due};
 use super::purpose::Purpose;
 use super::results;
 use super::subject::Results;
 use super::subset::{self, LeftOut};
+use super::temporary::TemporaryFiles;
 use super::tracked::{End, Tracked};
 use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
@@ -47,8 +49,6 @@ pub struct Issuance<'a> {
     pub work: &'a WorkArgs,
     /// The manifests.
     pub input: &'a Input,
-    /// Whether they were made of names.
-    pub is_of_names: bool,
     /// What for.
     pub purpose: Purpose,
     /// When the command began, and when its time is up.
@@ -190,12 +190,27 @@ impl Issuance<'_> {
             deadline: times.1,
             events: steps,
         };
-        let mut worked = work(job, context).await;
+        let files = TemporaryFiles::default();
+        let mut worked = {
+            let folder = workshop.out.as_deref().filter(|_| rehearsal.is_none());
+            let patience = WriteWait::until(times.1, context.interrupted());
+            let given = job.given.clone();
+            let temporary = files.write_as_they_come(&workshop.store, folder, &given, &patience);
+            tokio::select! {
+                worked = work(job, context) => worked,
+                never = temporary => match never {},
+            }
+        };
         let tidied = match rehearsal {
             Some(rehearsal) => rehearsal.end(&workshop.store, &flags.drive, context).await,
             None => Ok(()),
         };
         let printer = context.printer(&flags.output);
+        let unfinished = worked.ends.iter().filter(|(_, end)| !end.is_good());
+        for (key, path) in files.of(unfinished.map(|(key, _)| key)) {
+            let path = path.display();
+            printer.note(&format!("{key}: {path} is a temporary certificate, which nobody trusts"));
+        }
         if let Err(failure) = &tidied {
             printer.error(&failure.message, &failure.hints);
             worked.untidy = Some(failure.kind);
@@ -260,6 +275,11 @@ async fn begin<'a>(
         Some(how) => rehearsed(issuance, how, context).await?,
         None => open(work, input, context, deadline).await?,
     };
+    if let Some(base) = input.made_issuer().filter(|_| workshop.rehearsal.is_none()) {
+        // Somebody may have ordered something else since it was looked at first.
+        let (records, store) = (workshop.records.to_mut(), &workshop.store);
+        overwritten::settle_and_tell(records, base, store, &context.printer(&work.output)).await?;
+    }
     let records = &*workshop.records;
     manual.check_turn(&workshop.claim)?;
     let venue = match purpose.rehearsed() {
@@ -277,7 +297,7 @@ async fn begin<'a>(
             results::expect_no_key(folder, name, context.interrupted()).await?;
         }
     }
-    if issuance.is_of_names {
+    if input.made_issuer().is_some() {
         overwritten::check(records, &workshop.store, &context.printer(&work.output)).await?;
     }
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();

@@ -22,6 +22,7 @@ pub mod results;
 pub mod subject;
 pub mod subset;
 pub mod supervise;
+pub mod temporary;
 pub mod tracked;
 pub mod unbegun;
 pub mod work;

@@ -19,6 +19,7 @@ use crate::app::preflight::certificates::{certificates, names};
 use crate::controllers::certificate::Due;
 use crate::diagnosis::chain::{Chain, key_of};
 use crate::diagnosis::facts;
+use crate::model::memory::{NAMES_LEFT_OUT, names_left_out};
 use crate::model::{Certificate, Challenge, Key, Kind, Record, State};
 use crate::print::Printer;
 use crate::reconcile::certificate::options::Options;
@@ -27,8 +28,6 @@ use crate::store::error::StoreError;
 use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 
-/// Annotation of a Certificate: the names that its manifest asks for and that it was issued without, with commas between.
-pub const LEFT_OUT: &str = "kubectl-acme/names-left-out";
 /// So often names are left out in one command: each time costs an order.
 pub const ROUNDS: usize = 3;
 
@@ -127,8 +126,7 @@ pub async fn as_left_before(
 
 /// The names that a Certificate was issued without.
 pub fn kept(certificate: &Certificate) -> BTreeSet<String> {
-    let text = certificate.metadata.annotations.get(LEFT_OUT).map_or("", String::as_str);
-    text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    names_left_out(&certificate.metadata.annotations)
 }
 
 /// Keeps which names were left out of Certificates that were issued without them, and forgets those of others that were due, as
@@ -156,9 +154,10 @@ pub async fn keep(
             }
             let annotations = &mut certificate.metadata.annotations;
             if now.is_empty() {
-                annotations.remove(LEFT_OUT);
+                annotations.remove(NAMES_LEFT_OUT);
             } else {
-                annotations.insert(LEFT_OUT.to_owned(), Vec::from_iter(now.clone()).join(","));
+                annotations
+                    .insert(NAMES_LEFT_OUT.to_owned(), Vec::from_iter(now.clone()).join(","));
             }
             match certificates.replace_metadata(&certificate).await {
                 Err(StoreError::Conflict { .. }) => {}

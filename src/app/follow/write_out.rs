@@ -11,9 +11,13 @@ use super::purpose::Purpose;
 use super::report::{self, Stories, Story};
 use super::results::{self, Written};
 use super::subject::Results;
+use crate::acme::chain::{self as acme_chain, ChainRemark};
+use crate::acme::csr;
+use crate::app::chain;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::own_request;
+use crate::diagnosis::chain::Chain;
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Secret};
 use crate::print::{Printer, document};
 use crate::store::resources::typed;
@@ -48,6 +52,11 @@ pub async fn write_out(
                 };
                 let line = closing::line(&certificate, issued, place, context.now());
                 printer.note(&line);
+                if took.is_some() {
+                    for remark in remarks(results, key).await {
+                        printer.warning(&format!("{key}: {remark}"));
+                    }
+                }
                 for line in written.iter().flat_map(Written::outdated_lines) {
                     printer.note(&line);
                 }
@@ -66,6 +75,15 @@ pub async fn write_out(
         failures.push(failure);
     }
     failures
+}
+
+/// What a certificate that was issued has otherwise than its signing request asks for.
+async fn remarks(results: &Results<'_>, key: &Key) -> Vec<ChainRemark> {
+    let found = chain::of(results.store, key).await.ok().flatten();
+    let Some(request) = found.as_ref().and_then(Chain::request) else { return Vec::new() };
+    let pem = String::from_utf8_lossy(&request.status.certificate.0);
+    let ordered = csr::read_unverified(&request.spec.request.0);
+    ordered.map(|ordered| acme_chain::remarks(&pem, &ordered)).unwrap_or_default()
 }
 
 /// What helps when a pair could not be written.

@@ -162,7 +162,9 @@ impl Words {
             NextStep::ChallengeType(issuer) => format!(
                 "ask for a type that the CA offers, or take the annotation {CHALLENGE_TYPE} away from {issuer}"
             ),
-            NextStep::Solvers(issuer) => format!("change the solvers of {issuer}"),
+            NextStep::Solvers(issuer) => {
+                format!("add a solver for that name to {issuer}, or widen the selector of one")
+            }
             NextStep::IssuerKind => {
                 "issuerRef.kind must be Issuer, ClusterIssuer or absent".to_owned()
             }

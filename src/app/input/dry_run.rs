@@ -14,9 +14,11 @@ use crate::app::follow::plan::opening;
 use crate::app::follow::results;
 use crate::app::follow::work::WorkArgs;
 use crate::app::lead::{self, Claim};
+use crate::app::preflight::certificates::certificates;
 use crate::app::preflight::{self, provider_check};
 use crate::app::venue::Venue;
 use crate::controllers::ingress_shim::Foreseen;
+use crate::diagnosis::chain::{issuer_key, key_of};
 use crate::model::memory::is_ours;
 use crate::model::{Kind, Record};
 use crate::print::format::Format;
@@ -54,11 +56,30 @@ struct DryRunResult {
 ///
 /// # Errors
 /// Fails when annotations cannot be read, or stdout cannot be written.
-pub fn client(input: &Input, work: &WorkArgs, context: &Context) -> Result<(), Failure> {
+pub async fn client(input: &Input, work: &WorkArgs, context: &Context) -> Result<(), Failure> {
     let mut records = input.records().to_vec();
     let asked = asking::asked_for(input, work, context)?;
-    if context.printer(&work.output).format().is_for_people() {
+    let printer = context.printer(&work.output);
+    if printer.format().is_for_people() {
         records.extend(asked);
+    }
+    // Only what is on this machine is looked at: no cluster is asked.
+    let store = context.store(Access::ReadOnly).await.ok();
+    for certificate in certificates(&records) {
+        let Some(issuer) = issuer_key(&certificate) else { continue };
+        let is_given = records.iter().any(|record| record.key == issuer);
+        let is_stored = match &store {
+            Some(store) if !is_given => store.get(&issuer).await?.is_some(),
+            _ => false,
+        };
+        if !is_given && !is_stored {
+            let place = if store.is_some() { " nor in the store" } else { "" };
+            let neither = if store.is_some() { "neither" } else { "not" };
+            let name = key_of(&certificate);
+            printer.warning(&format!(
+                "{name} refers to {issuer}, which is {neither} in these manifests{place}"
+            ));
+        }
     }
     let outcomes: Vec<_> = records.into_iter().map(|record| outcome(record, "created")).collect();
     print(&outcomes, "dry run", context, &work.output)

@@ -31,7 +31,7 @@ use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Document, Location};
 use crate::model::order_report::{InputFault, InputPlace};
 use crate::model::quick_order::Proof;
-use crate::model::{Key, Record};
+use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
 use crate::store::manager::Manager;
 
@@ -89,6 +89,8 @@ pub struct Input {
     manager: Manager,
     /// Whether they are manifests that somebody has written.
     is_written: bool,
+    /// Name of the first Issuer of the CA, where they were made of names.
+    issuer: Option<String>,
 }
 
 impl InputArgs {
@@ -281,8 +283,10 @@ fn place(location: &Location) -> InputPlace {
 impl Input {
     fn new(documents: Vec<Document>, manager: Manager, is_written: bool) -> Self {
         let parts = documents.into_iter().map(|Document { record, location }| (record, location));
-        let (records, locations) = parts.unzip();
-        Self { records, locations, asked: BTreeSet::new(), manager, is_written }
+        let (records, locations): (Vec<Record>, Vec<Location>) = parts.unzip();
+        let is_issuer = |record: &&Record| record.key.kind == Kind::Issuer && !is_written;
+        let issuer = records.iter().find(is_issuer).map(|record| record.key.name.name.clone());
+        Self { records, locations, asked: BTreeSet::new(), manager, is_written, issuer }
     }
 
     /// The objects as they will be applied.
@@ -296,7 +300,8 @@ impl Input {
         let all = self.records.iter().cloned().zip(self.locations.iter().cloned());
         let stays = |key: &Key| !key.kind.is_issued() || certificates.contains(key);
         let (records, locations) = all.filter(|(record, _)| stays(&record.key)).unzip();
-        Self { records, locations, asked: self.asked.clone(), ..*self }
+        let (asked, issuer) = (self.asked.clone(), self.issuer.clone());
+        Self { records, locations, asked, issuer, ..*self }
     }
 
     /// The same with Certificates for which others among them ask, each with the place of its asker, and without those.
@@ -330,6 +335,11 @@ impl Input {
     pub fn places(&self) -> BTreeMap<Key, InputPlace> {
         let all = self.records.iter().zip(&self.locations).filter(|_| self.is_written);
         all.map(|(record, location)| (record.key.clone(), place(location))).collect()
+    }
+
+    /// Name of the first Issuer of the CA; `None` for manifests that somebody has written.
+    pub fn made_issuer(&self) -> Option<&str> {
+        self.issuer.as_deref()
     }
 
     /// Under whose name the objects are written.

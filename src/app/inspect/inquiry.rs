@@ -19,7 +19,9 @@ use crate::app::engine;
 use crate::controllers::accounts::tls_of;
 use crate::dns::Resolve;
 use crate::dns::reqwest::in_place_of_system;
-use crate::model::certificate_report::{ReportedRevocation, ReportedWindow, WindowState};
+use crate::model::certificate_report::{
+    ReportedRevocation, ReportedWindow, RevocationState, WindowState,
+};
 use crate::model::text::shortened;
 use crate::model::{Issuer, Key};
 use crate::store::Store;
@@ -70,7 +72,17 @@ impl Inquiry {
         found: &FoundCertificate,
     ) -> (ReportedRevocation, Option<ReportedWindow>) {
         let content = &found.reported.content;
-        tokio::join!(self.revocation.state(&found.chain, content, self.now), self.window(found))
+        let asked = self.revocation.state(&found.chain, content, self.now);
+        let (revocation, window) = tokio::join!(asked, self.window(found));
+        // A list may be older than the revocation, or not exist.
+        let revocation = match found.revoked_at {
+            Some(at) if revocation.state != RevocationState::Revoked => ReportedRevocation {
+                at: Some(at.into()),
+                ..ReportedRevocation::of(RevocationState::Revoked)
+            },
+            _ => revocation,
+        };
+        (revocation, window)
     }
 
     /// When a certificate is to be renewed in the eyes of its CA; nothing where it is from no issuer that is known.

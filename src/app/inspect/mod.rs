@@ -119,6 +119,8 @@ pub struct FoundCertificate {
     pub top_issuer: String,
     /// The issuer that it is from, as far as its Secret tells.
     pub issued_by: Option<Key>,
+    /// When this program had it revoked, as far as its Certificate tells.
+    pub revoked_at: Option<Timestamp>,
 }
 
 impl FoundCertificate {
@@ -135,7 +137,7 @@ impl FoundCertificate {
         let reported = reported(source, &found, given, now)?;
         let chain = found.certificates;
         let top_issuer = chain.last().map(|der| issuer_name(der)).unwrap_or_default();
-        Ok(Self { reported, chain, top_issuer, issued_by: None })
+        Ok(Self { reported, chain, top_issuer, issued_by: None, revoked_at: None })
     }
 }
 

@@ -16,6 +16,7 @@ use crate::controllers::neighbours::Neighbours;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::replacement::AskedFacts;
 use crate::model::certificate_report::{CertificateSource, ReportedResource, SourceKind};
+use crate::model::memory::names_left_out;
 use crate::model::order_ledger::Ledger;
 use crate::model::secret::{TLS_CRT, TLS_KEY};
 use crate::model::{Certificate, IssuerRef, Key, Kind, ObjectName, Secret, Time};
@@ -94,6 +95,8 @@ pub async fn look_at(
         found.reported.resource = Some(compare(&certificate, &observed, &asked));
         let wanted = certificate.spec.issuer_ref.key(&name.namespace);
         found.issued_by = found.issued_by.or(wanted);
+        let serial = &found.reported.content.serial_number;
+        found.revoked_at = policy::revoked(&certificate, serial).map(|revoked| revoked.at);
         found
     });
     Ok(StoredCertificate { certificate, found, asked, issued_at })
@@ -210,7 +213,9 @@ fn compare(wanted: &Certificate, observed: &Observed, asked: &AskedFacts) -> Rep
         revision: wanted.status.revision,
         renewal_time: renewal_time.map(Into::into),
         due: asked.due.as_ref().map(|violation| violation.message.clone()),
-        names_as_asked: leaf.is_some() && asked.names.is_empty(),
+        names_as_asked: leaf.is_some()
+            && asked.names.is_empty()
+            && names_left_out(&wanted.metadata.annotations).is_empty(),
         key_as_asked: secret.and_then(|secret| secret.usable_key()).map(|_| asked.key.is_empty()),
         issuer_as_asked: asked.issuer.is_none(),
     }

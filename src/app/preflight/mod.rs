@@ -23,6 +23,7 @@ use super::{invocation, own_request};
 use crate::diagnosis::chain::{issuer_key, key_of};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::verdict::foreign_issuer;
+use crate::model::requested_types::asked_type;
 use crate::model::solver::ChallengeSolver;
 use crate::model::{Certificate, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::Chosen;
@@ -185,7 +186,7 @@ fn ways_to_dns01(issuer: &Key, venue: Venue, is_given_names: bool) -> Vec<String
     }
     let person = (!venue.is_in_cluster()).then_some("a person makes the records: --dns01-manual");
     let provider =
-        "a DNS provider: write manifests with a dns01 solver, as in examples/dns01-wildcard/";
+        "a DNS provider makes them: --dns01 PROVIDER, with its credentials in the environment";
     person.into_iter().chain([provider]).map(str::to_owned).collect()
 }
 
@@ -196,7 +197,10 @@ async fn check_solvers(
     venue: Venue,
     places: SecretPlaces<'_>,
 ) -> Result<(), Failure> {
-    if issuer.spec.acme.is_none() {
+    // Without any solver the CA may have authorized the names already; what it has not ends the order.
+    if issuer.spec.acme.as_ref().is_none_or(|acme| acme.solvers.is_empty())
+        && asked_type(issuer) == Ok(None)
+    {
         return Ok(());
     }
     let name = key_of(certificate);
@@ -273,6 +277,7 @@ mod tests {
         assert!(hints(Venue::Local, true).contains("--dns01-manual"));
         assert!(!hints(Venue::Cluster, true).contains("--dns01-manual"));
         for venue in [Venue::Local, Venue::Cluster] {
+            assert!(hints(venue, true).contains("--dns01 PROVIDER"));
             assert!(!hints(venue, true).contains("Issuer default/letsencrypt"));
             assert!(hints(venue, false).contains("add a dns01 solver to Issuer"));
         }

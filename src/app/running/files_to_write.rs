@@ -11,6 +11,8 @@ pub(super) struct FilesToWrite {
     pub(super) secret: ObjectName,
     /// Whether it is told even if nothing stood in the way before.
     pub(super) is_news: bool,
+    /// Whether it is a temporary certificate, until the real one comes.
+    pub(super) is_temporary: bool,
 }
 
 /// What became of a wish.

@@ -21,10 +21,12 @@ use crate::app::failure::Failure;
 use crate::app::follow::folder_turn::WriteWait;
 use crate::app::follow::on_issued::OnIssued;
 use crate::app::follow::results::{self, Written};
+use crate::app::follow::temporary::{self, is_in_place};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::model::{Certificate, ConditionStatus, Key, Kind, ObjectName, Secret};
 use crate::print::progress::Progress;
+use crate::reconcile::certificate::options::Backoff;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
 use crate::store::{Change, Scope, Store};
@@ -39,7 +41,7 @@ const LAST: Duration = Duration::from_secs(2);
 /// Tells what becomes of Certificates, and writes what was issued.
 pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<(), Failure> {
     let mut changes = files.store.watch(Kind::Certificate, Scope::all());
-    let mut told = ReportedMessages::default();
+    let (mut told, mut temporary) = (ReportedMessages::default(), ReportedMessages::default());
     let mut renewals = Renewals::default();
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -75,6 +77,7 @@ pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<()
             Change::Resynced(records) => records,
             Change::Deleted(record) => {
                 told.forget(&record.key.name);
+                temporary.forget(&record.key.name);
                 Vec::new()
             }
         };
@@ -90,8 +93,17 @@ pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<()
             } else if let Some(condition) = conditions.iter().find(|c| c.kind == "Issuing") {
                 let name = certificate.name();
                 if told.is_news(&name, &condition.message) {
-                    let line = format!("Certificate {name}: {}", condition.message);
+                    let next = files.backoff.next_try(&certificate.status);
+                    let next = next.filter(|_| condition.status == ConditionStatus::False);
+                    let next = next.map(|at| format!("; next try at {at:.0}")).unwrap_or_default();
+                    let line = format!("Certificate {name}: {}{next}", condition.message);
                     progress.line(&line, Timestamp::now());
+                }
+                if let Some(end) =
+                    certificate.status.not_after.filter(|_| is_in_place(&certificate))
+                {
+                    let is_news = temporary.is_news(&name, &end.to_string());
+                    files.write(&certificate, is_news, progress);
                 }
             }
         }
@@ -118,26 +130,35 @@ pub struct Files<'a> {
     /// Certificates whose files are being written, and what is to be written after that.
     busy: BTreeMap<ObjectName, Option<FilesToWrite>>,
     under_way: FuturesUnordered<LocalBoxFuture<'a, Ended>>,
+    /// How long a failed issuance is not tried again.
+    backoff: Backoff,
 }
 
 impl<'a> Files<'a> {
     /// Writes below a folder, where one is given.
     pub fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, FileWriting<'a>)>) -> Self {
         let (missed, busy) = (BTreeMap::new(), BTreeMap::new());
-        Self { store, out, missed, busy, under_way: FuturesUnordered::new() }
+        let backoff = Backoff::default();
+        Self { store, out, missed, busy, under_way: FuturesUnordered::new(), backoff }
+    }
+
+    /// The same where failed issuances are tried again after other pauses.
+    #[must_use]
+    pub fn with_backoff(self, backoff: Backoff) -> Self {
+        Self { backoff, ..self }
     }
 
     /// Begins to write what was issued; it is told if it is news, or could not be done before.
     fn write(&mut self, certificate: &Certificate, is_news: bool, progress: &mut Progress) {
-        let name = certificate.name();
+        let (name, is_temporary) = (certificate.name(), is_in_place(certificate));
         if self.out.is_none() {
-            if is_news {
+            if is_news && !is_temporary {
                 progress.line(&format!("Certificate {name}: up to date"), Timestamp::now());
             }
             return;
         }
         let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
-        let wish = FilesToWrite { certificate: name, secret, is_news };
+        let wish = FilesToWrite { certificate: name, secret, is_news, is_temporary };
         match self.busy.get_mut(&wish.certificate) {
             Some(next) => {
                 let was_news = next.as_ref().is_some_and(|next| next.is_news);
@@ -165,7 +186,8 @@ impl<'a> Files<'a> {
     }
 
     fn conclude(&mut self, ended: Ended, progress: &mut Progress) -> Result<(), Failure> {
-        let Ended { wish: FilesToWrite { certificate: name, is_news, .. }, written } = ended;
+        let Ended { wish: FilesToWrite { certificate: name, is_news, is_temporary, .. }, written } =
+            ended;
         let now = Timestamp::now();
         // A full disk must not end the controllers: the Secret is safe in the store.
         match written {
@@ -173,7 +195,8 @@ impl<'a> Files<'a> {
             Ok(Some((written, ran))) => {
                 if self.missed.remove(&name).is_some() || is_news {
                     let path = written.certificate.display();
-                    progress.line(&format!("Certificate {name}: up to date in {path}"), now);
+                    let what = if is_temporary { "temporary certificate" } else { "up to date" };
+                    progress.line(&format!("Certificate {name}: {what} in {path}"), now);
                     for line in written.outdated_lines() {
                         progress.line(&line, now);
                     }
@@ -252,6 +275,10 @@ async fn write(
     let found = answered(async || store.get(&key).await).await.map_err(of_store)?;
     let Some(record) = found else { return Ok(None) };
     let secret = typed::<Secret>(record).map_err(of_store)?;
+    if wish.is_temporary {
+        let written = temporary::write(out, &secret, patience).await.map_err(NotWritten::Disk)?;
+        return Ok(written.map(|written| (written, None)));
+    }
     let written = results::write(out, &secret, None, patience).await.map_err(NotWritten::Disk)?;
     let certificate = Key::new(Kind::Certificate, wish.certificate.clone());
     let ran = match command {

@@ -10,7 +10,7 @@ use crate::app::follow::issuance::Issuance;
 use crate::app::follow::purpose::Purpose;
 use crate::app::follow::subset;
 use crate::app::follow::work::WorkArgs;
-use crate::app::input::{DryRun, InputArgs, dry_run, request_numbers};
+use crate::app::input::{DryRun, InputArgs, dry_run, overwritten, request_numbers};
 use crate::app::rehearsal::Rehearse;
 
 /// Flags of `order create`.
@@ -81,6 +81,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let is_tried = args.rehearse.is_some() || args.input.dry_run == DryRun::Client;
     // What is only tried is the first of its name.
     let is_numbered = args.input.csr.is_some() && !is_tried;
+    let input = if is_tried { input } else { overwritten::settled(input, context).await? };
     let input = if is_numbered { request_numbers::numbered(input, context).await? } else { input };
     match args.input.dry_run {
         DryRun::None => {}
@@ -88,7 +89,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
             return dry_run::server(&input, &args.work, context).await;
         }
         DryRun::Client | DryRun::Server => {
-            return dry_run::client(&input, &args.work, context);
+            return dry_run::client(&input, &args.work, context).await;
         }
     }
     let input = with_certificates(input, &args.work, context).await?;
@@ -102,7 +103,6 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let issuance = Issuance {
         work: &args.work,
         input: &input,
-        is_of_names: !args.input.domain.is_empty(),
         purpose: args.rehearse.map_or(Purpose::Issue, Purpose::Rehearse),
         times: (started, deadline),
         rounds: if args.allow_subset_of_names { subset::ROUNDS } else { 0 },

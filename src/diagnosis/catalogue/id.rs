@@ -119,7 +119,7 @@ causes! {
         Env01 Env02 Env03 Env04 Env05 Env06 Env07 Env08;
     /// Leftovers.
     Hyg "Leftovers, and what goes wrong later":
-        Hyg01 Hyg02 Hyg03 Hyg04 Hyg05 Hyg06;
+        Hyg01 Hyg02 Hyg03 Hyg04 Hyg05 Hyg06 Hyg07 Hyg08;
     /// This program.
     Int "This program":
         Int01;
@@ -223,7 +223,7 @@ mod tests {
         ("CAA", 9),
         ("PER", 7),
         ("ENV", 8),
-        ("HYG", 6),
+        ("HYG", 8),
         ("INT", 1),
     ];
 

@@ -15,6 +15,8 @@ pub(super) const RULES: &[FaultRule] = &[
     another_certificate_is_served,
     preferred_chain_is_absent,
     authority_wants_it_renewed,
+    issuer_annotations_differ,
+    revoked_certificate_is_kept,
     margin_is_too_small,
     renewal_is_overdue,
 ];
@@ -137,6 +139,37 @@ fn authority_wants_it_renewed(case: &Case, found: &mut Vec<Finding>) {
             about(of, CauseId::Hyg05, Grade::Certain, shown)
                 .with("UNTIL", renewal.end.to_string())
                 .with("PAGE", &renewal.explanation),
+        );
+    }
+}
+
+/// HYG-07.
+fn issuer_annotations_differ(case: &Case, found: &mut Vec<Finding>) {
+    for (of, kept) in kept(case).filter(|_| case.in_cluster) {
+        let Some(named) = &kept.other_issuer else { continue };
+        let spec = &of.certificate.spec;
+        let wanted = &spec.issuer_ref;
+        let wanted = format!("{} {}", wanted.effective_kind(), wanted.name);
+        let shown = stored(format!("Secret {}", spec.secret_name), case.at, named);
+        let asked = format!("Certificate {}: spec.issuerRef", of.certificate.name());
+        found.push(
+            about(of, CauseId::Hyg07, Grade::Certain, shown)
+                .shown_by([stored(asked, case.at, &wanted)])
+                .with("ISSUER", wanted),
+        );
+    }
+}
+
+/// HYG-08.
+fn revoked_certificate_is_kept(case: &Case, found: &mut Vec<Finding>) {
+    for (of, kept) in kept(case) {
+        let Some(at) = kept.revoked_at else { continue };
+        let secret = format!("Secret {}: tls.crt", of.certificate.spec.secret_name);
+        let shown = stored(secret, case.at, described(&kept.certificate));
+        found.push(
+            about(of, CauseId::Hyg08, Grade::Certain, shown)
+                .with("SINCE", at.to_string())
+                .with("SERIAL", &kept.certificate.serial),
         );
     }
 }
@@ -305,6 +338,22 @@ mod tests {
         };
         check(&until("2026-11-22T22:00:00Z"), &[CauseId::Hyg05]);
         check(&until("2026-11-26T22:00:00Z"), &[]);
+    }
+
+    #[test]
+    fn what_this_program_had_revoked_is_not_good() {
+        let revoked = case(|_, kept| kept.revoked_at = "2026-11-24T22:00:00Z".parse().ok());
+        check(&revoked, &[CauseId::Hyg08]);
+    }
+
+    #[test]
+    fn a_secret_whose_annotations_name_another_issuer_is_told_in_a_cluster() {
+        let at = |in_cluster| {
+            let mut case = case(|_, kept| kept.other_issuer = Some("no annotations".into()));
+            case.in_cluster = in_cluster;
+            judge(&case).iter().any(|finding| finding.cause == CauseId::Hyg07)
+        };
+        assert_eq!((at(true), at(false)), (true, false));
     }
 
     #[test]

@@ -409,6 +409,7 @@ mod tests {
                         not_after: self.now + SignedDuration::from_hours(24 * 90),
                         public_key: self.observed.next_keys[0].key.clone().unwrap().public_key,
                         renewal_id: None,
+                        serial: "01".to_owned(),
                         names: Names {
                             dns_names: self.certificate.spec.dns_names.clone(),
                             ..Names::default()
@@ -495,6 +496,7 @@ mod tests {
                 not_after: now + SignedDuration::from_hours(24 * days),
                 public_key: csr.public_key,
                 renewal_id: Some(format!("ca.{name}")),
+                serial: "01".to_owned(),
                 names: csr.names,
             }));
             self.set_condition(

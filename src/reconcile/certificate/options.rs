@@ -1,7 +1,8 @@
 //! What whoever drives has been told of Certificates: cert-manager's flags of the same names.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
+use crate::model::CertificateStatus;
 use crate::reconcile::renewal_info::Interval;
 
 /// What holds for every Certificate.
@@ -65,6 +66,13 @@ impl Backoff {
         let factor = 2_i32.checked_pow(doublings);
         let pause = factor.and_then(|factor| self.shortest.checked_mul(factor));
         pause.filter(|pause| *pause <= self.longest).unwrap_or(self.longest)
+    }
+
+    /// When whoever drives tries again after the failure that a status tells of; `None` if it tells of none.
+    pub fn next_try(self, status: &CertificateStatus) -> Option<Timestamp> {
+        let failed_at = status.last_failure_time?.timestamp();
+        let pause = self.after(status.failed_issuance_attempts.unwrap_or(1));
+        failed_at.checked_add(pause).ok()
     }
 }
 

@@ -157,7 +157,7 @@ pub(super) fn held_until(
     observed: &Observed,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let failed_at = certificate.status.last_failure_time?.timestamp();
+    let next_try = observed.options.backoff.next_try(&certificate.status)?;
     let failed = next(certificate, observed)?;
     if request::failed_by_order(&failed.request) && !failed.has_order {
         return None;
@@ -165,9 +165,7 @@ pub(super) fn held_until(
     if !differences::of_request(&certificate.spec, failed).is_empty() {
         return None;
     }
-    let attempts = certificate.status.failed_issuance_attempts.unwrap_or(1);
-    let pause = observed.options.backoff.after(attempts);
-    failed_at.checked_add(pause).ok().filter(|at| *at > now)
+    Some(next_try).filter(|at| *at > now)
 }
 
 /// Puts labels and annotations of the Secret right after the template or somebody's hand changed them, and the forms and keystores

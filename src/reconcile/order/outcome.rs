@@ -119,6 +119,8 @@ pub struct SeenOrder {
     pub problems: Vec<(String, Problem)>,
     /// The chain, checked, once it is valid and was downloaded.
     pub certificate: Option<Vec<u8>>,
+    /// What the chain has otherwise than ordered.
+    pub remarks: Vec<String>,
     /// Not before this moment does the CA want to be asked again.
     pub retry_after: Option<Timestamp>,
 }
@@ -333,6 +335,8 @@ fn forget(new: &mut Recorded<OrderStatus>) {
 }
 
 fn fold(new: &mut Recorded<OrderStatus>, spec: &OrderSpec, seen: SeenOrder, now: Timestamp) {
+    let remark = |text| Note::warning(source::ORDERS, reason::NOT_AS_ORDERED, text);
+    new.notes.extend(seen.remarks.into_iter().map(remark));
     let status = &mut new.status;
     status.url = seen.url;
     if !seen.finalize_url.is_empty() {

@@ -19,6 +19,7 @@ mod diagnose;
 mod examples;
 mod faults;
 mod generated;
+mod kept_wishes;
 mod kill;
 mod lab;
 mod life_cycle;

@@ -56,6 +56,7 @@ fn leaf(number: u8) -> LeafFacts {
         not_after: moment(0) + jiff::SignedDuration::from_hours(24 * 90),
         public_key: PublicKey(vec![number]),
         renewal_id: None,
+        serial: "01".to_owned(),
         names: names(),
     }
 }

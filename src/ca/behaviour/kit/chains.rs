@@ -79,6 +79,30 @@ pub(super) const KIT: &[Behaviour] = &[
         rules: &[chain(|_, chain| written(chain.iter().take(1)))],
     },
     Behaviour {
+        row: 46,
+        name: "chain-with-a-gap",
+        value: Value::None,
+        does: "sends a certificate that has signed nothing in place of those above the leaf",
+        reaction: "store it, and say that the chain has a gap",
+        rules: &[chain(|scene, chain| {
+            let names = Identifier::parse("other.example").into_iter().collect();
+            let key = KeyPair::generate().ok();
+            let change = LeafChanges { names: Some(names), key, ..LeafChanges::default() };
+            let stranger = other_leaf(scene, chain, &change);
+            written(chain.iter().take(1).chain(&stranger))
+        })],
+    },
+    Behaviour {
+        row: 47,
+        name: "certificate-with-more-names",
+        value: Value::None,
+        does: "certifies www. with the first name beside what was ordered",
+        reaction: "store it, and say which names were added",
+        rules: &[chain(|scene, chain| {
+            another(scene, chain, &LeafChanges { has_www: true, ..LeafChanges::default() })
+        })],
+    },
+    Behaviour {
         row: 47,
         name: "certificate-of-other-names",
         value: Value::None,
@@ -198,6 +222,8 @@ fn written<'a>(chain: impl IntoIterator<Item = &'a Vec<u8>>) -> String {
 struct LeafChanges {
     names: Option<Vec<Identifier>>,
     key: Option<KeyPair>,
+    /// Whether `www.` with the first name is added.
+    has_www: bool,
     /// How many seconds later it is issued.
     later: i64,
 }
@@ -221,12 +247,15 @@ fn other_leaf(
         },
         None => subject_key(parsed.public_key()).ok()?,
     };
-    let names = if let Some(names) = &change.names {
+    let mut names = if let Some(names) = &change.names {
         names.clone()
     } else {
         let serial = scene.asked.path.split('/').nth(3)?;
         scene.ca.state().certificates.get(serial)?.identifiers.clone()
     };
+    if let Some(first) = names.first().filter(|_| change.has_www) {
+        names.extend(Identifier::parse(&format!("www.{first}")));
+    }
     let now = Timestamp::now().saturating_add(SignedDuration::from_secs(change.later)).ok()?;
     let leaf = Leaf {
         identifiers: &names,

@@ -172,7 +172,9 @@ async fn unknown_fields_are_kept(store: Shared) {
 
 async fn a_manifest_applied_again_keeps_what_is_not_its_own(store: Shared) {
     let manifest = |text: &str| {
-        let annotations = json!({ text: "", "kubectl-acme/order-next-try": text });
+        let annotations = json!({
+            text: "", "kubectl-acme/order-next-try": text, "kubectl-acme/challenge-type": text,
+        });
         let given = json!({
             "metadata": { "labels": { text: "" }, "annotations": annotations },
             "spec": { "commonName": text },
@@ -197,9 +199,13 @@ async fn a_manifest_applied_again_keeps_what_is_not_its_own(store: Shared) {
     assert_eq!(metadata.labels.keys().collect::<Vec<_>>(), ["two"]);
     assert_eq!(
         metadata.annotations.keys().collect::<Vec<_>>(),
-        ["kubectl-acme/order-next-try", "two"]
+        ["kubectl-acme/challenge-type", "kubectl-acme/order-next-try", "two"]
     );
     assert_eq!(metadata.annotations["kubectl-acme/order-next-try"], "ours");
+    assert_eq!(metadata.annotations["kubectl-acme/challenge-type"], "two", "people write it");
+    let plain = with(&order("a"), json!({ "spec": { "commonName": "two" } }));
+    let plain = store.apply(plain).await.unwrap().metadata().annotations;
+    assert_eq!(plain.keys().collect::<Vec<_>>(), ["kubectl-acme/order-next-try"]);
     assert_eq!(metadata.finalizers, ["f"]);
     assert_eq!(metadata.owner_references.len(), 1);
     assert_eq!((again.text("/spec/commonName"), again.text("/status/reason")), ("two", "ours"));
