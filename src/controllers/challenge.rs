@@ -11,19 +11,22 @@ use tracing::info;
 
 use super::accounts::Accounts;
 use super::awaited_secrets::AwaitedSecrets;
-use super::by_object::ByObject;
 use super::challenge_records::{ChallengeRecords, present_failed, refused};
 use super::challenge_requests::ChallengeRequests;
 use super::recorder::Recorder;
 use super::resolver_cache::{Published, ResolverCache};
 use super::self_check::self_check;
 use super::solver_set::SolverSet;
+use super::validations::Validations;
 use super::{Clock, Controller, ReconcileError, Stopped, is_by_record};
+use crate::model::acme_server::AcmeServer;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge, Identifier, Key, Kind, ObjectName, Order, Record, State};
 use crate::reconcile::Wake;
-use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, SeenChallenge};
-use crate::reconcile::pauses::{self, Polled};
+use crate::reconcile::challenge::{
+    self, Action, Followed, Observed, Outcome, Readiness, SeenChallenge,
+};
+use crate::reconcile::pauses;
 use crate::reconcile::record_values;
 use crate::store::Scope;
 use crate::store::error::StoreError;
@@ -47,8 +50,7 @@ pub struct ChallengeController {
     looks: ResolverCache,
     /// Secrets that the providers of unfinished Challenges need.
     awaited: AwaitedSecrets,
-    /// When the CA spoke last of each, and of the next time: no reading that brings nothing new is written down, and a write may fail.
-    heard: ByObject<Polled>,
+    validations: Validations,
     /// Tells those who look for an answer that an Order has ended.
     ended: Notify,
 }
@@ -70,7 +72,7 @@ impl ChallengeController {
             known: Mutex::default(),
             looks: ResolverCache::new(store),
             awaited: AwaitedSecrets::default(),
-            heard: ByObject::default(),
+            validations: Validations::default(),
             ended: Notify::new(),
             challenges: ChallengeRecords::new(recorder),
         }
@@ -84,6 +86,13 @@ impl ChallengeController {
         let owner = challenge.metadata.controller();
         let beside =
             is_accepted(challenge) && owner.is_some_and(|o| contention.keeps_back(&o.uid, now));
+        let followed = match is_accepted(challenge) {
+            true => {
+                let is_ended_by_ca = self.is_ended_by_ca(challenge).await;
+                self.validations.followed(challenge, is_ended_by_ca, now)
+            }
+            false => Followed::default(),
+        };
         let mut seen: Option<Readiness> = None;
         let mut published = Published::default();
         let mut lingering = None;
@@ -95,16 +104,17 @@ impl ChallengeController {
                 order: order.as_deref(),
                 contended,
                 beside,
-                polled: self.heard.of(&challenge.metadata),
+                polled: self.validations.polled(challenge),
                 answer_stands: answer.as_ref().is_ok_and(|a| self.stands(challenge, a)),
                 by_hand: self.solvers.solver(challenge).is_by_hand(),
                 visible: seen.as_ref(),
                 lingering: lingering.as_ref(),
                 record: &record,
+                followed,
             };
             let outcome = match challenge::next_action(challenge, &observed, now) {
                 Action::Wait(wake @ (Wake::OnChange | Wake::At(_)))
-                    if is_running(challenge) && is_accepted(challenge) =>
+                    if is_running(challenge) && is_accepted(challenge) && seen.is_none() =>
                 {
                     let soon = now.saturating_add(LOOK_AROUND).unwrap_or(now);
                     return Ok(match wake {
@@ -141,6 +151,7 @@ impl ChallengeController {
                     self.accept(challenge).await?
                 }
                 Action::Adopt => Outcome::Accepted(SeenChallenge::default()),
+                Action::Fail(problem) => Outcome::Unproven(problem),
                 Action::FetchState => self.requests.state(challenge).await?,
                 Action::TakeState(state) => Outcome::StateTaken(state),
                 Action::Settle => Outcome::Settled,
@@ -152,9 +163,7 @@ impl ChallengeController {
             // The write of the finalizer wakes us with the object as it is now.
             return Ok(Wake::OnChange);
         }
-        if let Some(polled) = challenge::polled(&outcome, now) {
-            self.heard.note(&challenge.metadata, polled);
-        }
+        self.validations.note(challenge, &outcome, now);
         self.challenges.keep(challenge, outcome, now).await?;
         Ok(Wake::Now)
     }
@@ -193,6 +202,15 @@ impl ChallengeController {
         let all = self.challenges.resources.list(&scope).await?;
         let others = all.iter().filter(|c| c.spec.dns_name == name && c.name() != changed.key.name);
         Ok(others.map(|c| Key::new(Kind::Challenge, c.name())).collect())
+    }
+
+    /// Tells whether the CA of a challenge is a public one; what cannot be read counts as such.
+    async fn is_ended_by_ca(&self, challenge: &Challenge) -> bool {
+        let (namespace, issuer) = (&challenge.metadata.namespace, &challenge.spec.issuer_ref);
+        let Ok(issuer) = self.requests.accounts.issuer(namespace, issuer).await else {
+            return true;
+        };
+        issuer.spec.acme.as_ref().is_none_or(|acme| AcmeServer::is_public(&acme.server))
     }
 
     /// Waits until the Order of a challenge is heard to have failed: what a look would see is of no use then.
@@ -244,6 +262,7 @@ impl ChallengeController {
         let mut known = self.known.lock();
         let Some(order) = order.filter(|order| !order.has_ended()) else {
             known.remove(&changed.key.name);
+            self.validations.forget_order(changed.uid());
             self.ended.notify_waiters();
             return Ok(());
         };
@@ -353,7 +372,7 @@ impl Controller for ChallengeController {
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let Some(challenge) = self.challenges.resources.get_known(&key.name).await? else {
             self.awaited.forget(&key.name);
-            self.heard.forget(&key.name);
+            self.validations.forget(&key.name);
             return Ok(Wake::OnChange);
         };
         Ok(self.step(&challenge, now).await?)

@@ -1,7 +1,11 @@
 //! What the CA is asked for a Challenge: to look at the answer, and what it has seen.
 //!
 //! The refusal `malformed` at an acceptance is settled by reading the authorization, because an acceptance whose answer
-//! was lost looks the same; only if that is still pending does the Challenge end as `expired`, as in cert-manager.
+//! was lost looks the same; only if that is still pending does the Challenge end as `expired`, as in cert-manager, unless the answer
+//! was given once more.
+//!
+//! A CA that looks while it is given the answer may refuse it with what it met there (serles). That is no refusal of the request, as
+//! long as the authorization can be read: an account that may do nothing could not read it either.
 //!
 //! The Retry-After of the answer that accepts a challenge is not kept. The authorization, which is what is read later,
 //! has its own; and an order that has failed must not leave its answers up until then.
@@ -13,7 +17,8 @@ use super::accounts::Accounts;
 use super::order_requests::{is_used_up, lost_authorization};
 use crate::acme::error::{AcmeError, Retry};
 use crate::acme::{AuthorizationReply, ChallengeReply};
-use crate::model::{Challenge, State};
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Challenge, Problem, State};
 use crate::reconcile::Refusal;
 use crate::reconcile::challenge::{Outcome, SeenChallenge};
 
@@ -36,6 +41,8 @@ impl ChallengeRequests {
             Ok(reply) => return Ok(Outcome::Accepted(said(reply))),
             Err(error) => error,
         };
+        let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+        let is_again = memory.accepted_at.is_some();
         match (error.retry(), error) {
             (Retry::Never, AcmeError::Refused { problem, .. })
                 if problem.short_kind() == "malformed" =>
@@ -46,7 +53,11 @@ impl ChallengeRequests {
                         let own = reply.challenges.iter().find(|c| c.url == challenge.spec.url);
                         let under_way = own.is_some_and(is_used_up);
                         let seen = read(reply, &challenge.spec.url);
-                        if under_way || seen.state.is_some_and(State::is_final) {
+                        if seen.state.is_some_and(State::is_final) {
+                            // An earlier acceptance has come to its end; this one was none.
+                            return Ok(Outcome::StateFetched(seen));
+                        }
+                        if under_way || is_again {
                             return Ok(Outcome::Accepted(seen));
                         }
                     }
@@ -54,6 +65,15 @@ impl ChallengeRequests {
                     Err(error) => return refused(error),
                 }
                 Ok(Outcome::Refused(Refusal::Final(problem)))
+            }
+            (Retry::Never, AcmeError::Refused { problem, .. }) if is_of_validation(&problem) => {
+                match acme.authorization(&challenge.spec.authorization_url).await {
+                    Ok(reply) => Ok(Outcome::Accepted(met(reply, &challenge.spec.url, *problem))),
+                    Err(error) if error.problem().is_some() && error.retry() == Retry::Never => {
+                        Ok(Outcome::Refused(Refusal::Final(problem)))
+                    }
+                    Err(error) => refused(error),
+                }
             }
             (_, error) => refused(error),
         }
@@ -87,17 +107,48 @@ fn refused(error: AcmeError) -> Result<Outcome, ReconcileError> {
     }
 }
 
+/// Tells whether a refusal of an answer is of the types that say what a CA met when it looked (RFC 8555 §6.7).
+fn is_of_validation(problem: &Problem) -> bool {
+    matches!(
+        problem.short_kind(),
+        "caa"
+            | "connection"
+            | "dns"
+            | "incorrectResponse"
+            | "rejectedIdentifier"
+            | "tls"
+            | "unauthorized"
+    )
+}
+
 fn said(reply: ChallengeReply) -> SeenChallenge {
     SeenChallenge {
+        is_at_work: is_at_work(&reply),
         state: State::of_acme(&reply.status),
         problem: reply.error,
         retry_after: reply.retry_after,
     }
 }
 
-/// The state is the authorization's; the problem stands in the challenge that was tried.
+/// Tells whether a challenge is being validated; one with an error waits for the next look (RFC 8555 §8.2).
+fn is_at_work(challenge: &ChallengeReply) -> bool {
+    challenge.status == "processing" && challenge.error.is_none()
+}
+
+/// What stands in an authorization whose challenge was refused with what the CA met. The more telling one of the two errors counts.
+fn met(reply: AuthorizationReply, url: &str, refusal: Problem) -> SeenChallenge {
+    let seen = read(reply, url);
+    let is_silent = seen.problem.as_ref().is_none_or(|problem| problem.detail.is_empty());
+    let problem = if is_silent { Some(refusal) } else { seen.problem };
+    SeenChallenge { state: seen.state.or(Some(State::Pending)), problem, ..seen }
+}
+
+/// The state is the authorization's, unless the challenge that was tried is refused already; the problem stands in that.
 fn read(reply: AuthorizationReply, url: &str) -> SeenChallenge {
-    let state = State::of_acme(&reply.status);
+    let own = reply.challenges.iter().find(|c| c.url == url);
+    let is_at_work = reply.status == "processing" || own.is_some_and(is_at_work);
+    let is_refused = reply.status == "pending" && own.is_some_and(|c| c.status == "invalid");
+    let state = if is_refused { Some(State::Invalid) } else { State::of_acme(&reply.status) };
     let lost = State::lost_word(&reply.status).map(lost_authorization);
     let mut problems: Vec<_> = reply
         .challenges
@@ -106,5 +157,5 @@ fn read(reply: AuthorizationReply, url: &str) -> SeenChallenge {
         .collect();
     problems.sort_by_key(|(is_ours, _)| !is_ours);
     let problem = problems.into_iter().next().map(|(_, problem)| problem);
-    SeenChallenge { state, problem: problem.or(lost), retry_after: reply.retry_after }
+    SeenChallenge { state, problem: problem.or(lost), is_at_work, retry_after: reply.retry_after }
 }

@@ -49,6 +49,7 @@ pub mod shared_orders;
 pub mod solver_set;
 #[cfg(test)]
 mod testing;
+mod validations;
 mod work_queue;
 
 pub use self::clock::Clock;

@@ -201,6 +201,7 @@ impl OrderController {
             Action::Solved => Outcome::Solved,
             Action::Expire(at) => Outcome::Expired(at),
             Action::GiveUp(why, problem) => Outcome::GivenUp(why, problem),
+            Action::Invalidate(why, problem) => Outcome::Invalidated(why, problem),
         }))
     }
 

@@ -106,16 +106,17 @@ pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
         let (named_by_ca, problem) = (false, None);
         return Some(Blocker { kind, of, what, until, named_by_ca, problem, next_step });
     }
-    let refused = match &cause {
-        Some(Cause::Refused(problem)) => Some(problem),
-        _ => None,
+    let (kind, refused) = match &cause {
+        Some(Cause::Refused(problem)) => (FailureKind::of_problem(problem), Some(problem)),
+        Some(Cause::Validation(problem)) => (FailureKind::of_validation(problem), Some(problem)),
+        _ => (FailureKind::Timeout, None),
     };
-    let kind = refused.map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(problem));
     let named_by_ca = refused.is_some() && until.is_some();
     // One that is held back until a moment of its own goes on by itself.
     let is_held_back = until.is_some() && cause.is_none();
-    let next_step = (kind == FailureKind::Timeout && !is_held_back)
-        .then(|| advice::for_answer(challenge, chain.in_cluster));
+    let is_unseen = matches!(kind, FailureKind::Timeout | FailureKind::Validation);
+    let next_step =
+        (is_unseen && !is_held_back).then(|| advice::for_answer(challenge, chain.in_cluster));
     let problem = refused.cloned();
     Some(Blocker { kind, of, what, until, named_by_ca, problem, next_step })
 }
@@ -130,7 +131,7 @@ fn unpresented(challenge: &Challenge, cause: &Cause) -> Option<NextStep> {
             Some(NextStep::Solver(Remedy::Ingress { name, namespace }))
         }
         Cause::Denied(guard) => Some(NextStep::PastGuard { guard: *guard, namespace }),
-        Cause::Seen(_) | Cause::Refused(_) | Cause::Provider(_) => None,
+        Cause::Seen(_) | Cause::Refused(_) | Cause::Validation(_) | Cause::Provider(_) => None,
     }
 }
 

@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::authority_case::{AccountCase, AuthorityCase, HeldOrder, KeptCase};
 use super::chain::Chain;
 use super::control_case::ControlCase;
+use super::facts;
 use super::name_case::NameCase;
 use super::path_case::ClusterPathCase;
 use super::provider_case::ProviderCase;
 use crate::model::common::is_true;
 use crate::model::validation_record::ValidationRecord;
 use crate::model::{
-    Certificate, CertificateRequest, Challenge, Issuer, Key, ObjectName, Order, Problem, Time,
+    Certificate, CertificateRequest, Challenge, Issuer, Key, ObjectName, Order, Problem, State,
+    Time,
 };
 use crate::reconcile::schedule::Waits;
 
@@ -307,6 +309,14 @@ impl CertificateCase {
         self.due.is_some() || is_true(&self.certificate.status.conditions, "Issuing")
     }
 
+    /// Tells whether the CA has refused to make the order: nobody has looked for an answer, and nobody will.
+    pub fn is_refused_unseen(&self) -> bool {
+        self.order().is_some_and(|order| {
+            let has_failed = order.status.state.is_some_and(State::is_failure);
+            has_failed && order.status.url.is_empty() && facts::problem(order).is_some()
+        })
+    }
+
     /// The Order of the newest request.
     pub fn order(&self) -> Option<&Order> {
         let uid = &self.requests.last()?.metadata.uid;
@@ -343,5 +353,16 @@ impl Case {
     /// The case of an issuer.
     pub fn issuer(&self, key: &Key) -> Option<&IssuerCase> {
         self.issuers.iter().find(|case| case.key == *key)
+    }
+
+    /// Tells whether a name stands in Certificates whose orders the CA has refused to make, and in no other that is to be issued.
+    pub fn is_refused_unseen(&self, name: &NameCase) -> bool {
+        let shown = name.shown();
+        let asks = |of: &&CertificateCase| {
+            let spec = &of.certificate.spec;
+            spec.dns_names.iter().chain(&spec.ip_addresses).any(|asked| *asked == shown)
+        };
+        let mut asking = self.certificates.iter().filter(|of| of.is_open()).filter(asks).peekable();
+        asking.peek().is_some() && asking.all(CertificateCase::is_refused_unseen)
     }
 }

@@ -1,6 +1,9 @@
 //! A Certificate with everything that hangs below it, as it is judged; or a CertificateRequest that no Certificate has made.
 
+use jiff::Timestamp;
+
 use crate::model::common::is_true;
+use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order,
 };
@@ -32,6 +35,16 @@ impl Chain {
     pub fn order(&self) -> Option<&Order> {
         let uid = &self.request()?.metadata.uid;
         self.orders.iter().rev().find(|order| order.metadata.is_controlled_by(uid))
+    }
+
+    /// When the CA was last given an answer or a signing request of an Order, as far as this program has written it down.
+    pub fn last_deed(&self, order: &Order) -> Option<Timestamp> {
+        let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+        let own = |c: &&Challenge| c.metadata.is_controlled_by(&order.metadata.uid);
+        let accepted = self.challenges.iter().filter(own).filter_map(|challenge| {
+            Memory::read(Holder::Challenge, &challenge.metadata.annotations).accepted_at
+        });
+        accepted.chain(memory.finalized_at).max()
     }
 
     /// Tells whether nothing is left of the way to the certificate: neither its key's temporary Secret nor a Challenge, save

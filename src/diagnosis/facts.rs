@@ -31,7 +31,9 @@ pub fn cause(challenge: &Challenge) -> Option<Cause> {
 pub fn sighting(challenge: &Challenge) -> Option<Sighting> {
     match cause(challenge)? {
         Cause::Seen(sighting) => Some(sighting),
-        Cause::Refused(problem) => foreign::sighting(challenge, &problem.detail),
+        Cause::Refused(problem) | Cause::Validation(problem) => {
+            foreign::sighting(challenge, &problem.detail)
+        }
         Cause::NoIngress | Cause::Denied(_) | Cause::Provider(_) => None,
     }
 }

@@ -1,5 +1,7 @@
 //! How the wait for an object ends badly.
 
+use jiff::Timestamp;
+
 use super::caa::CaaRefusal;
 use super::failure_kind::FailureKind;
 use super::next_step::NextStep;
@@ -51,4 +53,6 @@ pub struct Tried {
     pub uid: String,
     /// Name, in the namespace of its Certificate.
     pub name: String,
+    /// When the CA was last given an answer or a signing request of it, as far as is known.
+    pub last_deed: Option<Timestamp>,
 }

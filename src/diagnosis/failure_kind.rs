@@ -137,6 +137,14 @@ impl FailureKind {
         Self::of_sort(error::sort_problem(problem))
     }
 
+    /// The sort of an error that a CA shows in a challenge: its types say there what it met when it looked, and not what it refuses.
+    pub fn of_validation(problem: &Problem) -> Self {
+        match problem.short_kind() {
+            "serverInternal" => Self::CaUnreachable,
+            _ => Self::Validation,
+        }
+    }
+
     /// The sort of a fault that stood in the way of an object.
     pub fn of_error(error: &ReconcileError) -> Self {
         match error {

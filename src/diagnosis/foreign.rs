@@ -12,16 +12,22 @@ use crate::store::cluster::guard_that_says;
 
 /// How the types of a CA's problems begin, with the blank between status and type.
 const PROBLEM: &str = " urn:ietf:params:acme:error:";
+/// Begins the type of a problem.
+const ACME_ERROR: &str = "urn:ietf:params:acme:error:";
 
 /// Finds a problem in a text that quotes one as cert-manager does: `… 429 urn:ietf:params:acme:error:rateLimited: …`. cert-manager
 /// leaves out the space before it in `Failed to update ACME account:400 …`.
 pub fn problem_in(text: &str) -> Option<Problem> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let (status, kind) = words.windows(2).find_map(|pair| {
+    let numbered = words.windows(2).find_map(|pair| {
         let status = pair[0].rsplit(':').next()?.parse::<u16>().ok()?;
         let is_problem = (400..600).contains(&status) && pair[1].ends_with(':');
         is_problem.then_some((status, pair[1]))
-    })?;
+    });
+    // A CA need not give its problems a status.
+    let is_bare = |word: &&str| word.starts_with(ACME_ERROR) && word.len() > ACME_ERROR.len();
+    let bare = || words.iter().copied().find(is_bare).map(|kind| (0, kind));
+    let (status, kind) = numbered.or_else(bare)?;
     let detail = text.split_once(kind).map_or("", |(_, said)| said).trim().to_owned();
     let kind = kind.trim_end_matches(':').to_owned();
     Some(Problem { kind, detail, status, ..Problem::default() })
@@ -46,8 +52,10 @@ pub fn order_wait(reason: &str) -> Option<OrderWait> {
 /// Why a challenge does not go on, by its reason.
 pub fn cause(challenge: &Challenge) -> Option<Cause> {
     let reason = &challenge.status.reason;
-    if let Some(problem) = problem_in(reason) {
-        return Some(Cause::Refused(Box::new(problem)));
+    if let Some(problem) = problem_in(reason).map(Box::new) {
+        let is_of_validation = reason.contains("acme: authorization error for ");
+        let of_validation = is_of_validation.then(|| Cause::Validation(problem.clone()));
+        return Some(of_validation.unwrap_or(Cause::Refused(problem)));
     }
     let ingress = challenge.spec.solver.http01.as_ref().and_then(|http01| http01.ingress.as_ref());
     let ingress = ingress.map(|ingress| ingress.name.as_str()).filter(|name| !name.is_empty());
@@ -371,6 +379,26 @@ mod tests {
     use super::*;
     use crate::model::ChallengeType;
     use crate::reconcile::testing::challenge;
+
+    #[test]
+    fn a_problem_without_a_status_is_read_and_of_a_validation_it_is_no_refusal() {
+        let kind = "urn:ietf:params:acme:error:rejectedIdentifier";
+        let mut challenge = challenge("www.example.com").build();
+        challenge.status.reason = format!(
+            "Error accepting authorization: acme: authorization error for www.example.com: {kind}: no"
+        );
+        let problem = |status| {
+            Box::new(Problem {
+                kind: kind.to_owned(),
+                detail: "no".to_owned(),
+                status,
+                ..Problem::default()
+            })
+        };
+        assert_eq!(cause(&challenge), Some(Cause::Validation(problem(0))));
+        challenge.status.reason = format!("Error accepting challenge: 400 {kind}: no");
+        assert_eq!(cause(&challenge), Some(Cause::Refused(problem(400))));
+    }
 
     #[track_caller]
     fn check(kind: ChallengeType, said: &str, expected: Option<Symptom>) {

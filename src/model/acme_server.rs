@@ -74,6 +74,15 @@ impl AcmeServer {
         KNOWN.iter().filter_map(|(_, url)| url.split('/').nth(2))
     }
 
+    /// Tells whether a directory is that of a public CA.
+    pub fn is_public(directory: &str) -> bool {
+        let directory = url::Url::parse(directory).ok();
+        let host = directory.as_ref().and_then(url::Url::host_str).unwrap_or_default();
+        Self::public_hosts().any(|known| {
+            host == known || host.strip_suffix(known).is_some_and(|it| it.ends_with('.'))
+        })
+    }
+
     /// Reads the short name of a CA or the URL of a directory.
     ///
     /// # Errors

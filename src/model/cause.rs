@@ -15,8 +15,10 @@ use super::text::hex;
 pub enum Cause {
     /// Its answer is not where the CA looks.
     Seen(Sighting),
-    /// The CA has refused it, for a time or for good.
+    /// The CA has refused a request about it, for a time or for good.
     Refused(Box<Problem>),
+    /// The CA has looked for its answer: its error, whether or not it goes on looking.
+    Validation(Box<Problem>),
     /// The Ingress is not there in which the answer was to be put.
     NoIngress,
     /// A guard of the cluster keeps the solver's objects out.

@@ -108,13 +108,23 @@ fn is_page(text: &str) -> bool {
 }
 
 impl fmt::Display for Problem {
-    /// cert-manager's form: `<status> <type>: <detail>`, then the subproblems; the detail alone where the words are ours. Behind
-    /// the detail stands what the CA names beside it: algorithms, pages. One subproblem that says the same again is left out.
+    /// cert-manager's form: `<status> <type>: <detail>`, then the subproblems; without what the document lacks, and the detail alone
+    /// where the words are ours. Behind the detail stands what the CA names beside it: algorithms, pages. One subproblem that says
+    /// the same again is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.status == 0 && self.kind.is_empty() {
             return f.write_str(&self.detail);
         }
-        write!(f, "{} {}: {}", self.status, self.kind, self.detail)?;
+        if self.status != 0 {
+            write!(f, "{}", self.status)?;
+        }
+        if self.status != 0 && !(self.kind.is_empty() && self.detail.is_empty()) {
+            f.write_str(" ")?;
+        }
+        match self.detail.as_str() {
+            "" => f.write_str(&self.kind)?,
+            detail => write!(f, "{}: {detail}", self.kind)?,
+        }
         if !self.algorithms.is_empty() {
             write!(f, "{TAKES}{})", self.algorithms.join(", "))?;
         }
@@ -164,6 +174,31 @@ mod tests {
              urn:ietf:params:acme:error:malformed: [new-type: x] bad"
         );
         assert_eq!(problem.short_kind(), "rejectedIdentifier");
+    }
+
+    #[test]
+    fn what_a_problem_lacks_is_left_out() {
+        let kind = "urn:ietf:params:acme:error:connection".to_owned();
+        let detail = "The server could not connect to validation target".to_owned();
+        for (problem, told) in [
+            (
+                Problem { kind: kind.clone(), detail: detail.clone(), ..Problem::default() },
+                "urn:ietf:params:acme:error:connection: The server could not connect to validation target",
+            ),
+            (Problem { kind: kind.clone(), ..Problem::default() }, kind.as_str()),
+            (
+                Problem { kind: kind.clone(), status: 400, ..Problem::default() },
+                "400 urn:ietf:params:acme:error:connection",
+            ),
+            (
+                Problem { status: 503, detail: "busy".to_owned(), ..Problem::default() },
+                "503 : busy",
+            ),
+            (Problem { detail: "busy".to_owned(), ..Problem::default() }, "busy"),
+            (Problem::default(), ""),
+        ] {
+            assert_eq!(problem.to_string(), told);
+        }
     }
 
     #[test]

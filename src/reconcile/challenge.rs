@@ -10,8 +10,8 @@
 //! for it: what ended it was not its own end (`tests/fixtures/traces/08-certificate-deleted.jsonl`).
 //!
 //! A Challenge reads its own authorization only when it resumes, when the order has failed, when another one waits for
-//! its slot or name, or when one of its order is kept from the CA, since a pending order does not tell which names it
-//! has proved. In all other cases the Order is polled in its place.
+//! its slot or name, when one of its order is kept from the CA, since a pending order does not tell which names it
+//! has proved, or when the CA should have settled all of its order seconds ago. In all other cases the Order is polled in its place.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -25,12 +25,16 @@ use super::lingering::Lingering;
 use super::pauses::{Pace, Polled, poll_at};
 use super::record_values::RecordState;
 use super::schedule::FIRST_LOOKS;
+pub use super::validation_retry::Followed;
+use super::validation_retry::{Retry, next_retry, validation_error};
 use crate::model::cause::Sighting;
 use crate::model::memory::Memory;
-use crate::model::{Challenge, Order, State, Time};
+use crate::model::{Challenge, Order, Problem, State, Time};
 
 /// How long after its Order has failed a Challenge waits for the CA's word on its own name.
 const WORD_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+/// How soon is looked again for an answer that the CA did not see, and that is not seen from here either.
+const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(2);
 
 /// What the machine looks at beside the Challenge.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +62,8 @@ pub struct Observed<'a> {
     pub lingering: Option<&'a Lingering>,
     /// What of the other values of the record is up.
     pub record: &'a RecordState,
+    /// What this process knows of its validation.
+    pub followed: Followed,
 }
 
 /// Would the CA accept what was seen?
@@ -85,6 +91,8 @@ pub enum Action {
     Adopt,
     /// Put our finalizer on the object, in place of an old one.
     AddFinalizer,
+    /// Take this for the CA's last word: the name is not proven.
+    Fail(Box<Problem>),
     /// Take the answer down and the finalizer off.
     CleanUp,
     /// Say until when acceptance waits in place of a self-check.
@@ -152,11 +160,23 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
         if !observed.answer_stands {
             return Action::Present;
         }
-        let most = failed_at.map(word_until);
-        return match next_reading(accepted_at, &memory, observed, now) {
-            Wake::At(at) => Action::Wait(Wake::At(most.map_or(at, |most| at.min(most)))),
-            Wake::Now => Action::FetchState,
-            Wake::OnChange => Action::Wait(Wake::OnChange),
+        let mut most = failed_at.map(word_until);
+        if failed_at.is_none() {
+            let known = (&observed.followed, observed.polled);
+            match next_retry(challenge, &memory, accepted_at, known, now) {
+                Retry::Nothing => {}
+                Retry::At(at) => most = Some(at),
+                Retry::GiveUp(problem) => return Action::Fail(problem),
+                Retry::Now => match give_again(challenge, &memory, observed) {
+                    Some(action) => return action,
+                    None => most = now.checked_add(LOOK_AGAIN_AFTER).ok(),
+                },
+            }
+        }
+        return match (next_reading(accepted_at, &memory, observed, now), most) {
+            (Wake::Now, _) => Action::FetchState,
+            (wake, Some(most)) => Action::Wait(wake.or_at(most)),
+            (wake, None) => Action::Wait(wake),
         };
     }
     if first_state(challenge, observed.order) == Some(State::Processing) {
@@ -201,6 +221,20 @@ fn is_past_hope(
     (was_read || next_try.is_some()) && now >= word_until(failed_at)
 }
 
+/// What brings an answer to the CA once more; `None` if it is not where the CA would look, while the CA's own words stand.
+fn give_again(challenge: &Challenge, memory: &Memory, observed: &Observed<'_>) -> Option<Action> {
+    if challenge.spec.solver.wait_instead_of_self_check.is_some() && !observed.by_hand {
+        return Some(Action::Accept);
+    }
+    match observed.visible {
+        None => Some(Action::SelfCheck),
+        Some(Readiness::Ready) => Some(Action::Accept),
+        Some(Readiness::NotYet { reason, cause }) => validation_error(challenge, memory)
+            .is_none()
+            .then(|| Action::Report(reason.clone(), *cause)),
+    }
+}
+
 /// When an accepted Challenge reads its authorization next, if it does.
 fn next_reading(
     accepted_at: Timestamp,
@@ -208,13 +242,18 @@ fn next_reading(
     observed: &Observed<'_>,
     now: Timestamp,
 ) -> Wake {
-    let pace = match (has_failed(observed.order) || observed.contended, observed.beside) {
-        (true, _) => Pace::Eager,
-        (false, true) => Pace::Spare,
+    let (pace, since) = match (has_failed(observed.order) || observed.contended, observed.beside) {
+        (true, _) => (Pace::Eager, accepted_at),
+        (false, true) => (Pace::Spare, accepted_at),
+        // While answers of its order follow one another, the order is not overdue.
+        (false, false) if observed.followed.accepted_since.is_some() => {
+            let last = observed.followed.order_accepted_last;
+            (Pace::Overdue, last.map_or(accepted_at, |at| at.max(accepted_at)))
+        }
         (false, false) => return Wake::OnChange,
     };
     let named = memory.next_try.filter(|at| *at > now);
-    named.or_else(|| poll_at(accepted_at, observed.polled, pace, now)).map_or(Wake::Now, Wake::At)
+    named.or_else(|| poll_at(since, observed.polled, pace, now)).map_or(Wake::Now, Wake::At)
 }
 
 fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
@@ -278,6 +317,12 @@ mod tests {
         visible: None,
         lingering: None,
         record: &RecordState::Complete(None),
+        followed: Followed {
+            accepted_since: None,
+            order_accepted_last: None,
+            is_at_work: false,
+            is_ended_by_ca: false,
+        },
     };
 
     /// A challenge in flight, as far as `change` takes it.
@@ -453,6 +498,18 @@ mod tests {
     }
 
     #[test]
+    fn it_reads_its_own_authorization_when_the_ca_should_have_settled_it_long_since() {
+        let accepted = running(|c| accepted_at(c, 12));
+        let known = Followed { accepted_since: Some(at(12)), ..Followed::default() };
+        let followed = Observed { followed: known, ..NOBODY_LOOKED };
+        check(&accepted, State::Pending, &followed, 13, &Action::Wait(Wake::At(at(17))));
+        check(&accepted, State::Pending, &followed, 17, &Action::FetchState);
+        let known = Followed { order_accepted_last: Some(at(16)), ..known };
+        let followed = Observed { followed: known, ..NOBODY_LOOKED };
+        check(&accepted, State::Pending, &followed, 17, &Action::Wait(Wake::At(at(21))));
+    }
+
+    #[test]
     fn it_reads_its_own_authorization_when_another_waits_for_its_slot() {
         let accepted = running(|c| accepted_at(c, 12));
         let observed = Observed { contended: true, ..NOBODY_LOOKED };
@@ -599,7 +656,7 @@ mod tests {
         let said = SeenChallenge {
             state: Some(State::Invalid),
             problem: Some(problem),
-            retry_after: None,
+            ..SeenChallenge::default()
         };
         let new = record(&accepted, Outcome::StateFetched(said), at(14));
         assert_eq!(new.status.state, Some(State::Invalid));

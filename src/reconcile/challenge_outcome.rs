@@ -43,6 +43,8 @@ pub enum Outcome {
     NotVisible(String, Option<Sighting>),
     /// It is over.
     Settled,
+    /// The name is not proven, and this is taken for the CA's last word.
+    Unproven(Box<Problem>),
     /// The state the Order has read.
     StateTaken(State),
     /// The authorization was read.
@@ -54,8 +56,10 @@ pub enum Outcome {
 pub struct SeenChallenge {
     /// State; none for a word we do not know, which counts as not final.
     pub state: Option<State>,
-    /// Why it is invalid.
+    /// What the CA met when it looked, in whatever state.
     pub problem: Option<Problem>,
+    /// The CA says that it is at work on it.
+    pub is_at_work: bool,
     /// Not before this moment does the CA want to be asked again.
     pub retry_after: Option<Timestamp>,
 }
@@ -135,7 +139,11 @@ pub fn record(
             new.memory.next_try = None;
             // What a failed self-check left behind is no longer true.
             new.status.reason = String::new();
-            if said.state.is_some_and(State::is_final) {
+            if said.problem.is_some() && said.state == Some(State::Pending) {
+                // When it looks again by itself (RFC 8555 §8.2).
+                new.memory.next_try = worth_keeping(said.retry_after, now);
+            }
+            if said.problem.is_some() || said.state.is_some_and(State::is_final) {
                 seen(challenge, &mut new, said.state, said.problem);
             }
         }
@@ -143,13 +151,16 @@ pub fn record(
             let passed = new.memory.passed_try(now);
             new.memory.next_try = worth_keeping(said.retry_after, now).or(passed);
             let told = new.memory.cause.as_ref().and_then(|about| about.of(&new.status.reason));
-            if matches!(told, Some(Cause::Refused(_))) {
-                // The CA answers again.
+            if matches!(told, Some(Cause::Refused(_) | Cause::Validation(_))) {
+                // The CA answers again, or shows its error no more.
                 new.status.reason = String::new();
             }
             // A first word that we do not know is no end.
             let first = challenge.status.state.is_none().then_some(State::Pending);
             seen(challenge, &mut new, said.state.or(first), said.problem);
+        }
+        Outcome::Unproven(problem) => {
+            seen(challenge, &mut new, Some(State::Invalid), Some(*problem));
         }
         Outcome::Refused(refusal) => refused(challenge, &mut new, refusal),
     }
@@ -166,6 +177,7 @@ pub fn record(
 /// What is known of the reason that an outcome leaves.
 fn cause(outcome: &Outcome) -> Option<Cause> {
     let refused = |problem: &Problem| Cause::Refused(Box::new(problem.kept()));
+    let validation = |problem: &Problem| Cause::Validation(Box::new(problem.kept()));
     match outcome {
         Outcome::PresentFailed(_, cause) | Outcome::CleanUpFailed(_, cause) => cause.clone(),
         Outcome::NotVisible(_, sighting) => sighting.map(Cause::Seen),
@@ -174,9 +186,10 @@ fn cause(outcome: &Outcome) -> Option<Cause> {
             Some(refused(problem))
         }
         Outcome::Accepted(seen) | Outcome::StateFetched(seen) => {
-            let is_told = seen.state.is_some_and(State::is_failure);
-            seen.problem.as_ref().filter(|_| is_told).map(refused)
+            let problem = seen.problem.as_ref().filter(|_| seen.state != Some(State::Valid));
+            problem.map(validation)
         }
+        Outcome::Unproven(problem) => Some(validation(problem)),
         Outcome::Abandoned
         | Outcome::CleanedUp
         | Outcome::Deferred(_)
@@ -233,9 +246,12 @@ fn seen(
             new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
         }
         State::Pending | State::Processing | State::Ready => {
-            if let (None, Some(problem)) = (new.memory.accepted_at, problem) {
-                new.status.reason = problem.detail;
-            }
+            new.status.reason = match (new.memory.accepted_at, problem) {
+                (_, None) => new.status.reason.clone(),
+                (None, Some(problem)) if !problem.detail.is_empty() => problem.detail,
+                (None, Some(problem)) => problem.to_string(),
+                (Some(_), Some(problem)) => format!("The CA reports: {problem}"),
+            };
             // While the CA validates, the CRD's word stays `pending`, as cert-manager leaves it.
             new.status.state = Some(State::Pending);
             return;

@@ -28,6 +28,7 @@ pub mod shown;
 pub mod solver_choice;
 #[cfg(test)]
 pub(crate) mod testing;
+mod validation_retry;
 pub mod visible;
 
 use std::borrow::Cow;

@@ -32,6 +32,8 @@ pub enum Pace {
     Patient,
     /// One of many authorizations, while the order is polled.
     Spare,
+    /// The authorization of a challenge that the CA should have settled by now, while the order is polled.
+    Overdue,
 }
 
 impl Pace {
@@ -42,6 +44,7 @@ impl Pace {
             Self::Beside => (500, SignedDuration::from_secs(10)),
             Self::Patient => (5_000, SignedDuration::from_secs(10)),
             Self::Spare => (2_000, SignedDuration::from_secs(30)),
+            Self::Overdue => (5_000, SignedDuration::from_secs(30)),
         };
         (SignedDuration::from_millis(first), longest)
     }
@@ -172,6 +175,7 @@ mod tests {
         assert_eq!(polls(Pace::Beside, |_| None)[..2], [7, 2]);
         assert_eq!(polls(Pace::Patient, |_| None)[..2], [1, 2]);
         assert_eq!(polls(Pace::Spare, |_| None)[..2], [4, 1]);
+        assert_eq!(polls(Pace::Overdue, |_| None)[..2], [1, 2]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use kubectl_acme::model::challenge::FINALIZER;
 use kubectl_acme::model::memory::{Holder, Memory};
 use kubectl_acme::model::{Challenge, State as Word};
 use kubectl_acme::reconcile::challenge::{
-    self, Action, Observed, Outcome, Readiness, SeenChallenge, first_state,
+    self, Action, Followed, Observed, Outcome, Readiness, SeenChallenge, first_state,
 };
 use kubectl_acme::reconcile::record_values::RecordState;
 use kubectl_acme::reconcile::schedule::{self, Contention, Limits};
@@ -56,6 +56,7 @@ impl World {
             Action::CleanUp => self.clean_up(state, process, (slot, base)),
             Action::Adopt => keep(self, Outcome::Accepted(SeenChallenge::default())),
             Action::TakeState(word) => keep(self, Outcome::StateTaken(*word)),
+            Action::Fail(problem) => keep(self, Outcome::Unproven(problem.clone())),
             Action::Settle => keep(self, Outcome::Settled),
             Action::Abandon => keep(self, Outcome::Abandoned),
             Action::Defer(why) => keep(self, Outcome::Deferred(why.clone())),
@@ -96,6 +97,8 @@ impl World {
             visible: is_seen.then_some(&Readiness::Ready),
             lingering: None,
             record: &RecordState::Complete(None),
+            // No answer is given twice: the CA of the model ends each validation by itself.
+            followed: Followed::default(),
         };
         let mut action = challenge::next_action(&challenge, &observed, moment(state.now));
         match action {
@@ -385,5 +388,5 @@ fn said(state: &State, slot: u8) -> SeenChallenge {
         Some(Proof::Invalid) | None => Word::Invalid,
     };
     let problem = (word == Word::Invalid).then(|| problem(403, "unauthorized"));
-    SeenChallenge { state: Some(word), problem, retry_after: None }
+    SeenChallenge { state: Some(word), problem, ..SeenChallenge::default() }
 }

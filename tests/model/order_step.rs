@@ -60,6 +60,10 @@ impl World {
                 let outcome = Outcome::GivenUp(why.clone(), problem.clone());
                 self.conclude(state, process, view, outcome)
             }
+            Action::Invalidate(why, problem) => {
+                let outcome = Outcome::Invalidated(why.clone(), problem.clone());
+                self.conclude(state, process, view, outcome)
+            }
             Action::StandBack(why) => {
                 self.conclude(state, process, view, Outcome::StoodBack(why.clone()))
             }

@@ -219,7 +219,9 @@ fn name_results(
 /// What the CA said to a Challenge.
 fn refused(challenge: &Challenge) -> Option<ReportedProblem> {
     match facts::cause(challenge)? {
-        Cause::Refused(problem) => Some(ReportedProblem::from(&*problem)),
+        Cause::Refused(problem) | Cause::Validation(problem) => {
+            Some(ReportedProblem::from(&*problem))
+        }
         Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_) | Cause::Provider(_) => None,
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::manual::ManualRecord;
 use crate::app::chain;
 use crate::app::failure::Failure;
-use crate::diagnosis::chain::Chain;
+use crate::diagnosis::failed::Tried;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Key, ObjectName};
 use crate::store::Store;
@@ -50,14 +50,30 @@ impl Worked {
     }
 }
 
+/// An order as an earlier run has left it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inherited {
+    /// UID.
+    pub uid: String,
+    /// When the CA was last given an answer or a signing request of it, as far as is known.
+    pub last_deed: Option<Timestamp>,
+}
+
+impl Inherited {
+    /// Tells whether that order is what was tried, and nothing was done for it since: its failure is that of the earlier run.
+    pub fn is_left_as_it_was(&self, tried: Option<&Tried>) -> bool {
+        tried.is_some_and(|tried| tried.uid == self.uid && tried.last_deed <= self.last_deed)
+    }
+}
+
 /// An object that is followed.
 #[derive(Clone, Debug, Default)]
 pub struct Tracked {
     /// The revision from which it has to move on, for a Certificate that is due; none for an Issuer, and for a Certificate that only
     /// has to be put right.
     pub since: Option<i64>,
-    /// UID of an order that an earlier run had begun; should it fail, a fresh one is made.
-    pub inherited: Option<String>,
+    /// An order that an earlier run had begun; should it fail before this one has done anything for it, a fresh one is made.
+    pub inherited: Option<Inherited>,
 }
 
 impl Tracked {
@@ -81,8 +97,37 @@ impl Tracked {
         revision: i64,
     ) -> Result<Self, StoreError> {
         let chain = chain::read(store, name).await?;
-        let begun = chain.as_ref().and_then(Chain::order).filter(|o| !o.status.url.is_empty());
-        let inherited = begun.map(|order| order.metadata.uid.clone());
+        let inherited = chain.as_ref().and_then(|chain| {
+            let order = chain.order().filter(|order| !order.status.url.is_empty())?;
+            let (uid, last_deed) = (order.metadata.uid.clone(), chain.last_deed(order));
+            Some(Inherited { uid, last_deed })
+        });
         Ok(Self { since: Some(revision), inherited })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_for_which_this_run_has_done_something_is_not_tried_anew() {
+        let at = |second| Timestamp::from_second(second).ok();
+        let inherited = |last_deed| Inherited { uid: "o".to_owned(), last_deed };
+        let tried = |uid: &str, last_deed| {
+            Some(Tried { uid: uid.to_owned(), name: "web".to_owned(), last_deed })
+        };
+        for (before, after, is_left) in [
+            // It was refused when the CA was last asked by the run before, or nobody knows of anything.
+            (at(5), tried("o", at(5)), true),
+            (None, tried("o", None), true),
+            // This run has given the answer, for the first time or once more.
+            (None, tried("o", at(9)), false),
+            (at(5), tried("o", at(9)), false),
+            (at(5), tried("another", at(5)), false),
+            (at(5), None, false),
+        ] {
+            assert_eq!(inherited(before).is_left_as_it_was(after.as_ref()), is_left, "{after:?}");
+        }
     }
 }

@@ -58,13 +58,6 @@ fn host(url: &str) -> &str {
     }
 }
 
-/// Whether a directory is that of a public CA, whose addresses are on the internet, and whose directory is where it always is.
-fn is_public(url: &str) -> bool {
-    let host = host(url);
-    AcmeServer::public_hosts()
-        .any(|known| host == known || host.strip_suffix(known).is_some_and(|it| it.ends_with('.')))
-}
-
 /// ENV-01.
 fn clocks_are_apart(case: &Case, found: &mut Vec<Finding>) {
     for (of, directory, answer) in answered(case) {
@@ -104,7 +97,7 @@ fn name_leads_to_ourselves(case: &Case, found: &mut Vec<Finding>) {
         let is_all = authority.reserved.len() == authority.addresses.len();
         let Some((address, block)) = authority.reserved.first() else { continue };
         // A proxy, or a mirror within a firm, may stand at an address of its own.
-        if is_well || !is_all || !is_public(&directory.url) {
+        if is_well || !is_all || !AcmeServer::is_public(&directory.url) {
             continue;
         }
         let host = host(&directory.url);
@@ -180,7 +173,7 @@ fn page_answers_in_its_place(case: &Case, found: &mut Vec<Finding>) {
         let is_page = answer.content_type.starts_with("text/html")
             || answer.start.trim_start().starts_with('<');
         let path = directory.url.split('?').next().unwrap_or_default();
-        let is_directory = is_public(&directory.url)
+        let is_directory = AcmeServer::is_public(&directory.url)
             || ["/directory", "/dir"].iter().any(|end| path.ends_with(end));
         let leads_away = !answer.location.is_empty()
             && answer.location.contains("://")
@@ -322,7 +315,7 @@ mod tests {
             ("https://evilacme.ssl.com.example/dir", false),
             ("https://127.0.0.1:14000/dir", false),
         ] {
-            assert_eq!(is_public(url), expected, "{url}");
+            assert_eq!(AcmeServer::is_public(url), expected, "{url}");
         }
     }
 

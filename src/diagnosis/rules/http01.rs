@@ -31,7 +31,7 @@ pub(super) const RULES: &[FaultRule] = &[
 pub(super) fn by_address(case: &Case) -> impl Iterator<Item = &NameCase> {
     // How a name is to be proven is not known before a solver fits, save of one that somebody asks about alone.
     case.names.iter().filter(|name| match name.kind {
-        Some(kind) => !kind.is_by_record(),
+        Some(kind) => !kind.is_by_record() && !case.is_refused_unseen(name),
         None => name.is_bare(),
     })
 }

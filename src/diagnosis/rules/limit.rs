@@ -29,13 +29,15 @@ pub(super) struct Told {
     pub(super) challenge: Option<Challenge>,
     /// When it is tried again, where the CA said when that may be.
     next_try: Option<Timestamp>,
+    /// The CA has shown it in a validation that is not over.
+    is_open: bool,
 }
 
 impl Told {
     /// A problem of a whole order.
     fn of_order(problem: Problem, subject: String, evidence: Evidence) -> Self {
-        let (looks, kind, challenge, next_try) = Default::default();
-        Self { problem, subject, evidence, looks, kind, challenge, next_try }
+        let (looks, kind, challenge, next_try, is_open) = Default::default();
+        Self { problem, subject, evidence, looks, kind, challenge, next_try, is_open }
     }
 }
 
@@ -58,6 +60,7 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
             .shown_by(told.looks)
             .with("DOMAIN", &told.subject)
             .with("TYPE", problem.short_kind())
+            .with("URL", format!("the validation of {} by the CA", told.subject))
             .with("DETAIL", detail);
         found.push(finding);
     }
@@ -112,14 +115,22 @@ fn absent_for(case: &Case, name: &str) -> String {
 fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
     let is_of_validation = matches!(
         told.problem.short_kind(),
-        "connection" | "unauthorized" | "dns" | "tls" | "incorrectResponse"
+        "connection" | "unauthorized" | "dns" | "tls" | "incorrectResponse" | "rejectedIdentifier"
     );
     // Whose records cannot be read, whatever way of proof was chosen.
     if is_of_validation && foreign::lost_caa(&told.problem.detail).next().is_some() {
         return Some((CauseId::Caa03, Grade::Certain));
     }
     match told.kind {
-        Some(kind) if is_of_validation => validation(told, kind, in_cluster),
+        Some(kind) if is_of_validation => validation(told, kind, in_cluster).or_else(|| {
+            // Whatever it was that it met, it was not the answer.
+            let cause = if kind.is_by_record() { CauseId::D0101 } else { CauseId::Http29 };
+            told.is_open.then_some((cause, Grade::Possible))
+        }),
+        // It has not looked at all.
+        Some(_) if told.problem.short_kind() == "serverInternal" => {
+            Some((CauseId::Lim08, Grade::Certain))
+        }
         _ => problem::cause_of(&told.problem),
     }
 }
@@ -188,11 +199,17 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
             let evidence = told(asked, held.at, problem.to_string());
             let (subject, problem) = (held.name.clone(), problem.clone());
             let (looks, challenge) = (validated::looks(held), challenge.cloned());
-            let next_try = None;
-            add(&mut all, Told { problem, subject, evidence, looks, kind, challenge, next_try });
+            let (next_try, is_open) = (None, matches!(&*held.status, "pending" | "processing"));
+            let told =
+                Told { problem, subject, evidence, looks, kind, challenge, next_try, is_open };
+            add(&mut all, told);
         }
         for challenge in of.current_challenges() {
-            let Some(Cause::Refused(problem)) = facts::cause(challenge) else { continue };
+            let Some(Cause::Refused(problem) | Cause::Validation(problem)) =
+                facts::cause(challenge)
+            else {
+                continue;
+            };
             let asked = format!("Challenge {}: status.reason", challenge.name());
             add(
                 &mut all,
@@ -204,6 +221,7 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
                     kind: Some(challenge.spec.kind),
                     challenge: Some(challenge.clone()),
                     next_try: None,
+                    is_open: !challenge.has_ended(),
                 },
             );
         }

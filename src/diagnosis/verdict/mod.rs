@@ -227,7 +227,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         (Some(order), Some(challenge)) => {
             let told = issuing.message.trim_end_matches([':', ' ']);
             let problem = match facts::cause(challenge) {
-                Some(Cause::Refused(problem)) => Some(*problem),
+                Some(Cause::Refused(problem) | Cause::Validation(problem)) => Some(*problem),
                 _ => None,
             };
             let why = format!("{told}: {}", challenge.status.reason);
@@ -247,6 +247,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     let tried = |order: &Order| Tried {
         uid: order.metadata.uid.clone(),
         name: order.metadata.name.clone(),
+        last_deed: chain.last_deed(order),
     };
     Some(Failed { order: order.map(tried), excluded, ..failed_so })
 }
@@ -276,15 +277,41 @@ fn no_window(chain: &Chain) -> Option<Failed> {
 
 /// The sort of a failed order: a refused validation, else what the CA answered.
 fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
-    let refused = ended_badly(chain, order).any(|c| c.status.state == Some(State::Invalid));
-    if refused || order.status.state == Some(State::Invalid) {
-        return FailureKind::Validation;
+    let of_validation = |challenge: &Challenge| match facts::cause(challenge) {
+        Some(Cause::Validation(problem)) => FailureKind::of_validation(&problem),
+        _ => FailureKind::Validation,
+    };
+    let refused = ended_badly(chain, order).filter(|c| c.status.state == Some(State::Invalid));
+    // What only the CA can mend is told where nothing else is wrong.
+    if let Some(kind) = refused.map(of_validation).min() {
+        return kind;
     }
-    match facts::problem(order) {
+    let problem = facts::problem(order);
+    if order.status.state == Some(State::Invalid) {
+        return of_invalid(chain, order, problem.as_ref());
+    }
+    match problem {
         // The manifest is as good as it was: the domain has to change, as where it is refused at validation.
         Some(problem) if problem.short_kind() == "caa" => FailureKind::Validation,
         Some(problem) => FailureKind::of_problem(&problem),
         None => FailureKind::Unexpected,
+    }
+}
+
+/// The sort of an order that has turned invalid and none of whose challenges is: a name was not proven, unless the CA has failed, or
+/// refuses to sign what is proven.
+fn of_invalid(chain: &Chain, order: &Order, problem: Option<&Problem>) -> FailureKind {
+    let Some(problem) = problem else { return FailureKind::Validation };
+    let uid = &order.metadata.uid;
+    let own = chain.challenges.iter().filter(|c| c.metadata.is_controlled_by(uid));
+    let mut own = own.map(|challenge| challenge.status.state).peekable();
+    let is_proven = own.peek().is_some() && own.all(|state| state == Some(State::Valid));
+    match problem.short_kind() {
+        "badCSR" | "rejectedIdentifier" if is_proven => FailureKind::Usage,
+        _ if FailureKind::of_problem(problem) == FailureKind::CaUnreachable => {
+            FailureKind::CaUnreachable
+        }
+        _ => FailureKind::Validation,
     }
 }
 

@@ -82,6 +82,9 @@ impl<'a> Wait<'a> {
             Some(Cause::Refused(problem)) => {
                 format!("refused by the CA ({})", problem.short_kind())
             }
+            Some(Cause::Validation(problem)) => {
+                format!("not proven to the CA ({})", problem.short_kind())
+            }
             Some(Cause::NoIngress) => "its Ingress is missing".to_owned(),
             Some(Cause::Denied(_)) => "the cluster refuses the solver's objects".to_owned(),
             Some(Cause::Provider(refusal)) => refusal.in_short(),

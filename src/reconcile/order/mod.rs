@@ -6,13 +6,14 @@
 //! has its authorizations read and ends every Challenge. An order that is born `ready` is finalized without reading its
 //! authorizations.
 //!
-//! A Challenge that ended badly ends the Order even if the CA keeps it pending (after a minute for `invalid`), and an
+//! A Challenge that ended badly ends the Order even if the CA keeps it pending (after some seconds for `invalid`), and an
 //! order a minute past its `expires` is `expired`: cert-manager's Order stays pending for ever, and every wait of ours
 //! is bounded. For the same reason a pending order of which no end is known is read once.
 
 pub mod outcome;
 pub mod required;
 pub mod shared;
+mod words;
 
 use std::collections::BTreeSet;
 
@@ -24,10 +25,10 @@ pub use self::outcome::SeenOrder;
 pub use self::outcome::dropped;
 pub use self::outcome::polled;
 pub use self::outcome::record;
-use self::outcome::solver_message;
 pub use self::outcome::waits_for;
 use self::required::{OrderTerms, Required, Unsolved, wanted};
 use self::shared::{Sharer, ahead, waiting_message};
+use self::words::{solver_message, unproven};
 use super::pauses::{Pace, Polled, poll_at};
 use super::{Refusal, Wake, schedule};
 use crate::model::cause::{Cause, OrderWait};
@@ -35,8 +36,8 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
 use crate::model::{Challenge, Order, OrderStatus, Problem, State, Time};
 
-/// How long an order may stay pending although every challenge is final.
-const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+/// How long after the last acceptance of a challenge that is invalid its order may stay pending.
+const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(5);
 
 /// How long after an acceptance the next one may follow, of an order of which nothing is stuck.
 const FLOWING: SignedDuration = SignedDuration::from_secs(1);
@@ -95,6 +96,8 @@ pub enum Action {
     Forget,
     /// Give up: why, in words, and what the CA has answered, if it did.
     GiveUp(String, Option<Box<Problem>>),
+    /// Give up, because the CA has not found the answer for a name: why, in words, and what it said, if it did.
+    Invalidate(String, Option<Box<Problem>>),
     /// Say that another Order goes first.
     StandBack(String),
     /// Wait.
@@ -316,13 +319,24 @@ fn after_failure(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp)
     let name = &challenge.spec.dns_name;
     let reason = &challenge.status.reason;
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-    let problem = match memory.cause.as_ref().and_then(|about| about.of(reason)) {
-        Some(Cause::Refused(problem)) => Some(problem.clone()),
-        Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_) | Cause::Provider(_)) | None => {
-            None
+    let cause = memory.cause.as_ref().and_then(|about| about.of(reason));
+    let why = || format!("challenge for {name}: {reason}");
+    match cause {
+        Some(Cause::Validation(problem)) if told => {
+            Action::Invalidate(unproven(name, problem), Some(problem.clone()))
         }
-    };
-    Action::GiveUp(format!("challenge for {name}: {reason}"), problem)
+        Some(Cause::Validation(problem) | Cause::Refused(problem)) => {
+            Action::GiveUp(why(), Some(problem.clone()))
+        }
+        Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_) | Cause::Provider(_)) | None
+            if told =>
+        {
+            Action::Invalidate(why(), None)
+        }
+        Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_) | Cause::Provider(_)) | None => {
+            Action::GiveUp(why(), None)
+        }
+    }
 }
 
 /// Reads the order when its time has come; what it is read for began at `since`.
@@ -354,6 +368,7 @@ mod tests {
     use super::*;
     use crate::model::event::reason;
     use crate::model::{Blob, Identifier, Problem};
+    use crate::reconcile::challenge::{self, SeenChallenge};
     use crate::reconcile::testing::{at, challenge, order};
 
     const NAME: &str = "www.example.com";
@@ -1021,6 +1036,62 @@ mod tests {
         assert_eq!(next(false), Action::Fetch);
         let given_up = Action::GiveUp("challenge for www.example.com: refused".to_owned(), None);
         assert_eq!(next(true), given_up);
+    }
+
+    #[test]
+    fn a_challenge_that_the_ca_has_refused_ends_an_order_that_stays_pending() {
+        let read = ending(order("o").state(State::Pending).authorization(NAME).build());
+        let said = SeenChallenge {
+            state: Some(State::Invalid),
+            problem: Some(problem(0, "rejectedIdentifier")),
+            ..SeenChallenge::default()
+        };
+        let mut invalid = accepted(10);
+        let new = challenge::record(&invalid, challenge::Outcome::StateFetched(said), at(11));
+        new.memory.write(Holder::Challenge, &mut invalid.metadata.annotations);
+        invalid.status = new.status;
+        let next = |second| {
+            let (required, challenges) = (required(), std::slice::from_ref(&invalid));
+            let polled = Polled { at: at(second), retry_after: None };
+            let heard = Some(LastRead { polled, after_failure: true });
+            let observed = Observed { challenges, required: Ok(&required), sharers: &[], heard };
+            next_action(&read, &observed, at(second))
+        };
+        assert!(matches!(next(15), Action::Wait(Wake::At(_))));
+        let why = "acme: authorization error for www.example.com: urn:ietf:params:acme:error:rejectedIdentifier: no";
+        let Action::Invalidate(told, said) = next(16) else { panic!("{:?}", next(16)) };
+        assert_eq!(
+            (told.as_str(), said.as_deref()),
+            (why, Some(&problem(0, "rejectedIdentifier")))
+        );
+        let new = record(&read, Outcome::Invalidated(told, said), at(16));
+        assert_eq!((new.status.state, new.status.reason.as_str()), (Some(State::Invalid), why));
+        assert!(new.memory.problem.as_ref().and_then(|about| about.of(why)).is_some());
+    }
+
+    #[test]
+    fn an_order_that_turns_invalid_without_a_word_is_told_with_those_of_the_refused_finalize() {
+        let ready = order("o").state(State::Ready).authorization(NAME).build();
+        let failed = Some(Box::new(problem(500, "serverInternal")));
+        let why = failed.as_ref().unwrap().to_string();
+        let unanswered = Outcome::Unanswered(OrderRequest::Finalize, failed, why.clone());
+        let new = record(&ready, unanswered, at(5));
+        let mut waits = Order { status: new.status, ..ready };
+        remember(&mut waits, &new.memory);
+        let invalid = |problems| {
+            let seen = SeenOrder { state: Some(State::Invalid), problems, ..SeenOrder::default() };
+            record(&waits, Outcome::Fetched(seen), at(6))
+        };
+        let new = invalid(Vec::new());
+        assert_eq!(
+            new.status.reason,
+            format!("Failed to finalize Order: {why}; then the order is invalid")
+        );
+        let kept = new.memory.problem.as_ref().and_then(|about| about.of(&new.status.reason));
+        assert_eq!(kept, Some(&problem(500, "serverInternal")));
+        // The order's own word is a better one.
+        let new = invalid(vec![(String::new(), problem(403, "caa"))]);
+        assert_eq!(new.status.reason, problem(403, "caa").to_string());
     }
 
     #[test]

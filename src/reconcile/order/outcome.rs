@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::required::{Unsolved, mismatch, too_many};
 use super::shared::own_state;
+use super::words::{lost, unanswered, unproven};
 use crate::model::cause::{About, OrderWait};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
@@ -100,6 +101,8 @@ pub enum Outcome {
     /// Given up without asking, or because what came is not what was ordered: why, in words, and what the CA has answered to
     /// something before, if it did.
     GivenUp(String, Option<Box<Problem>>),
+    /// Given up, because the CA has not found the answer for a name: why, in words, and what it said, if it did.
+    Invalidated(String, Option<Box<Problem>>),
 }
 
 /// What the CA said of the order.
@@ -138,7 +141,8 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         memory: Memory::read(Holder::Order, &order.metadata.annotations),
         notes: Vec::new(),
     };
-    let (problem, waits_for) = facts(&outcome);
+    let (mut problem, waits_for) = facts(&outcome);
+    let earlier = unanswered(order, &new.memory);
     match outcome {
         Outcome::Created(seen) if seen.url.is_empty() => {
             let why =
@@ -161,7 +165,15 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             seen.state = own_state(order, seen.state);
             remember(&mut new.memory, &seen, now);
             answered(&mut new);
+            let is_unexplained = seen.problems.is_empty();
             fold(&mut new, &order.spec, seen, now);
+            if let Some((why, said)) = earlier
+                && is_unexplained
+                && new.status.state == Some(State::Invalid)
+            {
+                new.status.reason = format!("{why}; then the order is invalid");
+                problem = Some(said);
+            }
         }
         Outcome::Finalized(seen) => {
             new.memory.finalized_at = Some(now);
@@ -222,6 +234,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             forget(&mut new);
             new.memory.next_try = now.saturating_add(AGAIN_AFTER).ok();
         }
+        Outcome::Invalidated(why, _) => fail(&mut new, State::Invalid, why, now),
         Outcome::OtherKey(why) | Outcome::GivenUp(why, _) | Outcome::NoProfile(why) => {
             fail(&mut new, State::Errored, why, now);
         }
@@ -258,7 +271,9 @@ fn facts(outcome: &Outcome) -> (Option<Problem>, Option<OrderWait>) {
         Outcome::Unanswered(_, problem, _) => {
             (problem.as_deref().cloned(), Some(OrderWait::Authority))
         }
-        Outcome::GivenUp(_, problem) => (problem.as_deref().cloned(), None),
+        Outcome::GivenUp(_, problem) | Outcome::Invalidated(_, problem) => {
+            (problem.as_deref().cloned(), None)
+        }
         Outcome::NoProfile(why) => (Some(Problem::no_profile(why)), None),
         Outcome::Explained(unsolved) => (None, Some(unsolved.waits_for)),
         Outcome::StoodBack(_) => (None, Some(OrderWait::OtherOrder)),
@@ -295,12 +310,6 @@ pub fn dropped(order: &Order, outcome: &Outcome) -> Option<String> {
         return None;
     };
     matches!(problem.status, 404 | 410).then(|| format!("the CA has dropped the order: {problem}"))
-}
-
-fn lost(name: &str, word: &str) -> String {
-    format!(
-        "the authorization of {name} is {word}: the CA has dropped it, and only a new order brings another one"
-    )
 }
 
 /// The CA answers, and refuses no more: what could not be done is done, or asked for again.
@@ -364,7 +373,7 @@ fn fold(new: &mut Recorded<OrderStatus>, spec: &OrderSpec, seen: SeenOrder, now:
             .iter()
             .map(|(name, problem)| match name.as_str() {
                 "" => problem.to_string(),
-                name => format!("acme: authorization error for {name}: {problem}"),
+                name => unproven(name, problem),
             })
             .collect();
         let why = if reasons.is_empty() {
@@ -390,11 +399,4 @@ fn fail(new: &mut Recorded<OrderStatus>, state: State, why: String, now: Timesta
     new.status.state = Some(state);
     new.status.reason = why;
     new.status.failure_time = Some(now.into());
-}
-
-/// cert-manager's sentence when no solver fits.
-pub(super) fn solver_message(why: &str) -> String {
-    format!(
-        "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
-    )
 }

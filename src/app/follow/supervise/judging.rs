@@ -208,7 +208,8 @@ impl Supervision {
         Ok(Some((verdict, None)))
     }
 
-    /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
+    /// A failure ends the Certificate, save one of an order that an earlier run had made, and for which this run has done nothing:
+    /// that is tried anew, once. One run costs a name one failed validation.
     async fn failed(
         &mut self,
         key: &Key,
@@ -216,10 +217,9 @@ impl Supervision {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
-        let tried = failed.order.as_ref().map(|order| &order.uid);
-        if followed.inherited.is_some() && followed.inherited.as_ref() == tried {
+        let tried = failed.order.as_ref();
+        if followed.inherited.take().is_some_and(|before| before.is_left_as_it_was(tried)) {
             try_mark_for_renewal(&self.store, &key.name).await?;
-            followed.inherited = None;
             self.clearing.remove(key);
             self.progress.line(&format!("{key}: trying again after: {}", failed.message), now);
             return Ok(());

@@ -3,14 +3,26 @@
 use axum::http::header::RETRY_AFTER;
 use serde_json::{Value as Json, json};
 
-use super::answers::set;
-use super::state::{accept, deactivate, hold_validation, look_again, prove, refuse};
+use super::answers::{problem, set};
+use super::state::{
+    accept, deactivate, fail_to_look, hold_first, hold_validation, look_again, prove, refuse,
+    reject_name,
+};
 use crate::ca::behaviour::definition::{Behaviour, Value};
-use crate::ca::behaviour::rule::Effect::{Arranges, Edits, Heads};
+use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits, Heads};
 use crate::ca::behaviour::rule::{RequestScene, Trigger};
 
 /// Deactivates an authorization when it is read.
 const ENDED: Trigger = Trigger::times(&["authorization"], Arranges(deactivate));
+
+/// Looks only when an answer is given, and in vain at first.
+const LOOKS_ONCE: Trigger = on_answer(Trigger::always(&["challenge"], Arranges(hold_first)));
+/// Does not look when an answer is given.
+const LOOKS_NOT: Trigger = on_answer(Trigger::always(&["challenge"], Arranges(hold_validation)));
+
+const fn on_answer(trigger: Trigger) -> Trigger {
+    trigger.only(|scene| !scene.asked.is_read())
+}
 
 pub(super) const KIT: &[Behaviour] = &[
     Behaviour {
@@ -202,6 +214,98 @@ pub(super) const KIT: &[Behaviour] = &[
                 .only(|scene| scene.asked.nth >= 2),
         ],
     },
+    Behaviour {
+        row: 30,
+        name: "challenge-looks-per-answer",
+        value: Value::Times(2),
+        does: "looks once for each answer, in vain so many times; the challenge stays pending with an error that has no status",
+        reaction: "give the answer again after a pause, a few times; show the error",
+        rules: &[
+            LOOKS_ONCE,
+            Trigger::always(&["authorization"], Edits(|_, object| each_unseen(object))),
+            Trigger::always(&["challenge"], Edits(|_, challenge| unseen(challenge))),
+        ],
+    },
+    Behaviour {
+        row: 30,
+        name: "challenge-looks-in-silence",
+        value: Value::Times(2),
+        does: "looks once for each answer, in vain so many times; the challenge stays pending, and nothing says why",
+        reaction: "give the answer again after a longer pause, a few times",
+        rules: &[LOOKS_ONCE],
+    },
+    Behaviour {
+        row: 30,
+        name: "challenge-answer-refused",
+        value: Value::Times(2),
+        does: "looks while it is given the answer, and refuses that with what it met, so many times",
+        reaction: "give the answer again after a pause, a few times; it is a failed validation",
+        rules: &[on_answer(Trigger::times(
+            &["challenge"],
+            Answers(|_| problem(400, "incorrectResponse", "What was served is not the answer")),
+        ))],
+    },
+    Behaviour {
+        row: 30,
+        name: "challenge-invalid-alone",
+        value: Value::None,
+        does: "refuses every challenge; authorization and order stay pending",
+        reaction: "stop after some seconds, and show the challenge's error",
+        rules: &[
+            LOOKS_NOT,
+            on_answer(Trigger::always(
+                &["challenge"],
+                Edits(|scene, object| refuse_and_show(scene, object)),
+            )),
+            Trigger::always(&["authorization", "order"], Edits(|_, object| still_pending(object))),
+        ],
+    },
+    Behaviour {
+        row: 30,
+        name: "authorization-invalid-alone",
+        value: Value::None,
+        does: "refuses every name; the order stays pending",
+        reaction: "stop after some seconds, and show the challenge's error",
+        rules: &[
+            LOOKS_NOT,
+            on_answer(Trigger::always(&["challenge"], Edits(|scene, _| refuse(scene)))),
+            Trigger::always(&["order"], Edits(|_, object| still_pending(object))),
+        ],
+    },
+    Behaviour {
+        row: 30,
+        name: "validation-server-internal",
+        value: Value::None,
+        does: "fails itself when it is to look, and says so in the challenge",
+        reaction: "say that the CA has failed; order again later",
+        rules: &[
+            LOOKS_NOT,
+            on_answer(Trigger::always(&["challenge"], Edits(|scene, _| fail_to_look(scene)))),
+        ],
+    },
+    Behaviour {
+        row: 30,
+        name: "validation-rejected-identifier",
+        value: Value::None,
+        does: "sees another answer, and calls that rejectedIdentifier in the challenge",
+        reaction: "take it for a failed validation, and not for a rule of the CA",
+        rules: &[
+            LOOKS_NOT,
+            on_answer(Trigger::always(&["challenge"], Edits(|scene, _| reject_name(scene)))),
+        ],
+    },
+    Behaviour {
+        row: 30,
+        name: "challenge-error-without-status",
+        value: Value::None,
+        does: "refuses every name; the errors of challenges have no status",
+        reaction: "show them without one",
+        rules: &[
+            LOOKS_NOT,
+            on_answer(Trigger::always(&["challenge"], Edits(|scene, _| refuse(scene)))),
+            Trigger::always(&["authorization"], Edits(|_, object| each_without_status(object))),
+        ],
+    },
 ];
 
 fn each(authorization: &mut Json, member: &str, value: &str) {
@@ -223,6 +327,46 @@ fn not_yet(challenge: &mut Json) {
             "detail": "Connection refused; looking again soon",
             "status": 400,
         });
+    }
+}
+
+fn each_unseen(authorization: &mut Json) {
+    for challenge in authorization["challenges"].as_array_mut().into_iter().flatten() {
+        unseen(challenge);
+    }
+}
+
+fn unseen(challenge: &mut Json) {
+    if challenge["status"] == "pending" {
+        challenge["error"] = json!({
+            "type": "urn:ietf:params:acme:error:connection",
+            "detail": "The server could not connect to validation target",
+        });
+    }
+}
+
+fn each_without_status(authorization: &mut Json) {
+    for challenge in authorization["challenges"].as_array_mut().into_iter().flatten() {
+        if let Some(error) = challenge["error"].as_object_mut() {
+            error.remove("status");
+        }
+    }
+}
+
+/// Refuses a challenge, and shows it so.
+fn refuse_and_show(scene: &RequestScene<'_>, challenge: &mut Json) {
+    refuse(scene);
+    challenge["status"] = "invalid".into();
+    challenge["error"] = json!({
+        "type": "urn:ietf:params:acme:error:unauthorized",
+        "detail": "Invalid response from http://www.example.com/: 404",
+        "status": 403,
+    });
+}
+
+fn still_pending(object: &mut Json) {
+    if object["status"] == "invalid" {
+        object["status"] = "pending".into();
     }
 }
 

@@ -3,7 +3,7 @@
 use axum::http::response::Parts;
 use serde_json::{Value as Json, json};
 
-use super::answers::{empty, page, set};
+use super::answers::{empty, page, problem, set};
 use super::state::{
     fail_order, forget_order, hold_validation, issue_to_a_stranger, miss_from_elsewhere, prove,
     refuse,
@@ -82,6 +82,20 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "gives the order up just before it is finalized",
         reaction: "as for any invalid order",
         rules: &[Trigger::always(&["finalize"], Arranges(fail_order))],
+    },
+    Behaviour {
+        row: 17,
+        name: "finalize-fails-and-order-invalid",
+        value: Value::None,
+        does: "answers finalize with 500, and gives the order up without a word in it",
+        reaction: "show what finalize was answered; no validation has failed",
+        rules: &[
+            Trigger::always(&["finalize"], Arranges(fail_order)),
+            Trigger::once(
+                &["finalize"],
+                Answers(|_| problem(500, "serverInternal", "enrollment failed")),
+            ),
+        ],
     },
     Behaviour {
         row: 18,

@@ -57,9 +57,30 @@ pub(super) fn hold_validation(scene: &RequestScene<'_>) {
     }
 }
 
+/// Holds validation while fewer answers than the value says have been given, and lets the CA look afterwards.
+pub(super) fn hold_first(scene: &RequestScene<'_>) {
+    if let Some(id) = scene.asked.id()
+        && let Some(authorization) = scene.ca.state().authorizations.get_mut(&id)
+    {
+        authorization.being_validated = scene.asked.nth < scene.value;
+    }
+}
+
 /// Refuses the authorization of a challenge, or of every challenge of an order.
 pub(super) fn refuse(scene: &RequestScene<'_>) {
-    settle(scene, Some("Invalid response from http://www.example.com/: 404"));
+    let why = "Invalid response from http://www.example.com/: 404";
+    settle(scene, Some((Kind::Unauthorized, why)));
+}
+
+/// Refuses it, because the CA itself has failed.
+pub(super) fn fail_to_look(scene: &RequestScene<'_>) {
+    settle(scene, Some((Kind::ServerInternal, "The resolver of the CA has stopped")));
+}
+
+/// Refuses it by a type that is meant for refusals of orders.
+pub(super) fn reject_name(scene: &RequestScene<'_>) {
+    let why = "The server will not issue certificates for the identifier";
+    settle(scene, Some((Kind::RejectedIdentifier, why)));
 }
 
 /// Takes every name of an order as proven, or the one of a challenge.
@@ -67,7 +88,7 @@ pub(super) fn accept(scene: &RequestScene<'_>) {
     settle(scene, None);
 }
 
-fn settle(scene: &RequestScene<'_>, refused: Option<&str>) {
+fn settle(scene: &RequestScene<'_>, refused: Option<(Kind, &str)>) {
     let Some(id) = scene.asked.id() else { return };
     let mut state = scene.ca.state();
     let authorizations = match state.orders.get(&id) {
@@ -81,14 +102,14 @@ fn settle(scene: &RequestScene<'_>, refused: Option<&str>) {
     }
 }
 
-fn end(authorization: &mut Authorization, refused: Option<&str>) {
+fn end(authorization: &mut Authorization, refused: Option<(Kind, &str)>) {
     authorization.status = if refused.is_some() { Status::Invalid } else { Status::Valid };
     authorization.being_validated = false;
     authorization.validation = Some(Validation {
         method: Method::Http01,
         at: Timestamp::now(),
         hops: Vec::new(),
-        refusal: refused.map(|why| Refusal::new(Kind::Unauthorized, why)),
+        refusal: refused.map(|(kind, why)| Refusal::new(kind, why)),
     });
 }
 

@@ -14,6 +14,7 @@ pub(super) fn all() -> Vec<Row> {
         orders(),
         authorizations(),
         challenges(),
+        validations(),
         accounts(),
         refusals(),
         urls(),
@@ -92,6 +93,9 @@ fn orders() -> Vec<Row> {
             .says("Invalid response from http://www.example.com/"),
         ends(16, "unseen-from-elsewhere", 4).says("During secondary validation: 127.0.0.1: "),
         ends(17, "order-invalid-at-finalize", 4).asks("finalize", 1),
+        ends(17, "finalize-fails-and-order-invalid", 6)
+            .asks_between("finalize", 1, 2)
+            .says("enrollment failed"),
         issues(18, "order-ready-at-creation")
             .asks("authorization", 0)
             .asks("challenge", 0)
@@ -147,6 +151,34 @@ fn challenges() -> Vec<Row> {
         seen("challenge-valid"),
         ends(29, "challenge-invalid", 4).asks("challenge", 0),
         issues(30, "challenge-pending-with-error").asks_between("authorization", 1, 8),
+    ]
+}
+
+/// CAs that look once for each answer, and those whose word stands in one part alone.
+fn validations() -> Vec<Row> {
+    let again = |name| {
+        issues(30, name)
+            .asks("challenge", 3)
+            .asks_between("authorization", 1, 8)
+            .asks_between("order", 1, 80)
+    };
+    let gives_up = |name, why| ends(30, name, 4).asks_between("challenge", 2, 6).says(why);
+    let refused = |name, code, why| ends(30, name, code).asks("challenge", 1).says(why);
+    let seen = "Invalid response from http://www.example.com/";
+    vec![
+        again("challenge-looks-per-answer"),
+        gives_up(
+            "challenge-looks-per-answer=1000",
+            "urn:ietf:params:acme:error:connection: The server could not connect",
+        ),
+        again("challenge-looks-in-silence"),
+        again("challenge-answer-refused"),
+        gives_up("challenge-answer-refused=1000", "What was served is not the answer"),
+        refused("challenge-invalid-alone", 4, seen).order("invalid"),
+        refused("authorization-invalid-alone", 4, seen).order("invalid"),
+        refused("validation-server-internal", 6, "The resolver of the CA has stopped"),
+        refused("validation-rejected-identifier", 4, "will not issue certificates"),
+        refused("challenge-error-without-status", 4, seen),
     ]
 }
 

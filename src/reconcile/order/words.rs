@@ -1,0 +1,34 @@
+//! Order: sentences that reasons are made of, and what is known of those that stand there.
+
+use crate::model::cause::OrderWait;
+use crate::model::memory::Memory;
+use crate::model::{Order, Problem};
+use crate::reconcile::without_moment;
+
+/// cert-manager's sentence when no solver fits.
+pub(super) fn solver_message(why: &str) -> String {
+    format!(
+        "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
+    )
+}
+
+/// cert-manager's sentence for a name that the CA has not found proven.
+pub(super) fn unproven(name: &str, problem: &Problem) -> String {
+    format!("acme: authorization error for {name}: {problem}")
+}
+
+/// What a lost authorization means.
+pub(super) fn lost(name: &str, word: &str) -> String {
+    format!(
+        "the authorization of {name} is {word}: the CA has dropped it, and only a new order brings another one"
+    )
+}
+
+/// What the CA answered to the last request, if that was no answer, after what the reason says of it.
+pub(super) fn unanswered(order: &Order, memory: &Memory) -> Option<(String, Problem)> {
+    let reason = &order.status.reason;
+    let problem = memory.problem.as_ref()?.of(reason)?;
+    let is_unanswered = memory.wait_of(reason) == Some(OrderWait::Authority);
+    let why = without_moment(reason, memory.next_try);
+    is_unanswered.then(|| (why.to_owned(), problem.clone()))
+}
