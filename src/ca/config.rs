@@ -20,6 +20,7 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// How the CA behaves; the default is Let's Encrypt's behaviour on a free port of 127.0.0.1.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,

@@ -11,7 +11,7 @@ use super::base_url::BaseUrl;
 use super::config::RevocationSource;
 use super::context::Ca;
 use super::issuance::RevocationUrls;
-use super::protocol::{HEALTH, healthy};
+use super::reply::{HEALTH, healthy};
 use super::{ocsp, revocation_list};
 
 /// What a browser is told that speaks plain HTTP where TLS is spoken.

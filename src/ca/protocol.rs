@@ -18,11 +18,9 @@ use super::behaviour::Behaviours;
 use super::behaviour::middleware::{self, Stage};
 use super::context::Ca;
 use super::refusal::Refusal;
-use super::reply::{REPLAY_NONCE, add};
+use super::reply::{HEALTH, REPLAY_NONCE, add, healthy};
 use super::{accounts, authorizations, certificates, orders, renewal, revocation, rollover};
 
-/// Where one sees that the server is there, with TLS and without.
-pub(super) const HEALTH: &str = "/health";
 const TERMS: &str = "This CA is a rehearsal. Nobody trusts its certificates, and nobody should.\n";
 
 /// All paths, with what is done on the way in and out.
@@ -109,11 +107,6 @@ async fn directory(State(ca): State<Arc<Ca>>, base: BaseUrl) -> Json<Value> {
 /// Gives a nonce, which [`accompany`] adds: 200 for HEAD, 204 for GET (§7.2).
 async fn new_nonce(method: Method) -> StatusCode {
     if method == Method::HEAD { StatusCode::OK } else { StatusCode::NO_CONTENT }
-}
-
-/// Says that the server is there.
-pub(super) async fn healthy() -> &'static str {
-    "ok\n"
 }
 
 async fn terms() -> &'static str {

@@ -12,6 +12,14 @@ use super::context::Ca;
 /// The header with a fresh nonce (§6.5.1).
 pub(crate) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
 
+/// Where one sees that the server is there, with TLS and without.
+pub(crate) const HEALTH: &str = "/health";
+
+/// Says that the server is there.
+pub(crate) async fn healthy() -> &'static str {
+    "ok\n"
+}
+
 /// Adds a header to an answer; values of ours are always such as a header may have.
 pub(crate) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {

@@ -169,7 +169,7 @@ mod tests {
             let (sort, der) = line.split_once(' ').unwrap();
             let mut der = BASE64_STANDARD.decode(der).unwrap();
             let is_known = !sort.ends_with("-sha1");
-            let expected = (!is_known).then(|| "signature algorithm not supported");
+            let expected = (!is_known).then_some("signature algorithm not supported");
             let detail = |der: &[u8]| refusal(der, &[NAME]).map(|(_, detail)| detail);
             let detail_of = |why: &str| format!("Error finalizing order :: {why}");
             assert_eq!(detail(&der), expected.map(detail_of), "{sort}");

@@ -112,9 +112,11 @@ impl Behaviours {
         });
         // With HTTP/2 an answer that is not sent whole ends a stream only, which is a behaviour of its own.
         let cuts = |active: &Active| matches!(active.rule.deed, Effect::Sends(_));
-        let usual = || match self.active.iter().any(cuts) {
-            true => wire::ConnectionBehaviour::Http1,
-            false => wire::ConnectionBehaviour::default(),
+        let usual = || {
+            if self.active.iter().any(cuts) {
+                return wire::ConnectionBehaviour::Http1;
+            }
+            wire::ConnectionBehaviour::default()
         };
         wires.last().unwrap_or_else(usual)
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
-use super::{Refused, bad_request, member, object, text};
+use super::body::{Refused, bad_request, member, object, text};
 use crate::ca::context::Ca;
 use crate::ca::issuance::Chain;
 use crate::ca::reply::answer;

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use serde_json::Value;
 
-use super::{Refused, bad_request, member, object, text};
+use super::body::{Refused, bad_request, member, object, text};
 use crate::ca::context::Ca;
 use crate::ca::records::{Change, Records};
 use crate::model::caa::CaaProperty;
@@ -71,7 +71,7 @@ fn add(
     read: impl Fn(&Value) -> Option<Change>,
 ) -> Result<(), Refused> {
     let unreadable =
-        || bad_request(format!("\"{list}\" is missing, or one of them cannot be read"));
+        || bad_request(&format!("\"{list}\" is missing, or one of them cannot be read"));
     let values = member(body, list).and_then(Value::as_array).filter(|list| !list.is_empty());
     let changes: Option<Vec<_>> = values.ok_or_else(unreadable)?.iter().map(read).collect();
     let host = host(body)?;

@@ -66,7 +66,7 @@ async fn lists_come_in_any_order_and_in_the_same_one_each_time() {
     assert!(differ, "identifiers and authorizations are in one order");
     let kinds: BTreeSet<_> = challenges.iter().flatten().map(String::as_str).collect();
     let all = ["dns-01", "dns-account-01", "dns-persist-01", "http-01", "tls-alpn-01"];
-    assert_eq!(kinds, all.into());
+    assert_eq!(kinds, BTreeSet::from(all));
 }
 
 /// Answers the HTTP-01 challenges of an order, wherever they stand.

@@ -35,7 +35,7 @@ pub(super) fn config(args: &CaArgs, fetcher: &mut Fetcher) -> Result<Config, Fai
     };
     if let Some(address) = args.management.filter(|address| !address.ip().is_loopback()) {
         let why = "it has no password, so that it is for addresses of loopback only";
-        return Err(unusable("management", address, &why)
+        return Err(unusable("management", &address, &why)
             .hint(format!("--management 127.0.0.1:{}", address.port())));
     }
     for text in &args.name {
@@ -66,11 +66,11 @@ fn issuance(args: &IssuanceArgs, config: &mut Config) -> Result<(), Failure> {
         config.profiles = profiles;
     }
     if let (Some(lifetime), Some(first)) = (args.lifetime, config.profiles.first_mut()) {
-        *first = Profile::lasting(&first.name, positive("lifetime", lifetime, lifetime)?);
+        *first = Profile::lasting(&first.name, positive("lifetime", &lifetime, lifetime)?);
     }
-    config.order_lifetime = positive("order-lifetime", args.order_lifetime, args.order_lifetime)?;
+    config.order_lifetime = positive("order-lifetime", &args.order_lifetime, args.order_lifetime)?;
     let lifetime = args.authorization_lifetime;
-    config.authorization_lifetime = positive("authorization-lifetime", lifetime, lifetime)?;
+    config.authorization_lifetime = positive("authorization-lifetime", &lifetime, lifetime)?;
     config.caa = (!args.caa_identity.is_empty())
         .then(|| Caa { identities: args.caa_identity.clone(), account: RecordAccount::Own });
     config.revocation = args.revocation.sources();
@@ -117,25 +117,25 @@ fn drawn() -> Result<u64, Failure> {
 
 /// The HMAC key in a file, which never stands in a message.
 fn mac_key(flag: &str, file: &str) -> Result<MacKey, Failure> {
-    let text = fs::read_to_string(file).map_err(|why| unusable("eab", flag, &why))?;
+    let text = fs::read_to_string(file).map_err(|why| unusable("eab", &flag, &why))?;
     let text = Zeroizing::new(text);
     // Some CAs give it with padding.
     let octets = BASE64_URL_SAFE_NO_PAD.decode(text.trim().trim_end_matches('='));
     let octets = octets.ok().filter(|octets| !octets.is_empty());
     octets.map(MacKey::new).ok_or_else(|| {
-        unusable("eab", flag, &"the file does not hold a key in base64url")
+        unusable("eab", &flag, &"the file does not hold a key in base64url")
             .hint("it holds the HMAC key and nothing else, as a CA shows it")
     })
 }
 
 fn pair<'a>(flag: &str, text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {
     let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
-    parts.ok_or_else(|| unusable(flag, text, &format!("it is not {form}")))
+    parts.ok_or_else(|| unusable(flag, &text, &format!("it is not {form}")))
 }
 
 fn positive(
     flag: &str,
-    text: impl std::fmt::Display,
+    text: &dyn std::fmt::Display,
     duration: crate::model::Duration,
 ) -> Result<Duration, Failure> {
     let duration = duration.0.unsigned_abs();
@@ -145,6 +145,6 @@ fn positive(
     Ok(duration)
 }
 
-fn unusable(flag: &str, text: impl std::fmt::Display, why: &dyn std::fmt::Display) -> Failure {
+fn unusable(flag: &str, text: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> Failure {
     Failure::usage(format!("cannot use --{flag} {text}: {why}"))
 }

@@ -65,8 +65,7 @@ fn our_own_client_stands_a_strict_server_whatever_its_seed() {
     for seed in ["1", "2", "3"] {
         let terminal = Terminal::elsewhere();
         let seed = format!("--seed={seed}");
-        let ca =
-            Ca::start(&terminal, &["--strict", &seed, "--retry-after=1", "--refuse-nonces=30"]);
+        let ca = Ca::start(&terminal, &["--strict", &seed, "--retry-after=1"]);
         assert_eq!(seed, format!("--seed={}", ca.report["seed"]));
         let said = order(&terminal, &ca, &["a.bed.test", "b.bed.test", "c.bed.test"], json!({}));
         assert_eq!(said.code, Some(0), "{said:?}");
