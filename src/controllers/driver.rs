@@ -229,7 +229,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Starts what waits, oldest first, as far as the concurrency allows.
+    /// Starts what waits as far as the concurrency allows.
     fn start_waiting(&mut self) {
         let now = self.clock.now();
         for job in self.work_queue.start(CONCURRENCY.saturating_sub(self.running.len()), now) {

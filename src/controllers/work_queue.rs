@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::Key;
+use crate::model::{Key, Kind};
 use crate::reconcile::Wake;
 
 /// Longest rest of an object after a look, before changes of others make us look again.
 const LONGEST_REST: SignedDuration = SignedDuration::from_millis(30);
 /// Most steps that one object takes in a row; then it pauses, so that no mistake of ours asks a CA without end.
 pub(super) const STEPS: u32 = 100;
+
+/// Of so many jobs that start, one is of those farthest from the end.
+const FARTHEST_OF: u64 = 8;
 
 /// One object in the eyes of one controller.
 pub(super) type Job = (usize, Key);
@@ -72,10 +75,40 @@ struct Work {
 #[derive(Debug, Default)]
 pub(super) struct WorkQueue {
     work: HashMap<Job, Work>,
-    queue: VecDeque<Job>,
+    queue: Queue,
     alarms: BTreeMap<Alarm, Job>,
     serial: u64,
     rests: HashMap<Job, Timestamp>,
+}
+
+/// The jobs to start, by how near they are to a certificate, each sort oldest first. What has begun is carried to its end before more
+/// is begun: of thousands of Certificates the first is there at once, not when the last has its order.
+#[derive(Debug, Default)]
+struct Queue {
+    sorts: [VecDeque<Job>; 4],
+    started: u64,
+}
+
+impl Queue {
+    fn push(&mut self, job: Job) {
+        let sort = match job.1.kind {
+            Kind::Challenge | Kind::Issuer | Kind::ClusterIssuer => 0,
+            Kind::Order => 1,
+            Kind::CertificateRequest => 2,
+            _ => 3,
+        };
+        self.sorts[sort].push_back(job);
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        self.started += 1;
+        let mut sorts = self.sorts.iter_mut();
+        if self.started.is_multiple_of(FARTHEST_OF) {
+            sorts.rev().find_map(VecDeque::pop_front)
+        } else {
+            sorts.find_map(VecDeque::pop_front)
+        }
+    }
 }
 
 impl WorkQueue {
@@ -122,9 +155,9 @@ impl WorkQueue {
         self.alarms.insert(alarm, job);
     }
 
-    /// The jobs to start, oldest first, as many as there is room for.
+    /// The jobs to start, those nearest to a certificate first, as many as there is room for.
     pub(super) fn start(&mut self, room: usize, now: Timestamp) -> Vec<Job> {
-        let jobs: Vec<Job> = self.queue.drain(..room.min(self.queue.len())).collect();
+        let jobs: Vec<Job> = std::iter::from_fn(|| self.queue.pop()).take(room).collect();
         for job in &jobs {
             self.enter(job, Phase::Running { since: now, heard: Heard::Nothing });
         }
@@ -185,7 +218,7 @@ impl WorkQueue {
 
     fn enqueue(&mut self, job: Job) {
         if !matches!(self.enter(&job, Phase::Queued), Phase::Queued) {
-            self.queue.push_back(job);
+            self.queue.push(job);
         }
     }
 
@@ -268,6 +301,28 @@ mod tests {
             assert_eq!(work_queue.next_alarm(), expected);
             assert_eq!(work_queue.start(1, at(0)).is_empty(), expected.is_some());
         }
+    }
+
+    #[test]
+    fn what_is_nearest_to_a_certificate_starts_first_and_nothing_is_forgotten() {
+        let mut work_queue = WorkQueue::default();
+        let job = |kind, name: &str| (0, Key::new(kind, ObjectName::new("web", name)));
+        let kinds = [Kind::Certificate, Kind::CertificateRequest, Kind::Order, Kind::Challenge];
+        for kind in kinds {
+            for number in 0..4 {
+                work_queue.hear(job(kind, &format!("n{number}")), Heard::Progress, at(0));
+            }
+        }
+        let mut started = Vec::new();
+        for _ in 0..16 {
+            let next = work_queue.start(1, at(0));
+            started.extend(next.iter().map(|(_, key)| format!("{} {}", key.kind, key.name.name)));
+        }
+        assert_eq!(started[..4], ["Challenge n0", "Challenge n1", "Challenge n2", "Challenge n3"]);
+        assert_eq!(started[4..8], ["Order n0", "Order n1", "Order n2", "Certificate n0"]);
+        assert_eq!(started[8..10], ["Order n3", "CertificateRequest n0"]);
+        assert!(work_queue.start(1, at(0)).is_empty());
+        assert_eq!(started.len(), 16);
     }
 
     #[test]
