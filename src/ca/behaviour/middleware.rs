@@ -86,6 +86,7 @@ async fn around(
         Ok(body) => body,
         Err(error) => return Refusal::malformed(error.to_string()).into_response(),
     };
+    let _under_way = behaviours.begin(head.uri.path());
     let asked = Arc::new(behaviours.note(&ca.base, &head, body.clone()));
     head.extensions.insert(Arc::clone(&asked));
     let mut response = next.run(Request::from_parts(head, Body::from(body))).await;

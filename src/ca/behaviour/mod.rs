@@ -11,8 +11,8 @@ mod rule;
 mod sending;
 pub(super) mod wire;
 
-use std::collections::BTreeMap;
-use std::time::Instant;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::http::request::Parts;
@@ -93,6 +93,26 @@ pub fn kit() -> impl Iterator<Item = &'static Behaviour> {
 pub(super) struct Behaviours {
     active: Vec<Active>,
     seen: Mutex<BTreeMap<&'static str, (Instant, u64)>>,
+    /// When requests came within the last second, by what has a ceiling of its own.
+    recent: Mutex<BTreeMap<&'static str, VecDeque<Instant>>>,
+    at_once: Mutex<AtOnce>,
+}
+
+/// How many signed requests are under way.
+#[derive(Debug, Default)]
+struct AtOnce {
+    now: u64,
+    most: u64,
+}
+
+/// One signed request that is under way until this is dropped.
+#[derive(Debug)]
+pub(super) struct UnderWay<'a>(&'a Behaviours);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.at_once.lock().now -= 1;
+    }
 }
 
 impl Behaviours {
@@ -101,7 +121,7 @@ impl Behaviours {
         let active = wanted.iter().flat_map(|RequestedBehaviour { behaviour, value }| {
             behaviour.rules.iter().map(|rule| Active::new(rule, *value))
         });
-        Self { active: active.collect(), seen: Mutex::default() }
+        Self { active: active.collect(), ..Self::default() }
     }
 
     /// How connections are served.
@@ -121,6 +141,30 @@ impl Behaviours {
         wires.last().unwrap_or_else(usual)
     }
 
+    /// Counts a request as under way if it is a signed one.
+    fn begin(&self, path: &str) -> Option<UnderWay<'_>> {
+        if matches!(statistics::what(path), "directory" | "newNonce" | "renewalInfo" | "other") {
+            return None;
+        }
+        let mut at_once = self.at_once.lock();
+        at_once.now += 1;
+        at_once.most = at_once.most.max(at_once.now);
+        Some(UnderWay(self))
+    }
+
+    /// Counts a request among those of the last second.
+    fn in_last_second(&self, what: &'static str, now: Instant) -> u64 {
+        let own = ["directory", "newNonce", "newAccount", "newOrder", "revokeCert", "renewalInfo"];
+        let sort = if own.contains(&what) { what } else { "other" };
+        let mut recent = self.recent.lock();
+        let recent = recent.entry(sort).or_default();
+        while recent.front().is_some_and(|at| now - *at > Duration::from_secs(1)) {
+            recent.pop_front();
+        }
+        recent.push_back(now);
+        recent.len().try_into().unwrap_or(u64::MAX)
+    }
+
     /// Takes note of a request.
     fn note(&self, base: &BaseUrl, head: &Parts, body: Bytes) -> ObservedRequest {
         let (what, now) = (statistics::what(head.uri.path()), Instant::now());
@@ -135,6 +179,8 @@ impl Behaviours {
             nth,
             since_first,
             base: base.of(&head.uri, &head.headers),
+            in_last_second: self.in_last_second(what, now),
+            most_at_once: self.at_once.lock().most,
             body,
         }
     }

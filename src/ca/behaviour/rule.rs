@@ -35,6 +35,10 @@ pub(super) struct ObservedRequest {
     pub(super) since_first: Duration,
     /// The host by which its sender has reached the CA.
     pub(super) base: BaseUrl,
+    /// How many such requests came within a second, this one included. What has no ceiling of its own counts together.
+    pub(super) in_last_second: u64,
+    /// How many signed requests were under way at once at most so far, this one included.
+    pub(super) most_at_once: u64,
     pub(super) body: Bytes,
 }
 

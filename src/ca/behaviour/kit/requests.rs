@@ -1,7 +1,7 @@
 //! Rows 1 to 13: nonces, limits, and answers that are lost.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{Method, StatusCode};
+use axum::http::{Method, StatusCode, response};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 
@@ -136,6 +136,28 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "find out why they failed; ask again then, and never before",
         rules: &[Trigger::always(&["newOrder"], Answers(too_many_failures))
             .only(|scene| failed_too_often(scene).is_some())],
+    },
+    Behaviour {
+        row: 6,
+        name: "new-nonce-ceiling",
+        value: Value::Number(20),
+        does: "answers newNonce with 503 and Retry-After where it is asked more than so often a second, and half of that at once",
+        reaction: "use the nonces that answers bring; keep below what the CA publishes",
+        rules: &[
+            Trigger::always(&["newNonce"], Answers(too_busy)).only(is_above_ceiling),
+            Trigger::always(&["newNonce"], Heads(without_nonce)),
+        ],
+    },
+    Behaviour {
+        row: 6,
+        name: "request-ceiling",
+        value: Value::Number(250),
+        does: "answers with 503 and Retry-After beyond so many signed requests a second, and half of that at once; newAccount and newOrder count apart",
+        reaction: "keep below what the CA publishes",
+        rules: &[
+            Trigger::always(SIGNED, Answers(too_busy)).only(is_above_ceiling),
+            Trigger::always(SIGNED, Heads(without_nonce)),
+        ],
     },
     Behaviour {
         row: 7,
@@ -273,6 +295,21 @@ fn bad_nonce(_: &RequestScene<'_>) -> Response {
 
 fn limited(_: &RequestScene<'_>, retry_after: &str) -> Response {
     with_retry_after(problem(429, "rateLimited", LIMITED), retry_after)
+}
+
+/// As the load balancer before a CA answers, which knows no nonces.
+fn too_busy(_: &RequestScene<'_>) -> Response {
+    with_retry_after(page(503, GATEWAY_PAGE), "1")
+}
+
+fn is_above_ceiling(scene: &RequestScene<'_>) -> bool {
+    scene.asked.in_last_second > scene.value + scene.value / 2
+}
+
+fn without_nonce(_: &RequestScene<'_>, head: &mut response::Parts) {
+    if head.status == StatusCode::SERVICE_UNAVAILABLE {
+        head.headers.remove(&REPLAY_NONCE);
+    }
 }
 
 fn too_many_failures(scene: &RequestScene<'_>) -> Response {

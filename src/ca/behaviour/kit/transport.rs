@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::answers::{http_date, set};
 use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Edits, Heads, IsSilent, Sends, Speaks};
-use crate::ca::behaviour::rule::{RequestScene, Trigger};
+use crate::ca::behaviour::rule::{RequestScene, SIGNED, Trigger};
 use crate::ca::behaviour::sending::Sending;
 use crate::ca::behaviour::wire::ConnectionBehaviour;
 
@@ -57,6 +57,16 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "never answers when an order is read",
         reaction: "a limit for the answer",
         rules: &[Trigger::always(&["order"], IsSilent)],
+    },
+    Behaviour {
+        row: 50,
+        name: "store-locks-up",
+        value: Value::Number(100),
+        does: "answers no signed request ever again once more than so many are under way at once; the directory and nonces are there as before",
+        reaction: "few requests at once; end in bounded time, and say since when nothing is answered",
+        rules: &[
+            Trigger::always(SIGNED, IsSilent).only(|scene| scene.asked.most_at_once > scene.value)
+        ],
     },
     Behaviour {
         row: 51,
