@@ -12,6 +12,7 @@ use url::Url;
 
 use super::error::{self, AcmeError, Fault};
 use super::nonces::Nonces;
+use super::pace::{Pace, Place};
 use super::refusal::refused;
 use super::refused_requests::RefusedRequests;
 use super::replies::Directory;
@@ -23,6 +24,7 @@ use super::wire::{self, Origin};
 use crate::http::client::Resolver;
 use crate::http::exchange::Reply;
 use crate::http::headers::text;
+use crate::model::request_rates::{Endpoint as Counted, RequestRates};
 
 pub(super) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
 /// How long a directory is believed.
@@ -58,6 +60,7 @@ pub(super) struct Authority {
     pub(super) server: Url,
     pub(super) http: Client,
     pub(super) nonces: Nonces,
+    pub(super) pace: Pace,
     pub(super) under_way: UnderWay,
     /// Those of all CAs.
     pub(super) refused: Arc<RefusedRequests>,
@@ -86,9 +89,9 @@ impl Authority {
         server: &str,
         tls: &TlsOptions,
         resolver: Option<&Resolver>,
-        counts: Arc<Counts>,
-        refused: Arc<RefusedRequests>,
+        (counts, refused): (Arc<Counts>, Arc<RefusedRequests>),
         under_way: UnderWay,
+        rates: Option<&'static RequestRates>,
     ) -> Result<Self, AcmeError> {
         let bad = |why: String| AcmeError::Transport {
             deed: "read",
@@ -104,6 +107,7 @@ impl Authority {
             http: client(&url, tls, resolver)?,
             server: url,
             nonces: Nonces::new(),
+            pace: Pace::new(rates),
             under_way,
             refused,
             directory: Shared::new(),
@@ -163,6 +167,7 @@ impl Authority {
         for _ in 0..=REDIRECTS {
             self.counts.directory.fetch_add(1, Ordering::Relaxed);
             let asking = (self.http.get(&url), "read", Effect::None);
+            self.pace.turn(Counted::Directory).await;
             let telling = Telling::begin("GET", NamedUrl { what: "directory", url: &url });
             let reply = telling.end(self.under_way.exchange(asking, &url, JSON_LIMIT).await)?;
             match reply.status.as_u16() {
@@ -182,10 +187,26 @@ impl Authority {
     }
 
     /// One GET, and what comes of it, whatever it is.
-    pub(super) async fn plain(&self, url: &str) -> Result<Reply, AcmeError> {
+    pub(super) async fn plain(&self, asked: NamedUrl<'_>) -> Result<Reply, AcmeError> {
+        let url = asked.url;
+        let place = self.place().await?;
+        self.pace.turn(Counted::named(asked.what)).await;
         let asking = (self.http.get(url), "read", Effect::None);
-        let telling = Telling::begin("GET", NamedUrl { what: "page", url });
-        telling.end(self.under_way.exchange(asking, url, JSON_LIMIT).await)
+        let telling = Telling::begin("GET", asked);
+        let outcome = telling.end(self.under_way.exchange(asking, url, JSON_LIMIT).await);
+        place.ended(&outcome);
+        outcome
+    }
+
+    /// A place among the requests in flight. Nobody waits for one once nothing is read any more.
+    pub(super) async fn place(&self) -> Result<Place<'_>, AcmeError> {
+        match self.pace.free_place() {
+            Some(place) => Ok(place),
+            None => {
+                let waits = Box::pin(self.pace.place());
+                self.under_way.prepare("send a request to", self.server.as_str(), waits).await
+            }
+        }
     }
 
     /// A nonce from the pool, else a fetched one. Nobody waits for the turn to fetch once nothing is read any more.
@@ -194,7 +215,8 @@ impl Authority {
             return Ok(nonce);
         }
         // Boxed, for it stands in every request: fetching a nonce may read the directory first.
-        let taken = Box::pin(self.nonces.take(self.fetch_nonce()));
+        let turn = self.pace.turn(Counted::NewNonce);
+        let taken = Box::pin(self.nonces.take(turn, self.fetch_nonce()));
         self.under_way.prepare("take a nonce from", self.server.as_str(), taken).await
     }
 
@@ -311,12 +333,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_turn_to_fetch_a_nonce_once_nothing_is_read() {
-        let clients = Clients::new();
+        let clients = Clients::new().with_rates(RequestRates::named("letsencrypt"));
         let authority = clients.authority("https://ca.example/dir", &TlsOptions::default());
         let authority = authority.unwrap();
-        for _ in 0..10 {
-            let fetched = std::future::ready(Ok("fetched".to_owned()));
-            authority.nonces.take(fetched).await.unwrap();
+        for _ in 0..8 {
+            authority.pace.turn(Counted::NewNonce).await;
         }
         clients.stop_reading();
         let began = Instant::now();

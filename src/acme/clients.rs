@@ -12,11 +12,13 @@ use tokio_util::sync::CancellationToken;
 use super::authority::{Authority, Counts, Requests};
 use super::error::AcmeError;
 use super::plain::PlainReply;
+use super::telling::NamedUrl;
 use super::transport::TlsOptions;
 use super::under_way::{OwnClock, Silence, UnderWay};
 use super::{AccountKey, Directory, RefusedRequests, Session};
 use crate::http::client::Resolver;
 use crate::http::exchange::{Carrier, Network, Reply};
+use crate::model::request_rates::RequestRates;
 
 /// The CAs this process speaks with. Issuers of one server share its connections, directory and nonces, as long as
 /// they trust it alike.
@@ -30,6 +32,8 @@ pub struct Clients {
     pub(super) authorities: Mutex<HashMap<(String, TlsOptions), Arc<Authority>>>,
     counts: Arc<Counts>,
     refused: Arc<RefusedRequests>,
+    /// Rates of every CA whose own are not known.
+    rates: Option<&'static RequestRates>,
 }
 
 impl Clients {
@@ -59,6 +63,12 @@ impl Clients {
     #[must_use]
     pub fn remembering(self, refused: Arc<RefusedRequests>) -> Self {
         Self { refused, ..self }
+    }
+
+    /// The same, with these rates for every CA whose own are not known.
+    #[must_use]
+    pub fn with_rates(self, rates: Option<&'static RequestRates>) -> Self {
+        Self { rates, ..self }
     }
 
     /// An account at the CA with that directory URL; without its URL it is registered, or looked up by its key.
@@ -98,7 +108,8 @@ impl Clients {
         tls: &TlsOptions,
         url: &str,
     ) -> Result<PlainReply, AcmeError> {
-        self.reply(server, tls, url).await.map(PlainReply::from)
+        let asked = NamedUrl { what: "page", url };
+        self.reply(server, tls, asked).await.map(PlainReply::from)
     }
 
     /// The same, with the whole answer.
@@ -106,9 +117,9 @@ impl Clients {
         &self,
         server: &str,
         tls: &TlsOptions,
-        url: &str,
+        asked: NamedUrl<'_>,
     ) -> Result<Reply, AcmeError> {
-        self.authority(server, tls)?.plain(url).await
+        self.authority(server, tls)?.plain(asked).await
     }
 
     /// What all of them were asked.
@@ -153,11 +164,12 @@ impl Clients {
         if let Some(authority) = authorities.get(&key) {
             return Ok(Arc::clone(authority));
         }
-        let (counts, refused) = (Arc::clone(&self.counts), Arc::clone(&self.refused));
+        let shared = (Arc::clone(&self.counts), Arc::clone(&self.refused));
         let under_way =
             UnderWay::new(self.no_reads.clone(), Arc::clone(&self.carrier), Arc::clone(&self.now));
+        let rates = RequestRates::of_server(server).or(self.rates);
         let authority =
-            Authority::new(server, tls, self.resolver.as_ref(), counts, refused, under_way)?;
+            Authority::new(server, tls, self.resolver.as_ref(), shared, under_way, rates)?;
         let authority = Arc::new(authority);
         authorities.retain(|_, known| Arc::strong_count(known) > 1);
         authorities.insert(key, Arc::clone(&authority));
@@ -175,6 +187,7 @@ impl Default for Clients {
             authorities: Mutex::default(),
             counts: Arc::default(),
             refused: Arc::default(),
+            rates: None,
         }
     }
 }

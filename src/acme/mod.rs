@@ -24,6 +24,7 @@ mod jws;
 pub mod keys;
 mod nonces;
 pub mod ocsp;
+mod pace;
 pub mod plain;
 mod post;
 pub mod refusal;

@@ -1,17 +1,12 @@
 //! Nonces: one pool per CA, which every answer feeds (RFC 8555 §6.5).
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep_until};
 
 use super::error::AcmeError;
 
-/// What Let's Encrypt grants one address: new-nonce is its scarcest endpoint (20 a second, 10 at once).
-const INTERVAL: Duration = Duration::from_millis(50);
-const BURST: u32 = 10;
 /// More than that many requests are never under way; what an odd server sends beyond it is dropped.
 const CAPACITY: usize = 1000;
 /// So many pooled nonces refused in a row mean that the CA has forgotten all of them, as after its restart.
@@ -23,19 +18,12 @@ pub(super) struct Nonces {
     /// Counts the stock, so that waiting requests are served in turn.
     available: Semaphore,
     refused: AtomicU32,
-    /// When the next fetch would fall if fetches came evenly; whoever holds it is next to fetch.
-    next_fetch: tokio::sync::Mutex<Instant>,
 }
 
 impl Nonces {
     /// An empty pool.
     pub(super) fn new() -> Self {
-        Self {
-            stock: Mutex::default(),
-            available: Semaphore::new(0),
-            refused: AtomicU32::new(0),
-            next_fetch: tokio::sync::Mutex::new(Instant::now()),
-        }
+        Self { stock: Mutex::default(), available: Semaphore::new(0), refused: AtomicU32::new(0) }
     }
 
     /// Keeps a nonce for later.
@@ -60,15 +48,16 @@ impl Nonces {
         None
     }
 
-    /// Takes a nonce: from the pool, from an answer that comes in meanwhile, or by a fetch when one is due.
+    /// Takes a nonce: from the pool, from an answer that comes in meanwhile, or by a fetch once its turn comes.
     pub(super) async fn take(
         &self,
+        turn: impl Future<Output = ()>,
         fetch: impl Future<Output = Result<String, AcmeError>>,
     ) -> Result<String, AcmeError> {
         tokio::select! {
             biased;
             nonce = self.pooled() => Ok(nonce),
-            () = self.turn() => fetch.await,
+            () = turn => fetch.await,
         }
     }
 
@@ -99,19 +88,6 @@ impl Nonces {
             }
         }
     }
-
-    /// Waits until a fetch is due: a burst at once, then evenly.
-    async fn turn(&self) {
-        let mut next = self.next_fetch.lock().await;
-        let now = Instant::now();
-        let even = (*next).max(now);
-        if let Some(due) = even.checked_sub(INTERVAL * (BURST - 1))
-            && due > now
-        {
-            sleep_until(due).await;
-        }
-        *next = even + INTERVAL;
-    }
 }
 
 /// How the CA took a nonce from the pool.
@@ -140,33 +116,19 @@ mod tests {
         nonces.put("old".to_owned());
         nonces.put("new".to_owned());
         for expected in ["new", "old", "fetched"] {
-            assert_eq!(nonces.take(none()).await.unwrap(), expected);
+            assert_eq!(nonces.take(ready(()), none()).await.unwrap(), expected);
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn fetches_are_spread_as_the_ca_wants() {
+    #[tokio::test]
+    async fn a_nonce_that_comes_in_is_taken_before_the_turn_to_fetch_comes() {
         let nonces = Nonces::new();
-        let start = Instant::now();
-        for number in 0..30 {
-            nonces.take(none()).await.unwrap();
-            let expected = INTERVAL * u32::saturating_sub(number + 1, BURST);
-            assert_eq!(start.elapsed().as_millis() / 10, expected.as_millis() / 10, "{number}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_nonce_that_comes_in_is_taken_before_a_fetch_is_due() {
-        let nonces = Nonces::new();
-        for _ in 0..BURST {
-            nonces.take(none()).await.unwrap();
-        }
         let fetches = Cell::new(0);
         let fetch = async {
             fetches.set(1);
             none().await
         };
-        let (nonce, ()) = tokio::join!(nonces.take(fetch), async {
+        let (nonce, ()) = tokio::join!(nonces.take(std::future::pending(), fetch), async {
             tokio::task::yield_now().await;
             nonces.put("came in".to_owned());
         });
@@ -182,10 +144,11 @@ mod tests {
         for verdict in [NonceUse::Refused, NonceUse::Taken, NonceUse::Refused, NonceUse::Refused] {
             nonces.judged(verdict);
         }
-        assert_eq!(nonces.take(none()).await.unwrap(), "stale");
+        let take = || nonces.take(ready(()), none());
+        assert_eq!(take().await.unwrap(), "stale");
         nonces.judged(NonceUse::Refused);
-        assert_eq!(nonces.take(none()).await.unwrap(), "fetched");
+        assert_eq!(take().await.unwrap(), "fetched");
         nonces.put("fresh".to_owned());
-        assert_eq!(nonces.take(none()).await.unwrap(), "fresh");
+        assert_eq!(take().await.unwrap(), "fresh");
     }
 }

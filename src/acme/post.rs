@@ -15,6 +15,7 @@ use super::refused_requests::Fingerprint;
 use super::telling::{NamedUrl, Telling, signing};
 use super::under_way::Effect;
 use crate::http::exchange::Reply;
+use crate::model::request_rates::Endpoint;
 
 /// How often one request is sent when its nonce is refused: a CA that refuses every other one is outlasted with
 /// all but one request in a million.
@@ -62,23 +63,27 @@ pub(super) async fn post(
     if let Some(refusal) = refusal() {
         return Err(refusal);
     }
+    // Nonces are taken within a place: no more of them are needed than there are places, and answers bring them back.
+    let place = authority.place().await?;
     let signer = key.signer();
     let mut fresh = None;
     let mut pause = FIRST_PAUSE;
     let mut attempt = 0;
     loop {
         attempt += 1;
+        authority.pace.turn(Endpoint::named(asked.what)).await;
         let (nonce, pooled) = match fresh.take() {
             Some(nonce) => (nonce, false),
             None => (authority.nonce().await?, true),
         };
-        // Another one may have been refused while this one waited for its nonce.
+        // Another one may have been refused while this one waited.
         if let Some(refusal) = refusal() {
             authority.nonces.put(nonce);
             return Err(refusal);
         }
         let started = Instant::now();
         let sent = once(authority, signer, identity, asked, payload, limit, &nonce).await;
+        place.ended(&sent);
         let reply = match sent {
             Ok(reply) => reply,
             // Reading has no effect at the CA: a connection that broke under way is worth a second try.

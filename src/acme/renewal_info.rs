@@ -12,6 +12,7 @@ use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
 
 use super::error::AcmeError;
+use super::telling::NamedUrl;
 use super::{Clients, TlsOptions};
 use crate::http::headers::retry_after;
 use crate::model::renewal_info::RenewalInfo;
@@ -56,7 +57,7 @@ impl Clients {
             return Ok(RenewalReply { url, answer, pause: None });
         };
         let url = format!("{}/{certificate}", base.trim_end_matches('/'));
-        let reply = self.reply(server, tls, &url).await?;
+        let reply = self.reply(server, tls, NamedUrl { what: "renewalInfo", url: &url }).await?;
         let pause = retry_after(&reply.headers, Timestamp::now());
         let status = reply.status;
         let answer = if !status.is_success() {

@@ -211,6 +211,7 @@ impl Acme for Session {
     async fn prepare(&self) -> Result<(), AcmeError> {
         self.directory().await?;
         self.account().await?;
+        let _place = self.authority.place().await?;
         let nonce = self.authority.nonce().await?;
         self.authority.nonces.put(nonce);
         Ok(())

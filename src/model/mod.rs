@@ -53,6 +53,7 @@ pub mod quick_order;
 pub mod release;
 pub mod renewal_info;
 pub mod request;
+pub mod request_rates;
 pub mod requested_types;
 pub mod seal;
 pub mod secret;

@@ -131,6 +131,7 @@ impl Equipment {
             options: flags.certificates.options(),
             cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
             limits: flags.slots.limits(),
+            rates: flags.limits,
             check_period: flags.dns01_check_retry_period.0,
             ..Rules::without_flags(dns01.is_in_cluster())
         };
@@ -190,7 +191,7 @@ impl Engine {
         let telling = Arc::clone(&clock);
         let ProcessMemory { unwritten, budget, refused } = rules.memory;
         let clients = clients.by_clock(move || telling.now()).remembering(refused);
-        let clients = Arc::new(clients);
+        let clients = Arc::new(clients.with_rates(rules.rates));
         let namespace = rules.cluster_resource_namespace;
         let connect = Accounts::connect_with(Arc::clone(&clients));
         let accounts = Arc::new(Accounts::new(&store, &namespace, connect));

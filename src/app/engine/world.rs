@@ -10,6 +10,7 @@ use crate::controllers::clock::Clock;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::model::order_budget::Allowance;
+use crate::model::request_rates::RequestRates;
 use crate::model::{KeyAlgorithm, Kind};
 use crate::probes::Probe;
 use crate::reconcile::certificate::options::Options;
@@ -88,6 +89,8 @@ pub struct Rules {
     pub cluster_resource_namespace: String,
     /// Scheduler limits.
     pub limits: Limits,
+    /// Request rates of CAs whose own are not known.
+    pub rates: Option<&'static RequestRates>,
     /// Longest pause between self-checks.
     pub check_period: SignedDuration,
 }
@@ -106,6 +109,7 @@ impl Rules {
             account_keys: account_keys(in_cluster),
             cluster_resource_namespace: CLUSTER_RESOURCE_NAMESPACE.to_owned(),
             limits: Limits::default(),
+            rates: None,
             check_period: CHECK_PERIOD,
         }
     }

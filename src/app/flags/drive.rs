@@ -19,6 +19,7 @@ use crate::app::preflight::permissions::task::Places;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::model::Duration;
+use crate::model::request_rates::RequestRates;
 use crate::reconcile::request::Approval;
 use crate::solvers::http01::files::Files;
 use crate::solvers::http01::listener::Listener;
@@ -58,6 +59,9 @@ pub struct DriveArgs {
     /// How many challenges are in flight
     #[command(flatten)]
     pub slots: SlotArgs,
+    /// Keep the request rates of this CA at directories whose own are not known
+    #[arg(long, hide = true, value_name = "CA", value_parser = rates)]
+    pub limits: Option<&'static RequestRates>,
     /// Longest pause between two self-checks of a challenge
     #[arg(
         long,
@@ -85,6 +89,14 @@ pub struct DriveArgs {
     /// How the Lease is held
     #[command(flatten)]
     pub lease: LeaseArgs,
+}
+
+/// Reads the short name of a CA that publishes its request rates.
+fn rates(name: &str) -> Result<&'static RequestRates, String> {
+    RequestRates::named(name).ok_or_else(|| {
+        let known: Vec<&str> = RequestRates::names().collect();
+        format!("the request rates that are known are those of {}", known.join(" and "))
+    })
 }
 
 impl DriveArgs {
