@@ -1,4 +1,4 @@
-//! Orders that wait for their CA and have no challenges yet, so that no table of challenges shows them.
+//! Orders that wait for their CA or for their turn and have no challenges yet, so that no table of challenges shows them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::store::{Scope, Store};
 /// So many are named, the others counted.
 const NAMED: usize = 3;
 
-/// Says which Orders within a scope wait for their CA, if any do; nothing where they may not be read.
+/// Says which Orders within a scope wait for their CA, and how many for their turn, if any do; nothing where they may not be read.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -26,9 +26,10 @@ pub(crate) async fn tell(
     match waiting(store, scope).await {
         Err(error) if error.lacks_permission() => {}
         found => {
-            if let Some(line) = line(&found?) {
-                printer.note(&line);
-            }
+            let (for_turn, for_ca): (Vec<Order>, Vec<Order>) =
+                found?.into_iter().partition(|order| waits_for(order) == Some(OrderWait::Turn));
+            let lines = [line(&for_ca, Waits::ForCa), line(&for_turn, Waits::ForTurn)];
+            lines.iter().flatten().for_each(|line| printer.note(line));
         }
     }
     Ok(())
@@ -39,7 +40,8 @@ async fn waiting(store: &Arc<dyn Store>, scope: Scope) -> Result<Vec<Order>, Sto
     let mut orders = orders.list(&scope.clone().brief()).await?;
     orders.retain(|order| {
         let status = &order.status;
-        !status.state.is_some_and(State::is_final) && waits_for(order) == Some(OrderWait::Authority)
+        let waits = matches!(waits_for(order), Some(OrderWait::Authority | OrderWait::Turn));
+        waits && !status.state.is_some_and(State::is_final)
     });
     if !orders.is_empty() {
         let challenges = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
@@ -54,11 +56,22 @@ async fn waiting(store: &Arc<dyn Store>, scope: Scope) -> Result<Vec<Order>, Sto
     Ok(orders)
 }
 
-fn line(orders: &[Order]) -> Option<String> {
+/// What Orders wait for.
+#[derive(Clone, Copy)]
+enum Waits {
+    ForCa,
+    ForTurn,
+}
+
+fn line(orders: &[Order], waits: Waits) -> Option<String> {
+    let what = match waits {
+        Waits::ForCa => "CA",
+        Waits::ForTurn => "turn",
+    };
     let who = match orders.len() {
         0 => return None,
-        1 => "1 order waits for its CA".to_owned(),
-        count => format!("{count} orders wait for their CA"),
+        1 => format!("1 order waits for its {what}"),
+        count => format!("{count} orders wait for their {what}"),
     };
     let of_order = |order: &Order| {
         let key = Key::new(Kind::Order, order.name());
@@ -108,7 +121,7 @@ mod tests {
         for (letter, status) in ('a'..).zip(statuses) {
             order(&store, &letter.to_string(), status.clone()).await;
         }
-        let said = line(&waiting(&store, Scope::namespace("web")).await.unwrap());
+        let said = line(&waiting(&store, Scope::namespace("web")).await.unwrap(), Waits::ForCa);
         assert_eq!(said.as_deref(), expected);
     }
 
@@ -127,6 +140,18 @@ mod tests {
         let names = ["a", "b", "c"].map(|name| format!("Order web/{name}: {REASON}")).join("; ");
         let several = format!("4 orders wait for their CA: {names}; and 1 more");
         check(&all, Some(&several)).await;
+    }
+
+    #[test]
+    fn orders_that_wait_for_their_turn_are_counted_apart() {
+        let order = |name| crate::reconcile::testing::order(name).build();
+        let mut waiting = [order("a"), order("b"), order("c"), order("d")];
+        for order in &mut waiting {
+            order.status.reason = "Waiting for its turn: 120 orders are under way".to_owned();
+        }
+        let told = line(&waiting, Waits::ForTurn).unwrap();
+        assert!(told.starts_with("4 orders wait for their turn: Order "), "{told}");
+        assert!(told.ends_with("; and 1 more"), "{told}");
     }
 
     #[tokio::test]

@@ -35,6 +35,7 @@ mod order_challenges;
 mod order_creation;
 mod order_ledger;
 pub mod order_requests;
+mod order_turns;
 mod per_issuer;
 pub mod recorder;
 pub mod renewal_inquiry;

@@ -12,6 +12,7 @@ use super::accounts::Accounts;
 use super::by_object::ByObject;
 use super::order_budget::OrderBudget;
 use super::order_requests::{OrderAtCa, Unanswered};
+use super::order_turns::OrderTurns;
 use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
@@ -27,6 +28,7 @@ use crate::model::{
 use crate::reconcile::order::required::{Types, required};
 use crate::reconcile::order::shared::Sharer;
 use crate::reconcile::order::{self, Action, LastRead, Observed, Outcome};
+use crate::reconcile::schedule::Limits;
 use crate::reconcile::{Recorded, Wake};
 use crate::store::Scope;
 use crate::store::error::StoreError;
@@ -48,6 +50,7 @@ pub struct OrderController {
     /// Answers of the CA to newOrder that are not in the store yet: it was away, or somebody wrote in between.
     unwritten: Arc<ByObject<Outcome>>,
     pub(super) budget: Arc<OrderBudget>,
+    pub(super) turns: OrderTurns,
     /// When orders were read last: no reading that brings nothing new is written down.
     heard: ByObject<LastRead>,
     types: Types,
@@ -73,6 +76,7 @@ impl OrderController {
             met: OnceCell::new(),
             unwritten: Arc::default(),
             budget,
+            turns: OrderTurns::new(Limits { max_in_flight: usize::MAX }),
             heard: ByObject::default(),
             types: Types::All,
             recorder,
@@ -85,6 +89,12 @@ impl OrderController {
         Self { types, ..self }
     }
 
+    /// The same with orders begun only as far ahead as so many challenges can follow.
+    #[must_use]
+    pub fn within(self, limits: Limits) -> Self {
+        Self { turns: OrderTurns::new(limits), ..self }
+    }
+
     /// The same with what controllers before it could not write down.
     #[must_use]
     pub fn remembering(self, unwritten: Arc<ByObject<Outcome>>) -> Self {
@@ -95,6 +105,7 @@ impl OrderController {
         let issuer =
             self.accounts.issuer(&order.metadata.namespace, &order.spec.issuer_ref).await?;
         let acme = self.accounts.session(&issuer).await?;
+        self.turns.note(order, &issuer);
         let scope = Scope::owned_by(&order.metadata.namespace, &order.metadata.uid);
         let challenges = self.challenges.list(&scope).await?;
         let account_url = acme.account_url().unwrap_or_default();
@@ -177,13 +188,24 @@ impl OrderController {
         let OrderAtCa { order, challenges, .. } = at_ca;
         Ok(Continue(match action {
             Action::Wait(wake) => return Ok(Break(wake)),
-            Action::Create(wanted) => match self.create(at_ca, issuer, wanted).await {
-                // What the Order says of the try before is still true.
-                Err(ReconcileError::OverBudget(over)) if over.is_pause() => {
-                    return Ok(Break(over.until.map_or(Wake::OnChange, Wake::At)));
+            Action::Create(wanted) => {
+                match self.turn(at_ca, issuer).await? {
+                    Continue(()) => {}
+                    Break(Ok(queued)) => return Ok(Continue(queued)),
+                    Break(Err(wake)) => return Ok(Break(wake)),
                 }
-                created => created?,
-            },
+                let created = self.create(at_ca, issuer, wanted).await;
+                if !matches!(created, Ok(Outcome::Created(_))) {
+                    self.turns.give_up(order);
+                }
+                match created {
+                    // What the Order says of the try before is still true.
+                    Err(ReconcileError::OverBudget(over)) if over.is_pause() => {
+                        return Ok(Break(over.until.map_or(Wake::OnChange, Wake::At)));
+                    }
+                    created => created?,
+                }
+            }
             Action::Fetch => self.told(at_ca, at_ca.fetch().await).await?,
             Action::FetchAuthorizations(urls) => {
                 self.told(at_ca, at_ca.authorizations(&urls).await).await?
@@ -292,7 +314,8 @@ impl Controller for OrderController {
                 let url = known.as_ref().and_then(url_under_way);
                 let others = self.shared.note(&changed.key.name, url);
                 let others = others.into_iter().map(|name| Key::new(Kind::Order, name));
-                Ok([changed.key.clone()].into_iter().chain(others).collect())
+                let next = self.turns.note_change(&changed.key.name, known.as_ref());
+                Ok([changed.key.clone()].into_iter().chain(others).chain(next).collect())
             }
             Kind::Challenge => Ok(super::owner_of(changed, Kind::Order).into_iter().collect()),
             Kind::Issuer | Kind::ClusterIssuer => {

@@ -122,6 +122,8 @@ pub enum OrderWait {
     ChallengeType,
     /// Another Order was given the same order by the CA, and goes first.
     OtherOrder,
+    /// As many orders are under way as challenges can follow.
+    Turn,
 }
 
 /// A fact about the text in `status.reason`. Reason and fact are written one after the other, and others write reasons, too: it is

@@ -230,6 +230,7 @@ impl Engine {
             Arc::new(
                 OrderController::new(recorder.clone(), accounts.clone(), selection.clone(), budget)
                     .with_types(rules.types)
+                    .within(limits)
                     .remembering(unwritten),
             ),
             Arc::new(ChallengeController::new(

@@ -321,7 +321,7 @@ fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
     let step = match facts::waits_for(order)? {
         OrderWait::Solver => NextStep::Solvers(issuer),
         OrderWait::ChallengeType => NextStep::ChallengeType(issuer),
-        OrderWait::Authority | OrderWait::OtherOrder => return None,
+        OrderWait::Authority | OrderWait::OtherOrder | OrderWait::Turn => return None,
     };
     let what = format!("Order {}: {}", order.name(), order.status.reason);
     Some(Failed::new(FailureKind::Solver, what).helped_by(step))

@@ -13,6 +13,7 @@
 pub mod outcome;
 pub mod required;
 pub mod shared;
+pub mod turns;
 mod words;
 
 use std::collections::BTreeSet;

@@ -96,6 +96,8 @@ pub enum Outcome {
     Unanswered(OrderRequest, Option<Box<Problem>>, String),
     /// The certificate of the order is for another key than ours, in words.
     OtherKey(String),
+    /// It is not its turn to be begun, in words.
+    Queued(String),
     /// Another Order goes first, in words.
     StoodBack(String),
     /// Given up without asking, or because what came is not what was ordered: why, in words, and what the CA has answered to
@@ -227,7 +229,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         Outcome::Expired(at) => {
             fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
         }
-        Outcome::StoodBack(why) => new.status.reason = why,
+        Outcome::Queued(why) | Outcome::StoodBack(why) => new.status.reason = why,
         Outcome::Forgotten => forget(&mut new),
         // Somebody else was given the same order and was quicker (another store with this account); ours is yet to come.
         Outcome::OtherKey(_) if new.memory.finalized_at.is_none() => {
@@ -276,6 +278,7 @@ fn facts(outcome: &Outcome) -> (Option<Problem>, Option<OrderWait>) {
         }
         Outcome::NoProfile(why) => (Some(Problem::no_profile(why)), None),
         Outcome::Explained(unsolved) => (None, Some(unsolved.waits_for)),
+        Outcome::Queued(_) => (None, Some(OrderWait::Turn)),
         Outcome::StoodBack(_) => (None, Some(OrderWait::OtherOrder)),
         Outcome::Created(seen) | Outcome::Fetched(seen) | Outcome::Finalized(seen) => {
             (seen.problems.first().map(|(_, problem)| problem.clone()), None)
