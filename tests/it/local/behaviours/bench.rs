@@ -55,6 +55,7 @@ pub(super) fn run(row: &Row, timeout: Duration) -> Seen {
     fs::write(bench.path("site.yaml"), manifest(row, &ca)).unwrap();
     let timeout = format!("{}ms", timeout.as_millis());
     let mut command = bench.program(&["order", "-f", "site.yaml", "--timeout", &timeout]);
+    command.envs(row.limits.map(|ca| ("KUBECTL_ACME_LIMITS", ca)));
     let began = Instant::now();
     let ended = command.output().unwrap();
     let took = began.elapsed();

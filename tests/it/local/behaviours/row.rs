@@ -60,6 +60,8 @@ pub(super) struct Row {
     /// The state of the newest Order, if it is fixed.
     pub(super) order: Option<&'static str>,
     pub(super) lead: Names,
+    /// The CA whose request rates are kept.
+    pub(super) limits: Option<&'static str>,
 }
 
 impl Row {
@@ -75,6 +77,7 @@ impl Row {
             says: Vec::new(),
             order: None,
             lead: Names::Listener,
+            limits: None,
         }
     }
 
@@ -107,6 +110,12 @@ impl Row {
     /// Names lead elsewhere in the self-check.
     pub(super) fn names_lead(mut self, to: Names) -> Self {
         self.lead = to;
+        self
+    }
+
+    /// The request rates of that CA are kept.
+    pub(super) fn keeps_limits_of(mut self, ca: &'static str) -> Self {
+        self.limits = Some(ca);
         self
     }
 

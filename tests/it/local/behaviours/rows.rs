@@ -4,6 +4,17 @@ use super::row::{Names, Row, ends, issues};
 use super::stubs::{Dns, Web};
 
 const TWO: &[&str] = &["a.example.com", "b.example.com"];
+/// More than are asked about at once.
+#[rustfmt::skip]
+const MANY: &[&str] = &[
+    "n01.example.com", "n02.example.com", "n03.example.com", "n04.example.com", "n05.example.com", "n06.example.com",
+    "n07.example.com", "n08.example.com", "n09.example.com", "n10.example.com", "n11.example.com", "n12.example.com",
+    "n13.example.com", "n14.example.com", "n15.example.com", "n16.example.com", "n17.example.com", "n18.example.com",
+    "n19.example.com", "n20.example.com", "n21.example.com", "n22.example.com", "n23.example.com", "n24.example.com",
+    "n25.example.com", "n26.example.com", "n27.example.com", "n28.example.com", "n29.example.com", "n30.example.com",
+    "n31.example.com", "n32.example.com", "n33.example.com", "n34.example.com", "n35.example.com", "n36.example.com",
+    "n37.example.com", "n38.example.com", "n39.example.com", "n40.example.com",
+];
 
 /// Every row.
 pub(super) fn all() -> Vec<Row> {
@@ -44,6 +55,11 @@ fn nonces() -> Vec<Row> {
 fn limits() -> Vec<Row> {
     vec![
         issues(6, "new-order-429").asks("newOrder", 2),
+        // Whoever is above the ceiling once asks for another order.
+        issues(6, "new-nonce-ceiling=20 request-ceiling=20")
+            .names(MANY)
+            .keeps_limits_of("letsencrypt-staging")
+            .asks_between("newNonce", 1, 32),
         ends(6, "new-order-429=3600", 5).says("next try at "),
         issues(6, "failed-validations-limit"),
         issues(7, "new-order-429-date").asks("newOrder", 2),
@@ -289,6 +305,15 @@ fn bodies() -> Vec<Row> {
         endless("endless-chain").asks("finalize", 1).asks_between("certificate", 1, 10),
         late("slow-bytes"),
         late("silent"),
+        // As many as are in flight at most.
+        issues(50, "store-locks-up=32").names(MANY).asks("newOrder", 1),
+        // One registers, and three read authorizations side by side.
+        ends(50, "store-locks-up=1", 6)
+            .runs_out_of_time()
+            .names(&["a.example.com", "b.example.com", "c.example.com"])
+            .asks_between("authorization", 2, 60)
+            .asks("challenge", 0)
+            .says("no answer for"),
         issues(51, "directory-moves").asks("directory", 2),
         issues(52, "clock-behind"),
         issues(52, "clock-ahead"),
