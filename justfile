@@ -57,7 +57,7 @@ words:
 # Check the shell scripts, and that the faults that the simulation has to find fit what ships
 scripts:
     git apply --check tests/sim/mutants/switches.patch
-    shellcheck --external-sources tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,conformance,diagnose,dns01,scale,soak}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
+    shellcheck --external-sources tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,conformance,diagnose,dns01,pace,scale,soak}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -142,6 +142,7 @@ bench:
     cargo build --release --locked
     benches/compare.sh target/release/kubectl-acme
     benches/scale.sh target/release/kubectl-acme
+    benches/pace.sh target/release/kubectl-acme
 
 # Try ours, certbot, lego and acmez against every behaviour of our CA, and write docs/conformance.md
 conformance:
