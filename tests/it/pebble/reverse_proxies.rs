@@ -74,7 +74,7 @@ impl Software {
                 let host = format!("http://{NAME}");
                 let bound = format!("{host}:{port} {{\n\tbind 127.0.0.1");
                 let site = site.replace(&format!("{host} {{"), &bound);
-                format!("{{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n}}\n{site}")
+                format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}")
             }
         }
     }
