@@ -62,6 +62,11 @@ pub fn kept_by_resolver(challenge: &Challenge, problem: &Problem) -> Option<Kept
     }
 }
 
+/// What came to the listener of the process that answers, where that explains why the answer is not seen.
+pub fn sighting_of_listener(challenge: &Challenge) -> Option<Sighting> {
+    sighting(challenge).filter(|sighting| sighting.symptom.is_of_listener())
+}
+
 /// What a DNS provider refuses of a challenge's record, and whether that is known as data, rather than read.
 pub fn refusal(challenge: &Challenge) -> Option<(ProviderRefusal, bool)> {
     let reason = &challenge.status.reason;

@@ -110,6 +110,13 @@ pub enum Symptom {
     NoRoute,
 }
 
+impl Symptom {
+    /// Tells whether it is what came to this program's own listener, which another process sees only by what was noted of it.
+    pub fn is_of_listener(self) -> bool {
+        matches!(self, Self::PathChanged | Self::AnswerAltered | Self::TlsForwarded)
+    }
+}
+
 /// Why an Order stands still that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

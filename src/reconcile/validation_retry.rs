@@ -240,7 +240,8 @@ mod tests {
     #[test]
     fn a_ca_that_looks_once_for_each_answer_is_given_it_again_and_again_and_its_words_are_the_end()
     {
-        let (posts, _, failed) = run(&Ca { posted: &|_| failing(), ..QUIET }, 100);
+        let (posts, _, failed) =
+            run(&Ca { posted: &|_| failing(), read: &|_| failing(), ..QUIET }, 100);
         assert_eq!(posts, [0, 2, 4, 8]);
         assert_eq!(failed.status.state, Some(State::Invalid));
         assert_eq!(
@@ -249,7 +250,10 @@ mod tests {
              urn:ietf:params:acme:error:connection: no way"
         );
         // What is seen by nobody is not given again, and ends as soon.
-        let (posts, _, failed) = run(&Ca { posted: &|_| failing(), sees: &|_| false, ..QUIET }, 16);
+        let (posts, _, failed) = run(
+            &Ca { posted: &|_| failing(), read: &|_| failing(), sees: &|_| false, ..QUIET },
+            16,
+        );
         assert_eq!((posts, failed.status.state), (vec![0], Some(State::Invalid)));
         let said = failed.status.reason;
         assert!(said.ends_with("no way"), "{said}");
@@ -263,7 +267,8 @@ mod tests {
         assert_eq!((posts, reads.len()), (vec![0, 2, 4], 0));
         assert_eq!(done.status.state, Some(State::Valid));
         let sees = |second| second >= 6;
-        let (posts, _, done) = run(&Ca { posted: &posted, sees: &sees, ..QUIET }, 100);
+        let (posts, _, done) =
+            run(&Ca { posted: &posted, read: &|_| failing(), sees: &sees, ..QUIET }, 100);
         assert_eq!((posts, done.status.state), (vec![0, 6], Some(State::Valid)));
     }
 
@@ -314,24 +319,27 @@ mod tests {
         assert_eq!(posts, [0, 45]);
         // It looks by itself then.
         let posted = |second| later(second, 30, failing());
-        let (posts, _, failed) = run(&Ca { posted: &posted, ..QUIET }, 29);
+        let (posts, _, failed) = run(&Ca { posted: &posted, read: &|_| failing(), ..QUIET }, 29);
         assert_eq!((posts, failed.status.state), (vec![0], Some(State::Pending)));
-        let (posts, reads, failed) = run(&Ca { posted: &posted, ..QUIET }, 31);
+        let (posts, reads, failed) =
+            run(&Ca { posted: &posted, read: &|_| failing(), ..QUIET }, 31);
         assert_eq!((posts, reads), (vec![0], vec![30]));
-        assert_eq!(failed.status.state, Some(State::Pending));
+        assert_eq!(failed.status.state, Some(State::Invalid));
     }
 
     #[test]
     fn another_process_begins_anew() {
-        let (posts, ..) = run(&Ca { posted: &|_| failing(), restarts: &[15], ..QUIET }, 15);
+        let (posts, ..) =
+            run(&Ca { posted: &|_| failing(), read: &|_| failing(), restarts: &[15], ..QUIET }, 15);
         assert_eq!(posts, [0, 2, 4, 8, 15]);
-        let (posts, _, failed) = run(&Ca { posted: &|_| failing(), restarts: &[15], ..QUIET }, 40);
+        let (posts, _, failed) =
+            run(&Ca { posted: &|_| failing(), read: &|_| failing(), restarts: &[15], ..QUIET }, 40);
         assert_eq!((posts.len(), failed.status.state), (8, Some(State::Invalid)));
     }
 
     #[test]
     fn the_error_of_a_challenge_is_shown_in_every_state_and_goes_with_it() {
-        let (_, _, waits) = run(&Ca { posted: &|_| failing(), ..QUIET }, 1);
+        let (_, _, waits) = run(&Ca { posted: &|_| failing(), read: &|_| failing(), ..QUIET }, 1);
         assert_eq!(
             waits.status.reason,
             "The CA reports: urn:ietf:params:acme:error:connection: no way"
@@ -354,7 +362,8 @@ mod tests {
 
     #[test]
     fn a_wait_that_stands_in_for_the_self_check_is_over_when_the_answer_is_given_again() {
-        let (_, _, mut waits) = run(&Ca { posted: &|_| failing(), ..QUIET }, 1);
+        let (_, _, mut waits) =
+            run(&Ca { posted: &|_| failing(), read: &|_| failing(), ..QUIET }, 1);
         waits.spec.solver.wait_instead_of_self_check = Some(Duration::from_secs(1));
         let order = order("o").state(State::Pending).authorization("www.example.com").build();
         let observed = Observed {

@@ -10,6 +10,7 @@ use super::lookup::looked_up;
 use super::patience::no_answer;
 use super::web::{self, CANARY};
 use crate::diagnosis::dns_case::DnsCase;
+use crate::diagnosis::facts;
 use crate::diagnosis::name_case::{AddressLook, AnswerLook, LookUp, NameCase};
 use crate::fetch::{Fetcher, reserved};
 use crate::model::cause::Symptom;
@@ -178,7 +179,10 @@ async fn look_at(
     let judged = visible::judge(&answer, std::slice::from_ref(&observation));
     let (is_answer, sighting) = match visible::with_arrivals(judged, &arrivals) {
         Readiness::Ready => (true, None),
-        Readiness::NotYet { cause, .. } => (false, cause),
+        Readiness::NotYet { cause, .. } => {
+            let noted = name.pending.as_ref().filter(|_| listener.is_none());
+            (false, noted.and_then(facts::sighting_of_listener).or(cause))
+        }
     };
     let disagreement = visible::disagreement(&answer, &observation).map(str::to_owned);
     let web = if is_answer {

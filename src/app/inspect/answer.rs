@@ -13,6 +13,7 @@ use crate::app::check_report::Sight;
 use crate::app::failure::Failure;
 use crate::app::hints::reproduce::Instruments;
 use crate::app::invocation;
+use crate::diagnosis::facts;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
@@ -130,7 +131,14 @@ impl AnswerInspector {
             observation.at = self.now;
         }
         let verdict = match kind {
-            ChallengeType::Http01 => visible::judge(&answer, &observations),
+            ChallengeType::Http01 => match visible::judge(&answer, &observations) {
+                // Whoever answers has noted what came to its listener.
+                Readiness::NotYet { reason, cause } => {
+                    let cause = facts::sighting_of_listener(&challenge).or(cause);
+                    Readiness::NotYet { reason, cause }
+                }
+                Readiness::Ready => Readiness::Ready,
+            },
             ChallengeType::TlsAlpn01 => shown::judge(&answer, &observations),
             ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
                 published::judge(&challenge, &answer, &observations)

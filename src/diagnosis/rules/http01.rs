@@ -115,10 +115,7 @@ pub(super) fn fault(
     let symptom = sighting.or_else(|| fault_of(&look.observation))?;
     let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
     // That a CA would refuse it is certain; who has said so is not, save where it was this program.
-    let is_own = matches!(
-        symptom,
-        Symptom::Declined | Symptom::PathChanged | Symptom::AnswerAltered | Symptom::TlsForwarded
-    );
+    let is_own = symptom == Symptom::Declined || symptom.is_of_listener();
     Some((cause, if is_own { grade } else { grade.min(Grade::Likely) }))
 }
 
