@@ -5,6 +5,7 @@ use super::chain::{Chain, issuer_key};
 use super::verdict::{Verdict, judge_issuer, waits};
 use crate::model::common::is_true;
 use crate::model::{Challenge, Issuer, Key, Kind, State};
+use crate::reconcile::request::Approval;
 
 /// Drops from a chain the Challenges that have nothing to do with this object; tells whether the object is of the running
 /// issuance, or of the last one. What is older waits for nothing.
@@ -49,7 +50,8 @@ pub fn of_chain(chain: &Chain) -> Option<String> {
     if let Some(blocker) = held_up {
         return Some(blocker.what);
     }
-    let step = waits::step_at_challenge(chain).or_else(|| waits::step_beside_challenges(chain))?;
+    let step = waits::step_at_challenge(chain)
+        .or_else(|| waits::step_beside_challenges(chain, Approval::Theirs))?;
     let name = &chain.certificate.metadata.name;
     let is_ready = |of: &Issuer| is_true(&of.status.conditions, "Ready");
     let is_ready = order.is_none() && chain.issuer.as_ref().is_some_and(is_ready);

@@ -10,7 +10,7 @@ use crate::app::chain;
 use crate::app::failure::Failure;
 use crate::diagnosis::failed::Tried;
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::{Key, ObjectName};
+use crate::model::{Key, Kind, ObjectName};
 use crate::store::Store;
 use crate::store::error::StoreError;
 
@@ -29,6 +29,18 @@ impl End {
     /// Tells whether it ended well.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Done(_))
+    }
+
+    /// The word for an object of that kind that has ended so.
+    pub fn word(&self, kind: Kind, was_due: bool) -> &'static str {
+        match self {
+            Self::Done(_) if was_due => "issued",
+            Self::Done(_) if kind.is_issued() => "up to date",
+            Self::Done(_) => "ready",
+            Self::Failed(_) if kind.is_issued() => "not issued",
+            Self::Failed(_) => "not ready",
+            Self::ByHand(..) => "waits for a person",
+        }
     }
 }
 

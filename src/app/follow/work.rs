@@ -167,6 +167,7 @@ async fn follow(
         standstill: context.global.cluster.terms.standstill(),
         is_kept,
         by_hand: by_hand(&job, &open).await?,
+        approval: job.drive.approval(),
         open,
     });
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);

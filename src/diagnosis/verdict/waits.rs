@@ -11,6 +11,7 @@ use crate::model::cause::{Cause, Symptom};
 use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{CertificateRequest, Challenge, Issuer, Key, Kind, State};
+use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Waits;
 
 /// What a challenge waits for.
@@ -173,8 +174,9 @@ pub fn step_at_challenge(chain: &Chain) -> Option<Step> {
     Some(Step { waits_for: format!("{key}, which waits for {wait}"), in_short, next_step })
 }
 
-/// What a Certificate waits for before it has challenges and after they have ended; nothing while one is open.
-pub fn step_beside_challenges(chain: &Chain) -> Option<Step> {
+/// What a Certificate waits for before it has challenges and after they have ended, where requests are approved so; nothing while a
+/// challenge is open.
+pub fn step_beside_challenges(chain: &Chain, approval: Approval) -> Option<Step> {
     let is_open = |challenge: &Challenge| !challenge.has_ended();
     if chain.challenges.iter().any(is_open) {
         return None;
@@ -195,7 +197,13 @@ pub fn step_beside_challenges(chain: &Chain) -> Option<Step> {
         return Some(Step::of(waits_for.to_owned(), waits_for));
     };
     let name = &request.metadata.name;
-    if !is_true(&request.status.conditions, "Approved") {
+    let is_approved = is_true(&request.status.conditions, "Approved");
+    if !is_approved && approval == Approval::Ours {
+        // This program approves, and has not looked yet.
+        let waits_for = format!("CertificateRequest {name}");
+        return Some(Step::of(waits_for, "its CertificateRequest"));
+    }
+    if !is_approved {
         let waits_for = format!("the approval of CertificateRequest {name}");
         let next_step = Some(NextStep::Approve(request.name()));
         return Some(Step {
@@ -253,6 +261,14 @@ mod tests {
 
     /// What a Certificate waits for whose Issuer, request and Order have these states.
     fn check(issuer: &Value, request: &Value, order: &Value, expected: &str) {
+        check_by(Approval::Ours, (issuer, request, order), expected);
+    }
+
+    fn check_by(
+        approval: Approval,
+        (issuer, request, order): (&Value, &Value, &Value),
+        expected: &str,
+    ) {
         let owner = |uid: &str| json!([{"apiVersion": "v1", "kind": "x", "name": "x", "uid": uid, "controller": true}]);
         let spec = json!({"secretName": "web-tls", "issuerRef": {"name": "ca"}});
         let certificate = json!({"metadata": {"name": "web", "namespace": "a"}, "spec": spec});
@@ -283,7 +299,7 @@ mod tests {
             issuer: serde_json::from_value(issuer).ok(),
             in_cluster: false,
         };
-        let step = step_beside_challenges(&chain).map(|step| step.waits_for);
+        let step = step_beside_challenges(&chain, approval).map(|step| step.waits_for);
         assert_eq!(step.unwrap_or_default(), expected);
     }
 
@@ -316,7 +332,7 @@ mod tests {
                 issuer: None,
                 in_cluster: false,
             };
-            assert!(step_beside_challenges(&chain).is_none());
+            assert!(step_beside_challenges(&chain, Approval::Ours).is_none());
             let step = step_at_challenge(&chain).unwrap();
             assert_eq!((step.waits_for.as_str(), step.next_step.is_some()), (expected, has_hint));
         }
@@ -338,7 +354,9 @@ mod tests {
         let is = |kind: &str| json!([{"type": kind, "status": "True"}]);
         let (none, nothing) = (json!([]), Value::Null);
         check(&none, &nothing, &nothing, "its CertificateRequest");
-        check(&none, &none, &nothing, "the approval of CertificateRequest web-1");
+        check(&none, &none, &nothing, "CertificateRequest web-1");
+        let theirs = "the approval of CertificateRequest web-1";
+        check_by(Approval::Theirs, (&none, &none, &nothing), theirs);
         check(&none, &is("Approved"), &nothing, "Issuer a/ca to be ready");
         let (ready, approved) = (is("Ready"), is("Approved"));
         check(&ready, &approved, &nothing, "the Order of CertificateRequest web-1");

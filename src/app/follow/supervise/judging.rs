@@ -26,7 +26,7 @@ use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::failed::Failed;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::NextStep;
-use crate::diagnosis::verdict::waits::{self, Step};
+use crate::diagnosis::verdict::waits::{Step, step_at_challenge};
 use crate::diagnosis::verdict::{Verdict, judge_issuer, of_obstacle, of_run};
 use crate::model::{Challenge, Issuer, Key, Kind, ObjectName};
 use crate::print::wait::{Wait as ShownWait, WaitEnd};
@@ -195,7 +195,7 @@ impl Supervision {
                     }
                     verdict => verdict,
                 };
-                (verdict, waits::step_beside_challenges(&chain))
+                (verdict, self.step_beside(&chain))
             }));
         }
         let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
@@ -359,7 +359,7 @@ impl Supervision {
             return None;
         }
         let chain = chain::of(&self.store, key).await.ok()??;
-        waits::step_beside_challenges(&chain).or_else(|| waits::step_at_challenge(&chain))
+        self.step_beside(&chain).or_else(|| step_at_challenge(&chain))
     }
 
     /// Adds what helps where CAA records exclude the CA; asks it by which name they have to call it, where it is ours to ask.
@@ -377,13 +377,7 @@ impl Supervision {
 
     pub(super) fn end(&mut self, key: &Key, end: End, now: Timestamp) {
         let was_due = self.open.get(key).is_some_and(Tracked::is_due);
-        let state = match &end {
-            End::Done(_) if was_due => "issued",
-            End::Done(_) if key.kind.is_issued() => "up to date",
-            End::Done(_) => "ready",
-            End::Failed(_) => "not issued",
-            End::ByHand(..) => "waits for a person",
-        };
+        let state = end.word(key.kind, was_due);
         let name = key.to_string();
         let is_good = matches!(end, End::Done(_));
         let object = Some(&key.name);

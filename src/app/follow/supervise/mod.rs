@@ -30,12 +30,14 @@ use crate::app::lead::Other;
 use crate::app::lead::takeover::Inherited;
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::blocker::Blocker;
+use crate::diagnosis::chain::Chain;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::verdict::may_end;
-use crate::diagnosis::verdict::waits::Step;
+use crate::diagnosis::verdict::waits::{Step, step_beside_challenges};
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::print::progress::Progress;
 use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
+use crate::reconcile::request::Approval;
 use crate::store::error::StoreError;
 use crate::store::{Change, Scope, Store};
 
@@ -78,6 +80,8 @@ pub struct SupervisionSetup {
     pub is_kept: bool,
     /// Whoever makes the records of DNS-01, where a person does.
     pub by_hand: Option<ByHand>,
+    /// Who approves requests while our controllers work.
+    pub approval: Approval,
     /// Certificates and Issuers whose end is awaited.
     pub open: BTreeMap<Key, Tracked>,
 }
@@ -92,6 +96,7 @@ pub struct Supervision {
     standstill: Duration,
     is_kept: bool,
     by_hand: Option<ByHand>,
+    approval: Approval,
     /// What is followed and has not ended: Certificates and Issuers.
     open: BTreeMap<Key, Tracked>,
     /// Tells whether whoever drives has made an Issuer ready.
@@ -174,7 +179,7 @@ impl Supervision {
     pub fn new(followed: SupervisionSetup) -> Self {
         let SupervisionSetup { store, progress, interrupted, times: (started, deadline), .. } =
             followed;
-        let SupervisionSetup { standstill, is_kept, by_hand, open, .. } = followed;
+        let SupervisionSetup { standstill, is_kept, by_hand, approval, open, .. } = followed;
         let dirty = open.keys().cloned().collect();
         Self {
             store,
@@ -185,6 +190,7 @@ impl Supervision {
             standstill,
             is_kept,
             by_hand,
+            approval,
             open,
             is_ready,
             clients: None,
@@ -209,6 +215,13 @@ impl Supervision {
             moved: Instant::now(),
             stands: false,
         }
+    }
+
+    /// What a Certificate waits for before it has challenges and after they have ended.
+    fn step_beside(&self, chain: &Chain) -> Option<Step> {
+        let is_ours = self.workers != Workers::Theirs;
+        let approval = if is_ours { self.approval } else { Approval::Theirs };
+        step_beside_challenges(chain, approval)
     }
 
     /// What is followed and has not ended.
@@ -381,6 +394,7 @@ fn followed(
         standstill: Terms::default().standstill(),
         is_kept: true,
         by_hand: None,
+        approval: Approval::Ours,
         open,
     }
 }
