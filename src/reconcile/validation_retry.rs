@@ -126,6 +126,7 @@ mod tests {
     use crate::model::challenge::FINALIZER;
     use crate::model::memory::Holder;
     use crate::model::{Duration, Order, State};
+    use crate::reconcile::record_values::RecordState;
     use crate::reconcile::testing::{at, challenge, order};
     use crate::reconcile::{Refusal, Wake};
 
@@ -190,6 +191,7 @@ mod tests {
                     by_hand: false,
                     visible: visible.as_ref(),
                     lingering: None,
+                    record: &RecordState::Complete(None),
                     followed: Followed {
                         accepted_since: Some(since),
                         order_accepted_last: None,
@@ -375,6 +377,7 @@ mod tests {
             by_hand: false,
             visible: None,
             lingering: None,
+            record: &RecordState::Complete(None),
             followed: Followed { accepted_since: Some(at(0)), ..Followed::default() },
         };
         assert_eq!(next_action(&waits, &observed, at(2)), Action::Accept);
