@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use super::authority::{Endpoint, Found, protocol};
@@ -51,12 +51,6 @@ pub enum RevokedBy {
     CertificateKey,
 }
 
-/// The orders of an account (RFC 8555 §7.1.2.1).
-#[derive(Deserialize)]
-struct WireOrders {
-    orders: Vec<String>,
-}
-
 #[derive(Serialize)]
 struct WireRevocation {
     certificate: String,
@@ -82,9 +76,7 @@ impl Session {
     /// Fails with what the CA says; many say nothing of orders.
     pub async fn orders(&self, url: &str) -> Result<Vec<String>, AcmeError> {
         let reply = Box::pin(self.send("orders", url, Payload::Read)).await?;
-        let read: WireOrders = serde_json::from_slice(&reply.body)
-            .map_err(|why| protocol(&reply.url, format!("it is no list of orders: {why}")))?;
-        Ok(read.orders)
+        wire::orders(&reply.body).ok_or_else(|| protocol(&reply.url, "it is no list of orders"))
     }
 
     /// Ends the account for ever (RFC 8555 §7.3.6): its certificates stay good, and its key makes no account again.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::error::{self, AcmeError, Fault};
+use super::named_urls::NamedUrls;
 use super::nonces::Nonces;
 use super::pace::{Pace, Place};
 use super::refusal::refused;
@@ -61,6 +62,7 @@ pub(super) struct Authority {
     pub(super) http: Client,
     pub(super) nonces: Nonces,
     pub(super) pace: Pace,
+    pub(super) named: NamedUrls,
     pub(super) under_way: UnderWay,
     /// Those of all CAs.
     pub(super) refused: Arc<RefusedRequests>,
@@ -108,6 +110,7 @@ impl Authority {
             server: url,
             nonces: Nonces::new(),
             pace: Pace::new(rates),
+            named: NamedUrls::default(),
             under_way,
             refused,
             directory: Shared::new(),

@@ -42,9 +42,13 @@ pub fn retry(error: &AcmeError) -> Retry {
         }
         | AcmeError::NotAcme { .. }
         | AcmeError::NotOffered { .. } => Retry::Never,
+        AcmeError::NotYet { retry_after: Some(at), .. } => Retry::At(*at),
         AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
+        | AcmeError::NotYet { retry_after: None, .. }
         | AcmeError::Protocol { .. } => Retry::Backoff,
         AcmeError::Refused { problem, retry_after, .. } => match (problem.status, retry_after) {
+            // Nothing is there, or nobody does it: whatever type a CA gives that (step-ca: `rejectedIdentifier`).
+            (404 | 405 | 501, _) => Retry::Never,
             (429 | 500.., Some(at)) => Retry::At(*at),
             (429, None) if says_paused(problem) => Retry::Never,
             // A gateway before the CA speaks no ACME and names no moment.
@@ -70,9 +74,10 @@ pub fn is_nowhere(error: &AcmeError) -> bool {
         AcmeError::Transport { fault, .. } => {
             matches!(fault, Fault::NoSuchHost | Fault::Unusable | Fault::Untrusted)
         }
-        AcmeError::NotAcme { .. } | AcmeError::NotOffered { .. } | AcmeError::Protocol { .. } => {
-            false
-        }
+        AcmeError::NotAcme { .. }
+        | AcmeError::NotOffered { .. }
+        | AcmeError::NotYet { .. }
+        | AcmeError::Protocol { .. } => false,
     }
 }
 
@@ -85,6 +90,7 @@ pub fn sort(error: &AcmeError) -> Sort {
         }
         | AcmeError::NotAcme { .. } => Sort::Connection,
         AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
+        | AcmeError::NotYet { .. }
         | AcmeError::Protocol { .. } => Sort::Unavailable,
         AcmeError::NotOffered { .. } => Sort::Other,
         AcmeError::Refused { problem, .. } => match sort_problem(problem) {
@@ -97,6 +103,9 @@ pub fn sort(error: &AcmeError) -> Sort {
 /// Says what a problem is about; `invalidEmail` is older Boulder's word for `invalidContact`. Whether a limit is a pause shows only in the answer: see [`sort`].
 pub fn sort_problem(problem: &Problem) -> Sort {
     match (problem.short_kind(), problem.status) {
+        // What a CA does not do says nothing of what was sent, whatever its type.
+        (_, 501) => Sort::Unavailable,
+        (_, 405) => Sort::Other,
         // Unauthorized is a deactivated account, or a key that is not the account's (RFC 8555 §7.3.6).
         (
             "accountDoesNotExist"
@@ -123,6 +132,7 @@ pub fn sort_problem(problem: &Problem) -> Sort {
             | "unsupportedIdentifier",
             _,
         ) => Sort::Identifier,
+        ("malformed", _) if problem.is_of_name() => Sort::Identifier,
         ("invalidProfile", _) => Sort::Profile,
         ("badCSR", _) => Sort::SigningRequest,
         ("orderNotReady", _) => Sort::OrderState,
@@ -188,6 +198,16 @@ pub enum AcmeError {
         /// Name in the directory, such as `keyChange`.
         what: &'static str,
     },
+    /// The CA does not have yet what it has named or promised itself; it comes by itself.
+    #[error("{url} is not there yet: {why}")]
+    NotYet {
+        /// URL.
+        url: String,
+        /// What the CA answers in its place.
+        why: String,
+        /// Not before this moment does the CA want to be asked again, if it says so.
+        retry_after: Option<Timestamp>,
+    },
     /// An answer that no CA should give, although the next one may be good: not JSON, missing headers, foreign URLs, too large.
     #[error("the answer of {url} is no ACME: {why}")]
     Protocol {
@@ -231,6 +251,7 @@ impl AcmeError {
             Self::Transport { .. }
             | Self::NotAcme { .. }
             | Self::NotOffered { .. }
+            | Self::NotYet { .. }
             | Self::Protocol { .. } => None,
         }
     }
@@ -298,6 +319,11 @@ mod tests {
             (409, "alreadyReplaced", Sort::Replaced),
             (404, "", Sort::Gone),
             (404, "malformed", Sort::Gone),
+            (404, "serverInternal", Sort::Gone),
+            (501, "rejectedIdentifier", Sort::Unavailable),
+            (501, "serverInternal", Sort::Unavailable),
+            (405, "rejectedIdentifier", Sort::Other),
+            (405, "malformed", Sort::Other),
             (400, "malformed", Sort::Other),
             (409, "conflict", Sort::Other),
         ] {

@@ -15,6 +15,7 @@ use super::refused_requests::Fingerprint;
 use super::telling::{NamedUrl, Telling, signing};
 use super::under_way::Effect;
 use crate::http::exchange::Reply;
+use crate::http::headers::text;
 use crate::model::request_rates::Endpoint;
 
 /// How often one request is sent when its nonce is refused: a CA that refuses every other one is outlasted with
@@ -96,7 +97,15 @@ pub(super) async fn post(
         };
         let status = reply.status.as_u16();
         let given = nonce_of(&reply.headers);
-        let error = (status >= 400).then(|| refused(&reply));
+        // A problem is a refusal, whatever the status of the answer that it is.
+        let is_refusal = status >= 400 || is_problem(&reply);
+        let error = is_refusal.then(|| {
+            let account = match identity {
+                Identity::Account(account) => Some(account),
+                Identity::Key => None,
+            };
+            authority.named.judge(refused(&reply), url, account, reply.came)
+        });
         let bad_nonce = error.as_ref().is_some_and(is_bad_nonce);
         authority.count(if bad_nonce {
             CountedRequest::RefusedNonce
@@ -177,6 +186,12 @@ async fn once(
     signing(asked, signer, identity, body);
     let telling = Telling::begin("POST", asked);
     telling.end(authority.under_way.exchange((request, deed, effect), url, limit).await)
+}
+
+/// Tells whether an answer calls itself a problem document.
+fn is_problem(reply: &Reply) -> bool {
+    let kind = text(&reply.headers, &CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+    kind.starts_with("application/problem+json")
 }
 
 /// Told by the last part of its type: namespaces and statuses differ.

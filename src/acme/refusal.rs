@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::error::{AcmeError, Sort, says_paused, sort_problem};
-use super::{headers, wire};
+use super::{headers, problem_document};
 use crate::http::exchange::Reply;
 use crate::http::headers::{retry_after, text};
 use crate::model::Problem;
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_hours(8 * 24);
 
 /// The error that an answer of status 400 and above is.
 pub(super) fn refused(reply: &Reply) -> AcmeError {
-    let mut problem = wire::problem(reply.status.as_u16(), &reply.body);
+    let mut problem = problem_document::problem(reply.status.as_u16(), &reply.body);
     problem.instance = problem.instance.and_then(|page| page_of(&reply.url, &page));
     let is_of_terms = matches!(problem.short_kind(), "userActionRequired" | "agreementRequired");
     let terms = if is_of_terms { "terms-of-service" } else { "help" };

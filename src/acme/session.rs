@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::json;
+use tracing::warn;
 
 use super::authority::{Authority, protocol};
 use super::error::AcmeError;
@@ -104,11 +105,19 @@ impl Session {
             sent = self.new_account_at(&found.url, registration).await;
         }
         let reply = sent?;
-        let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why))?;
-        let url = self.location(&reply)?.ok_or_else(|| AcmeError::NotAcme {
-            url: reply.url.to_string(),
-            why: "it names no account: there is no Location header".to_owned(),
-        })?;
+        let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why));
+        let Some(url) = self.location(&reply)? else {
+            account?;
+            return Err(AcmeError::NotAcme {
+                url: reply.url.to_string(),
+                why: "it names no account: there is no Location header".to_owned(),
+            });
+        };
+        // Nothing of an account but its URL is needed to order.
+        let account = account.unwrap_or_default();
+        if reply.status == 201 {
+            self.authority.named.note([url.as_str()], reply.came);
+        }
         if matches!(account.status.as_str(), "deactivated" | "revoked") {
             return Err(closed(&url, &account.status));
         }
@@ -174,14 +183,34 @@ impl Session {
 
     async fn ask_for_order(&self, url: &str, payload: &[u8]) -> Result<OrderReply, AcmeError> {
         let reply = self.send("newOrder", url, Payload::Send(payload)).await?;
-        let url = self.location(&reply)?.unwrap_or_default();
-        self.order_reply(&reply, url)
+        let is_made = reply.status == 201;
+        let url = match self.location(&reply) {
+            Ok(named) => named.unwrap_or_default(),
+            // The order is made; to ask again would make another one.
+            Err(AcmeError::Protocol { url, why }) if is_made => {
+                return Err(AcmeError::NotAcme { url, why });
+            }
+            Err(error) => return Err(error),
+        };
+        match self.order_reply(&reply, url.clone()) {
+            // It is there, and another newOrder would be another one: its URL is read for what this answer does not say.
+            Err(why) if is_made || !url.is_empty() => {
+                warn!("{why}");
+                self.authority.named.note([url.as_str()], reply.came);
+                Ok(OrderReply { url, ..OrderReply::default() })
+            }
+            read => read,
+        }
     }
 
     fn order_reply(&self, reply: &Reply, url: String) -> Result<OrderReply, AcmeError> {
         let order = wire::order(self.authority.origin(&reply.url), &reply.body)
             .map_err(|why| protocol(&reply.url, why))?;
         let expires = by_our_clock(order.expires, reply);
+        let authorizations = order.authorizations.iter().map(String::as_str);
+        let certificate = order.certificate.iter().map(String::as_str);
+        let named = authorizations.chain([url.as_str(), &order.finalize]).chain(certificate);
+        self.authority.named.note(named, reply.came);
         Ok(OrderReply { url, expires, retry_after: pause_of(reply), ..order })
     }
 }
@@ -261,6 +290,8 @@ impl Acme for Session {
         let authorization = wire::authorization(self.authority.origin(&reply.url), &reply.body)
             .map_err(|why| protocol(&reply.url, why))?;
         let expires = by_our_clock(authorization.expires, &reply);
+        let named = authorization.challenges.iter().map(|challenge| challenge.url.as_str());
+        self.authority.named.note(named, reply.came);
         Ok(AuthorizationReply { expires, retry_after: pause_of(&reply), ..authorization })
     }
 
@@ -274,7 +305,7 @@ impl Acme for Session {
     async fn finalize(&self, finalize_url: &str, csr_der: &[u8]) -> Result<OrderReply, AcmeError> {
         let payload = json(&json!({"csr": URL_SAFE_NO_PAD.encode(csr_der)}));
         let reply = self.send("finalize", finalize_url, Payload::Send(&payload)).await?;
-        let url = self.location(&reply)?.unwrap_or_default();
+        let url = self.location(&reply).ok().flatten().unwrap_or_default();
         self.order_reply(&reply, url)
     }
 
@@ -283,6 +314,12 @@ impl Acme for Session {
         let asked = NamedUrl { what: "certificate", url };
         let identity = Identity::Account(&account);
         let reply = self.post(identity, asked, Payload::Read, CHAIN_LIMIT).await?;
+        if reply.status == 202 {
+            // A certificate that waits for cosigners (draft-ietf-plants-merkle-tree-certs) is promised, not refused.
+            let why = "the CA still makes the certificate, and answers HTTP 202".to_owned();
+            let (url, retry_after) = (url.to_owned(), pause_of(&reply));
+            return Err(AcmeError::NotYet { url, why, retry_after });
+        }
         let pem = String::from_utf8(reply.body)
             .ok()
             .filter(|text| text.contains("-----BEGIN CERTIFICATE-----"))
@@ -757,9 +794,7 @@ mod tests {
     #[tokio::test]
     async fn answers_that_no_ca_should_give_are_named() {
         for (said, reason) in [
-            (Said::new(201, "<html>").with("location", "/order/1"), "it is HTML"),
-            (Said::new(201, "").with("location", "/order/1"), "it is empty"),
-            (Said::new(201, "{}").with("location", "ftp://x/"), "scheme ftp"),
+            (Said::new(200, "<html>"), "it is HTML"),
             (Said::new(302, "").with("location", "/elsewhere"), "status 302"),
             (Said::endless(), "larger than 1 MiB"),
         ] {
@@ -771,6 +806,52 @@ mod tests {
             assert_eq!(error.retry(), Retry::Backoff);
             assert_eq!(ca.count("POST /elsewhere") + ca.count("GET /elsewhere"), 0);
         }
+    }
+
+    #[tokio::test]
+    async fn an_order_that_the_answer_does_not_show_is_there_all_the_same() {
+        for body in [
+            "",
+            "<html>",
+            "{}",
+            r#"{"status":7}"#,
+            r#"{"status":"pending","authorizations":"/authz/1"}"#,
+        ] {
+            let said = Said::new(201, body).with("location", "/order/1");
+            let (sent, ca) = new_order(move |_| Some(said.clone())).await;
+            let reply = sent.unwrap();
+            assert_eq!((reply.url, reply.status.as_str()), (ca.at("/order/1"), ""), "{body}");
+            assert_eq!(ca.count("POST /order"), 1);
+        }
+        // To ask again would make another order.
+        let said = Said::new(201, "{}").with("location", "ftp://x/");
+        let (sent, _ca) = new_order(move |_| Some(said.clone())).await;
+        let error = sent.unwrap_err();
+        assert!(error.to_string().contains("scheme ftp"), "{error}");
+        assert_eq!(error.retry(), Retry::Never);
+    }
+
+    #[tokio::test]
+    async fn what_an_answer_has_named_may_lag_behind_and_a_certificate_may_be_promised() {
+        let ca = FakeCa::start(|heard| {
+            let lacking = || Said::problem(404, "malformed");
+            match (heard.what.as_str(), heard.before) {
+                ("POST /authz/1" | "POST /order/1", 0) => Some(lacking()),
+                ("POST /authz/9", _) => Some(lacking()),
+                ("POST /cert/1", 0) => Some(Said::new(202, "").with("retry-after", "30")),
+                _ => None,
+            }
+        })
+        .await;
+        let session = registered(&Clients::new(), &ca).await;
+        let order = session.create_order(&order(), permit()).await.unwrap();
+        let lags = session.order(&order.url).await.unwrap_err();
+        assert_eq!((lags.retry(), lags.problem()), (Retry::Backoff, None), "{lags}");
+        assert!(session.order(&order.url).await.is_ok());
+        let gone = session.authorization(&ca.at("/authz/9")).await.unwrap_err();
+        assert_eq!(gone.retry(), Retry::Never, "{gone}");
+        let promised = session.certificate(&ca.at("/cert/1")).await.unwrap_err();
+        assert!(matches!(promised.retry(), Retry::At(_)), "{promised}");
     }
 
     #[tokio::test]

@@ -4,9 +4,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Certificate, Client, RequestBuilder};
+use reqwest::{Client, RequestBuilder};
 use url::Url;
 
+use super::bundle;
 use super::error::{AcmeError, Fault};
 use crate::http::client::{self, Resolver};
 use crate::http::exchange::{Carrier, Reply, Unanswered, chain, is_untrusted};
@@ -44,16 +45,12 @@ pub(super) fn client(
         fault: Fault::Untrusted,
     };
     let resolver = resolver.map(Arc::clone);
-    let mut builder = client::named(server, is_loopback(server), (CONNECT, WHOLE), resolver)
-        .tls_danger_accept_invalid_certs(tls.skip_verify);
-    if !tls.ca_bundle.is_empty() {
-        let roots = Certificate::from_pem_bundle(&tls.ca_bundle)
-            .map_err(|e| refused(format!("caBundle is not PEM: {}", chain(&e))))?;
-        if roots.is_empty() {
-            return Err(refused("caBundle holds no certificate".to_owned()));
-        }
-        builder = builder.tls_certs_only(roots);
-    }
+    let builder = client::named(server, is_loopback(server), (CONNECT, WHOLE), resolver);
+    let config = (!tls.ca_bundle.is_empty()).then(|| bundle::client_config(&tls.ca_bundle));
+    let builder = match config.transpose().map_err(refused)? {
+        Some(config) if !tls.skip_verify => builder.tls_backend_preconfigured(config),
+        Some(_) | None => builder.tls_danger_accept_invalid_certs(tls.skip_verify),
+    };
     builder.build().map_err(|e| refused(chain(&e)))
 }
 

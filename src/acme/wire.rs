@@ -6,31 +6,24 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::problem_document::problem_of_value;
 use super::replies::{AccountReply, AuthorizationReply, ChallengeReply, Directory, OrderReply};
 use super::validation_records;
-use crate::model::Problem;
 use crate::model::persist::{AccountForm, Offer};
-use crate::model::problem::Subproblem;
 use crate::model::text::{is_steering, shortened, without_steering};
 
 /// How much of an answer that is no problem document is kept, in characters.
 const EXCERPT: usize = 200;
 /// How much of a text is kept, in characters. Boulder names up to a hundred names in one sentence.
-const TEXT: usize = 8000;
-/// How much of a shorter text: a type, a name, what is wrong with one name of many.
-const WORDS: usize = 1000;
+pub(super) const TEXT: usize = 8000;
 /// Longest URL that is asked, and longest token.
 const LONGEST_URL: usize = 4000;
 const LONGEST_TOKEN: usize = 500;
-/// Most subproblems that are kept: public CAs take a hundred names in one order.
-const SUBPROBLEMS: usize = 100;
-/// Most signature algorithms; there are some ten.
-const ALGORITHMS: usize = 20;
 /// Most of whatever else comes in lists.
 const ITEMS: usize = 1000;
 
@@ -69,6 +62,11 @@ impl Origin<'_> {
     fn optional(&self, text: Option<String>) -> Result<Option<String>, String> {
         text.map(|text| self.absolute(&text)).transpose()
     }
+
+    /// A URL that one can do without: one that cannot be asked counts as absent.
+    fn or_absent(&self, text: Option<String>) -> Option<String> {
+        self.absolute(&text?).ok()
+    }
 }
 
 /// Reads a JSON object; members that are null count as absent, what steers terminals is no part of a text, and what is longer than
@@ -76,7 +74,40 @@ impl Origin<'_> {
 fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     let mut value: Value = serde_json::from_slice(body).map_err(|e| not_json(body, &e))?;
     tidy(&mut value);
-    serde_json::from_value(value).map_err(|e| e.to_string())
+    members(value)
+}
+
+/// Reads a value; where that fails, the member that cannot be read is named.
+fn members<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(value).map_err(|error| error.to_string())
+}
+
+/// Reads a member that is optional: one of another type counts as absent.
+fn or_absent<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+/// Reads a list that is optional: what is of another type in it is left out.
+fn readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    Ok(items(Value::deserialize(deserializer)?).unwrap_or_default())
+}
+
+/// Reads a list of which it counts whether it is there.
+fn readable_if_there<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    Ok(items(Value::deserialize(deserializer)?))
+}
+
+/// What can be read of a list; `None` if it is no list.
+fn items<T: DeserializeOwned>(value: Value) -> Option<Vec<T>> {
+    let Value::Array(items) = value else { return None };
+    Some(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
 }
 
 fn not_json(body: &[u8], error: &serde_json::Error) -> String {
@@ -87,7 +118,8 @@ fn not_json(body: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-fn tidy(value: &mut Value) {
+/// Takes away what no text of a CA needs.
+pub(super) fn tidy(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members.retain(|_, member| !member.is_null());
@@ -102,7 +134,8 @@ fn tidy(value: &mut Value) {
     }
 }
 
-fn excerpt(body: &[u8]) -> String {
+/// The beginning of a body that is not what was expected.
+pub(super) fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(|c| !is_steering(*c)).take(EXCERPT).collect()
@@ -118,20 +151,28 @@ struct WireDirectory {
     new_nonce: String,
     new_account: String,
     new_order: String,
+    #[serde(default, deserialize_with = "or_absent")]
     revoke_cert: Option<String>,
+    #[serde(default, deserialize_with = "or_absent")]
     key_change: Option<String>,
+    #[serde(default, deserialize_with = "or_absent")]
     renewal_info: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_absent")]
     meta: WireMeta,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct WireMeta {
+    #[serde(deserialize_with = "or_absent")]
     terms_of_service: Option<String>,
+    #[serde(deserialize_with = "or_absent")]
     website: Option<String>,
+    #[serde(deserialize_with = "readable")]
     caa_identities: Vec<String>,
+    #[serde(deserialize_with = "or_absent")]
     external_account_required: bool,
+    #[serde(deserialize_with = "or_absent")]
     profiles: BTreeMap<String, Value>,
     account_hash_prefix: Option<Value>,
 }
@@ -147,9 +188,9 @@ pub(super) fn directory(origin: Origin<'_>, body: &[u8]) -> Result<Directory, St
         new_nonce: origin.absolute(&wire.new_nonce)?,
         new_account: origin.absolute(&wire.new_account)?,
         new_order: origin.absolute(&wire.new_order)?,
-        revoke_cert: origin.optional(wire.revoke_cert)?,
-        key_change: origin.optional(wire.key_change)?,
-        renewal_info: origin.optional(wire.renewal_info)?,
+        revoke_cert: origin.or_absent(wire.revoke_cert),
+        key_change: origin.or_absent(wire.key_change),
+        renewal_info: origin.or_absent(wire.renewal_info),
         terms_of_service: wire.meta.terms_of_service,
         website: wire.meta.website,
         caa_identities: wire.meta.caa_identities,
@@ -165,8 +206,11 @@ pub(super) fn directory(origin: Origin<'_>, body: &[u8]) -> Result<Directory, St
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireAccount {
+    #[serde(deserialize_with = "or_absent")]
     status: String,
+    #[serde(deserialize_with = "readable_if_there")]
     contact: Option<Vec<String>>,
+    #[serde(deserialize_with = "or_absent")]
     orders: Option<String>,
 }
 
@@ -192,8 +236,9 @@ struct WireIdentifier {
 #[derive(Deserialize)]
 struct WireOrder {
     status: String,
+    #[serde(default, deserialize_with = "or_absent")]
     expires: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "readable")]
     identifiers: Vec<WireIdentifier>,
     #[serde(default)]
     authorizations: Vec<String>,
@@ -224,15 +269,25 @@ pub(super) fn order(origin: Origin<'_>, body: &[u8]) -> Result<OrderReply, Strin
     })
 }
 
+/// Reads a list of orders (RFC 8555 §7.1.2.1), which step-ca and Caddy give as a bare array; `None` if it is no list.
+pub(super) fn orders(body: &[u8]) -> Option<Vec<String>> {
+    let list = match object(body).ok()? {
+        Value::Object(mut members) => members.remove("orders")?,
+        list => list,
+    };
+    items(list)
+}
+
 #[derive(Deserialize)]
 struct WireAuthorization {
     status: String,
     identifier: WireIdentifier,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_absent")]
     wildcard: bool,
+    #[serde(default, deserialize_with = "or_absent")]
     expires: Option<String>,
     #[serde(default)]
-    challenges: Vec<WireChallenge>,
+    challenges: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -244,7 +299,7 @@ struct WireChallenge {
     #[serde(default)]
     status: String,
     #[serde(default)]
-    token: String,
+    token: Value,
     error: Option<Value>,
     #[serde(flatten)]
     more: Map<String, Value>,
@@ -259,17 +314,34 @@ pub(super) fn authorization(origin: Origin<'_>, body: &[u8]) -> Result<Authoriza
         wildcard: wire.wildcard || base.is_some(),
         identifier: base.unwrap_or(&wire.identifier.value).to_owned(),
         expires: moment(wire.expires.as_deref()),
-        challenges: wire
-            .challenges
-            .into_iter()
-            .map(|challenge| challenge_of(origin, challenge))
-            .collect::<Result<_, _>>()?,
+        challenges: challenges(origin, wire.challenges)?,
         retry_after: None,
     })
 }
 
-/// Challenges whose answer is made from their token.
-const ANSWERED_BY_TOKEN: [&str; 4] = ["http-01", "dns-01", "tls-alpn-01", "dns-account-01"];
+/// Tells whether the answer of a challenge of that type is made from its token.
+fn is_answered_by_token(kind: &str) -> bool {
+    matches!(kind, "http-01" | "dns-01" | "tls-alpn-01" | "dns-account-01")
+}
+
+/// Reads the challenges of an authorization. One that cannot be read is left out as long as another one can be answered.
+fn challenges(origin: Origin<'_>, list: Vec<Value>) -> Result<Vec<ChallengeReply>, String> {
+    let (mut read, mut fault) = (Vec::new(), None);
+    for (index, value) in list.into_iter().enumerate() {
+        let challenge = members(value).map_err(|why| format!("challenges[{index}].{why}"));
+        match challenge.and_then(|challenge| challenge_of(origin, challenge)) {
+            Ok(challenge) => read.push(challenge),
+            Err(why) => fault = fault.or(Some(why)),
+        }
+    }
+    let is_known = |challenge: &ChallengeReply| {
+        is_answered_by_token(&challenge.kind) || challenge.persist.is_some()
+    };
+    match fault {
+        Some(why) if !read.iter().any(is_known) => Err(why),
+        Some(_) | None => Ok(read),
+    }
+}
 
 /// Reads a challenge (RFC 8555 §7.1.5).
 pub(super) fn challenge(origin: Origin<'_>, body: &[u8]) -> Result<ChallengeReply, String> {
@@ -277,16 +349,21 @@ pub(super) fn challenge(origin: Origin<'_>, body: &[u8]) -> Result<ChallengeRepl
 }
 
 fn challenge_of(origin: Origin<'_>, wire: WireChallenge) -> Result<ChallengeReply, String> {
+    // Types that we do not know may have another shape, and nobody answers them.
+    let token = match (wire.token, is_answered_by_token(&wire.kind)) {
+        (Value::String(token), true) => token,
+        (Value::String(token), false) if is_token(&token) => token,
+        (Value::Null, _) | (_, false) => String::new(),
+        (_, true) => return Err(format!("the token of its {} challenge is no text", wire.kind)),
+    };
     // A token becomes part of a path and of a DNS record (RFC 8555 §8.3, §8.4).
-    let base64url = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    if !wire.token.bytes().all(base64url) || wire.token.len() > LONGEST_TOKEN {
+    if !is_token(&token) {
         return Err(format!("the token of its {} challenge is not base64url", wire.kind));
     }
     let is_over = matches!(wire.status.as_str(), "valid" | "invalid");
-    if wire.token.is_empty() && ANSWERED_BY_TOKEN.contains(&wire.kind.as_str()) && !is_over {
+    if token.is_empty() && is_answered_by_token(&wire.kind) && !is_over {
         return Err(format!("its {} challenge has no token", wire.kind));
     }
-    // Types that we do not know may have another shape.
     let url = if wire.url.is_empty() { String::new() } else { origin.absolute(&wire.url)? };
     Ok(ChallengeReply {
         url,
@@ -295,10 +372,15 @@ fn challenge_of(origin: Origin<'_>, wire: WireChallenge) -> Result<ChallengeRepl
         persist: persist(&wire.more),
         kind: wire.kind,
         status: wire.status,
-        token: wire.token,
+        token,
         error: wire.error.map(|value| problem_of_value(value, None)),
         retry_after: None,
     })
+}
+
+fn is_token(token: &str) -> bool {
+    let base64url = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    token.bytes().all(base64url) && token.len() <= LONGEST_TOKEN
 }
 
 /// What a challenge says of a record that stays: draft -02 has names of its own, -01 names the account and -00 does not. What
@@ -316,90 +398,12 @@ fn persist(challenge: &Map<String, Value>) -> Option<Offer> {
     Some(Offer { issuer_domain_names: names("issuer-domain-names")?, account })
 }
 
-/// Reads the problem in an answer of that status (RFC 8555 §6.7), whatever the body is.
-pub(super) fn problem(status: u16, body: &[u8]) -> Problem {
-    match serde_json::from_slice(body) {
-        Ok(value @ Value::Object(_)) => problem_of_value(value, Some(status)),
-        Ok(_) | Err(_) => Problem { status, detail: excerpt(body), ..Problem::default() },
-    }
-}
-
-fn problem_of_value(mut value: Value, status: Option<u16>) -> Problem {
-    tidy(&mut value);
-    let mut problem = match Problem::deserialize(&value) {
-        Ok(problem) => problem,
-        Err(_) => piecemeal(&value),
-    };
-    if let Some(status) = status {
-        problem.status = status;
-    }
-    within_bounds(problem)
-}
-
-/// Keeps of a problem what a person can read and a store can hold.
-fn within_bounds(mut problem: Problem) -> Problem {
-    let shorten = |text: &mut String| *text = shortened(text, WORDS);
-    shorten(&mut problem.kind);
-    let more = problem.subproblems.len().saturating_sub(SUBPROBLEMS);
-    problem.subproblems.truncate(SUBPROBLEMS);
-    for sub in &mut problem.subproblems {
-        shorten(&mut sub.kind);
-        shorten(&mut sub.detail);
-        if let Some(identifier) = &mut sub.identifier {
-            shorten(&mut identifier.kind);
-            shorten(&mut identifier.value);
-        }
-    }
-    if more > 0 {
-        let detail = format!("… and {more} more");
-        problem.subproblems.push(Subproblem { detail, ..Subproblem::default() });
-    }
-    problem.instance = problem.instance.filter(|page| page.len() <= LONGEST_URL);
-    let is_word =
-        |word: &String| word.len() <= 32 && word.bytes().all(|b| b.is_ascii_alphanumeric());
-    problem.algorithms.retain(is_word);
-    problem.algorithms.truncate(ALGORITHMS);
-    problem
-}
-
-/// Saves what can be saved from a problem document with members of odd types.
-fn piecemeal(value: &Value) -> Problem {
-    let empty = Map::new();
-    let members = value.as_object().unwrap_or(&empty);
-    let text =
-        |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let number = members.get("status").and_then(Value::as_u64);
-    let list = |name: &str| members.get(name).and_then(Value::as_array).into_iter().flatten();
-    Problem {
-        kind: text("type"),
-        detail: match members.get("detail") {
-            Some(Value::String(detail)) => detail.clone(),
-            Some(other) => shortened(&other.to_string(), TEXT),
-            None => value.as_str().unwrap_or_default().to_owned(),
-        },
-        status: number.and_then(|n| u16::try_from(n).ok()).unwrap_or_default(),
-        instance: Some(text("instance")).filter(|url| !url.is_empty()),
-        subproblems: list("subproblems").filter_map(subproblem).collect(),
-        algorithms: list("algorithms").filter_map(Value::as_str).map(str::to_owned).collect(),
-        links: Vec::new(),
-    }
-}
-
-/// Reads a subproblem; one about an identifier of a sort that we do not know still says what is wrong.
-fn subproblem(value: &Value) -> Option<Subproblem> {
-    let read = Subproblem::deserialize(value).ok();
-    read.or_else(|| {
-        let mut members = value.as_object()?.clone();
-        members.remove("identifier")?;
-        Subproblem::deserialize(Value::Object(members)).ok()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::acme::problem_document::problem;
 
     fn https() -> Url {
         Url::parse("https://ca.example/acme/answer/1").unwrap()
@@ -640,8 +644,118 @@ mod tests {
     }
 
     #[test]
+    fn what_is_optional_and_malformed_counts_as_absent() {
+        for (member, value) in [
+            ("expires", json!(1_800_000_000)),
+            ("expires", json!("soon")),
+            ("expires", json!({})),
+            ("identifiers", json!("www.example.com")),
+            ("identifiers", json!([null, 7])),
+        ] {
+            let mut body = json!({"status": "pending", "finalize": "/f", "authorizations": ["/a"]});
+            body[member] = value;
+            let order = read_order(&body.to_string()).unwrap();
+            assert_eq!((order.expires, order.identifiers.len()), (None, 0), "{body}");
+        }
+        for (member, value) in [("expires", json!(7)), ("wildcard", json!("false"))] {
+            let mut body =
+                json!({"status": "pending", "identifier": {"type": "dns", "value": "a"}});
+            body[member] = value;
+            let read = read_authorization(&body.to_string()).unwrap();
+            assert_eq!((read.expires, read.wildcard), (None, false), "{body}");
+        }
+        for meta in [
+            json!({"externalAccountRequired": "false", "caaIdentities": "ca.example", "profiles": ["a"]}),
+            json!({"termsOfService": 7, "website": {}, "caaIdentities": [null], "profiles": "a"}),
+            json!("none"),
+            json!([]),
+        ] {
+            let body = json!({"newNonce": "/n", "newAccount": "/a", "newOrder": "/o", "meta": meta,
+                              "renewalInfo": 7, "keyChange": "ftp://ca.example/k", "revokeCert": false});
+            let origin = https();
+            let origin = Origin { url: &origin, plain: false };
+            let read = directory(origin, body.to_string().as_bytes()).unwrap();
+            let bare = json!({"newNonce": "/n", "newAccount": "/a", "newOrder": "/o"}).to_string();
+            assert_eq!(read, directory(origin, bare.as_bytes()).unwrap(), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_needed_names_itself() {
+        for (json, reason) in [
+            (r#"{"status":7}"#, "status: invalid type"),
+            (r#"{"status":"pending","authorizations":"/a"}"#, "authorizations: invalid type"),
+            (
+                r#"{"status":"pending","authorizations":["/a",7]}"#,
+                "authorizations[1]: invalid type",
+            ),
+            (r#"{"status":"pending","finalize":{}}"#, "finalize: invalid type"),
+            (r#"{"status":"valid","certificate":7}"#, "certificate: invalid type"),
+        ] {
+            let error = read_order(json).unwrap_err();
+            assert!(error.starts_with(reason), "{json}: {error}");
+        }
+        let error = read_authorization(r#"{"status":"pending","identifier":"a"}"#).unwrap_err();
+        assert!(error.starts_with("identifier: invalid type"), "{error}");
+    }
+
+    #[test]
+    fn a_challenge_that_cannot_be_read_takes_nothing_from_the_others() {
+        let read = |challenges: Value| {
+            let identifier = json!({"type": "dns", "value": "a"});
+            let body =
+                json!({"status": "pending", "identifier": identifier, "challenges": challenges});
+            read_authorization(&body.to_string())
+                .map(|read| read.challenges.iter().map(|c| c.kind.clone()).collect::<Vec<_>>())
+        };
+        let good = json!({"type": "http-01", "url": "/c", "status": "pending", "token": "a_-9"});
+        for bad in [
+            json!(null),
+            json!("dns-01"),
+            json!({"type": "dns-01", "url": 7, "status": "pending", "token": "a"}),
+            json!({"type": "dns-01", "url": "/d", "status": "pending", "token": "../x"}),
+            json!({"type": "dns-01", "url": "/d", "status": "pending", "token": 7}),
+        ] {
+            assert_eq!(read(json!([bad, good])).unwrap(), ["http-01"], "{bad}");
+            assert!(read(json!([bad])).is_err(), "{bad}");
+        }
+        // Nobody answers a type that nobody knows, whatever its token is.
+        for token in [json!("a.b"), json!(7), json!(["a"]), json!(null)] {
+            let odd = json!({"type": "smoke-01", "url": "/s", "status": "pending", "token": token});
+            assert_eq!(read(json!([odd, good])).unwrap(), ["smoke-01", "http-01"]);
+        }
+        let error = read(json!([{"type": "http-01", "url": 7}])).unwrap_err();
+        assert!(error.starts_with("challenges[0].url: invalid type"), "{error}");
+    }
+
+    #[test]
+    fn a_list_of_orders_is_read_in_both_forms() {
+        for (body, expected) in [
+            (r#"{"orders":["https://ca.example/o/1"]}"#, Some(1)),
+            (r#"["https://ca.example/o/1","https://ca.example/o/2"]"#, Some(2)),
+            (r#"[null,"https://ca.example/o/2"]"#, Some(1)),
+            ("[]", Some(0)),
+            (r#"{"status":"valid"}"#, None),
+            (r#"{"orders":"https://ca.example/o"}"#, None),
+            ("<html>", None),
+            ("", None),
+        ] {
+            assert_eq!(orders(body.as_bytes()).map(|list| list.len()), expected, "{body}");
+        }
+    }
+
+    #[test]
     fn an_account_may_be_all_headers() {
         assert_eq!(account(b"").unwrap().status, "valid");
+        for (body, contacts) in [
+            (r#"{"contact":[null]}"#, Some(0)),
+            (r#"{"contact":[7,"mailto:a@b.example"],"status":null}"#, Some(1)),
+            (r#"{"contact":"mailto:a@b.example","orders":7,"status":7}"#, None),
+            ("{}", None),
+        ] {
+            let read = account(body.as_bytes()).unwrap();
+            assert_eq!((read.status.as_str(), read.contact.map(|c| c.len())), ("valid", contacts));
+        }
         let read =
             account(br#"{"status":"deactivated","contact":["mailto:a@b.example"]}"#).unwrap();
         assert_eq!(read.status, "deactivated");

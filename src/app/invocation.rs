@@ -200,6 +200,11 @@ impl Invocation {
         self.placing.iter().any(|flag| flag.is_typed && flag.says == Says::Namespace)
     }
 
+    /// Tells whether this command line works on a state folder.
+    pub fn is_local(&self) -> bool {
+        self.placing.iter().any(|flag| flag.says == Says::State)
+    }
+
     /// Another command line on the same objects: the same program, state or cluster, and namespace.
     pub fn like(&self, command: &str) -> String {
         let (place, looks) = (self.placed(|_| true), self.looks_of(command));

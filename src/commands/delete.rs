@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::app::confirm::{ConfirmArgs, confirm};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
@@ -11,10 +12,11 @@ use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::{self, Targets};
 use crate::app::invocation;
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::{Key, Kind, Record};
+use crate::model::{Issuer, Key, Kind, Record};
 use crate::print::Printer;
 use crate::print::columns::qualified_name;
 use crate::store::local::Access;
+use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
 /// Flags of `delete`.
@@ -35,6 +37,9 @@ pub struct DeleteArgs {
     /// Say nothing when there is no such object
     #[arg(long)]
     pub ignore_not_found: bool,
+    /// The answer to the question before an account key is deleted
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
     /// Print KIND/NAME of what was deleted: name
     #[arg(long, short, value_name = "FORMAT", value_parser = ["name"], env = "KUBECTL_ACME_DELETE_OUTPUT")]
     pub output: Option<String>,
@@ -45,21 +50,12 @@ pub struct DeleteArgs {
 /// # Errors
 /// Fails when it is not clear what to delete, an object is not there, or the store cannot be written.
 pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure> {
+    if let Some(secret) = account_secret(&args, context) {
+        return delete_account_key(&secret, &args, context).await;
+    }
     let wanted = Targets::parse(&args.objects)?;
     args.check(&wanted)?;
-    // Where nothing is, nothing is made either.
-    let exists = context.absent_state()?.is_none();
-    let access = if exists { Access::ReadWrite } else { Access::ReadOnly };
-    let store = context.store(access).await?;
-    if store.in_cluster() {
-        let place = format!("--namespace={}", context.namespace());
-        let words = ["delete".to_owned()].into_iter().chain(args.objects.clone()).chain([place]);
-        let words: Vec<String> = words.collect();
-        return Err(Failure::usage(
-            "delete works on the local store (--local): a cluster is kubectl's",
-        )
-        .hint(invocation::current().kubectl(&words)));
-    }
+    let store = open(&args, context).await?;
     let mut printer = context.printer(&OutputArgs::default());
     let (found, missing) = find(&store, &wanted, &args, context).await?;
     for record in &found {
@@ -78,6 +74,84 @@ pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure>
         printer.error(&failure.message, &failure.hints);
     }
     if missing.is_empty() { Ok(()) } else { Err(Failure::silent(FailureKind::Unexpected)) }
+}
+
+/// The local store; a cluster is left to kubectl.
+async fn open(args: &DeleteArgs, context: &mut Context) -> Result<Arc<dyn Store>, Failure> {
+    // Where nothing is, nothing is made either.
+    let exists = context.absent_state()?.is_none();
+    let access = if exists { Access::ReadWrite } else { Access::ReadOnly };
+    let store = context.store(access).await?;
+    if !store.in_cluster() {
+        return Ok(store);
+    }
+    let place = format!("--namespace={}", context.namespace());
+    let words = ["delete".to_owned()].into_iter().chain(args.objects.clone()).chain([place]);
+    let words: Vec<String> = words.collect();
+    let what = "delete works on the local store (--local): a cluster is kubectl's";
+    Err(Failure::usage(what).hint(invocation::current().kubectl(&words)))
+}
+
+/// The one Secret that is named, if one is.
+fn account_secret(args: &DeleteArgs, context: &Context) -> Option<Key> {
+    let (kind, name) = match &args.objects[..] {
+        [word] => word.split_once('/')?,
+        [kind, name] => (kind.as_str(), name.as_str()),
+        _ => return None,
+    };
+    let is_named = Kind::parse(kind) == Some(Kind::Secret) && !name.is_empty();
+    let is_alone = !args.all && args.selector.is_none() && !name.contains('/');
+    (is_named && is_alone).then(|| target::key(Kind::Secret, name, context.namespace()))
+}
+
+/// Deletes the Secret of an account key, so that its Issuer gets another account. No other Secret is deleted here: those of
+/// certificates go with their Certificate, and the rest is not of this program.
+async fn delete_account_key(
+    key: &Key,
+    args: &DeleteArgs,
+    context: &mut Context,
+) -> Result<(), Failure> {
+    let store = open(args, context).await?;
+    let users = users(&store, key, context).await?;
+    if store.get(key).await?.is_none() {
+        if args.ignore_not_found {
+            return Ok(());
+        }
+        return Err(lookup::not_found(&store, key).await?);
+    }
+    let Some(user) = users.first() else {
+        let what = format!("{key} holds no account key: delete takes away no other Secret");
+        return Err(Failure::usage(what).about(key));
+    };
+    let wish = format!("delete the account key of {user} in {key} for ever");
+    confirm(args.confirm, &wish, context).await?;
+    store.delete(key).await?;
+    let line = match args.output {
+        Some(_) => format!("secret/{}\n", key.name.name),
+        None => format!("secret \"{}\" deleted\n", key.name.name),
+    };
+    Ok(context.printer(&OutputArgs::default()).text(&line)?)
+}
+
+/// The Issuers whose account key is in a Secret.
+async fn users(
+    store: &Arc<dyn Store>,
+    secret: &Key,
+    context: &Context,
+) -> Result<Vec<Key>, Failure> {
+    let cluster_namespace = &context.global.cluster_resource_namespace;
+    let mut users = Vec::new();
+    for kind in [Kind::Issuer, Kind::ClusterIssuer] {
+        let issuers = Resources::<Issuer>::new(Arc::clone(store), kind);
+        for issuer in issuers.list(&Scope::all()).await? {
+            let names_it = issuer.spec.acme.as_ref().is_some_and(|acme| {
+                acme.private_key_secret_ref.name == secret.name.name
+                    && issuer.secret_namespace(cluster_namespace) == secret.name.namespace
+            });
+            users.extend(names_it.then(|| Key::new(kind, issuer.name())));
+        }
+    }
+    Ok(users)
 }
 
 impl DeleteArgs {

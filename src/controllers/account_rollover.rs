@@ -47,7 +47,50 @@ pub fn with_next_key(
     Ok(changed)
 }
 
+/// What came of giving a roll-over up.
+#[derive(Debug)]
+pub enum Abandonment {
+    /// None is under way.
+    Idle,
+    /// The account keeps its key.
+    Abandoned,
+    /// The CA has the new key already, which is in place now.
+    Changed,
+}
+
 impl Accounts {
+    /// Gives up a roll-over that is under way: of both keys stays the one that the CA has.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be asked, or the CA does not say which key it has: both stay where they are.
+    pub async fn abandon_rollover(&self, issuer: &Issuer) -> Result<Abandonment, ReconcileError> {
+        let acme = acme_of(issuer)?;
+        let name = &acme.private_key_secret_ref.name;
+        let Some(secret) = self.secret(issuer, name).await? else { return Ok(Abandonment::Idle) };
+        let Some(pem) = secret.value(&beside(acme, NEXT)) else { return Ok(Abandonment::Idle) };
+        let Ok(next) = AccountKey::from_pem(pem) else {
+            // No CA has taken what is no key.
+            let mut changed = secret.clone();
+            changed.data.remove(&beside(acme, NEXT));
+            let secrets = self.secrets().clone().written_by(issuer::writer(issuer));
+            secrets.replace(&changed).await?;
+            return Ok(Abandonment::Abandoned);
+        };
+        // The old one is asked for first: most CAs that cannot change keys know nothing of the new one.
+        let old = account_key(acme, &secret).ok();
+        let has_old = match old {
+            Some(old) => self.account_of(issuer, &old).await?.is_some(),
+            None => false,
+        };
+        if !has_old && let Some(account) = self.account_of(issuer, &next).await? {
+            self.promote(issuer, &next).await?;
+            self.record_key(issuer, &account, &next).await?;
+            return Ok(Abandonment::Changed);
+        }
+        self.keep_old_key(issuer, &next, None).await?;
+        Ok(Abandonment::Abandoned)
+    }
+
     /// Brings a roll-over that is under way to its end.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use super::failure_kind::FailureKind;
 use super::next_step::{AnswerStep, NextStep};
+use super::refusal_words::{RefusedRequest, refused_request};
 use super::{facts, foreign};
 use crate::acme::AccountKey;
 use crate::acme::error::{self, AcmeError, Fault, Sort};
@@ -50,6 +51,7 @@ fn for_ca(error: &AcmeError, issuer: &Key) -> Option<NextStep> {
             });
         }
         AcmeError::NotOffered { .. } => return Some(NextStep::BesideAcme),
+        AcmeError::NotYet { .. } => return Some(NextStep::AuthorityAtFault),
         AcmeError::NotAcme { .. } | AcmeError::Protocol { .. } => {
             return Some(NextStep::CheckDirectory(issuer));
         }
@@ -90,6 +92,8 @@ pub fn for_issuer(
             NextStep::AddSecret(issuer)
         } else if foreign::spoils_binding_key(message) {
             NextStep::BindingKey
+        } else if foreign::is_about_account_key(message) {
+            NextStep::MendKey { issuer, secret }
         } else {
             NextStep::ChangeIssuer(issuer)
         };
@@ -155,8 +159,15 @@ pub fn for_order(
         // cert-manager waits for no limit.
         (FailureKind::RateLimited, _, _) => Some(NextStep::AfterLimit),
         (FailureKind::Usage, Some("invalidProfile"), _) => Some(NextStep::Profile(issuer())),
-        (FailureKind::Usage, Some("rejectedIdentifier" | "unsupportedIdentifier"), _) => {
-            Some(NextStep::LeaveNameOut)
+        (
+            FailureKind::Usage,
+            Some("rejectedIdentifier" | "unsupportedIdentifier" | "malformed"),
+            _,
+        ) => Some(NextStep::LeaveNameOut),
+        (FailureKind::Usage, Some("badCSR"), _)
+            if problem.map(refused_request) == Some(RefusedRequest::Key) =>
+        {
+            Some(NextStep::OtherKindOfCertificateKey)
         }
         _ => None,
     }

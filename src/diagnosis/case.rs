@@ -240,6 +240,9 @@ pub enum SecretState {
         algorithm: String,
         /// Thumbprint, which every key authorization ends with.
         thumbprint: String,
+        /// Whether another key stands beside it that is to take its place.
+        #[serde(default)]
+        is_being_changed: bool,
     },
     /// The entry is there.
     Present,

@@ -86,6 +86,14 @@ pub fn problem(order: &Order) -> Option<Problem> {
     kept.or_else(|| foreign::problem_of_order(reason))
 }
 
+/// Tells whether a CA that gives no reason (step-ca: bare `malformed`) has refused a new order for a name: one in it is no host name.
+pub fn is_refused_name(order: &Order, problem: &Problem) -> bool {
+    let is_bare = problem.short_kind() == "malformed" && problem.status == 400;
+    let is_host_letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'*');
+    let is_odd = |name: &String| !name.bytes().all(is_host_letter);
+    is_bare && order.status.url.is_empty() && order.spec.dns_names.iter().any(is_odd)
+}
+
 /// Why an Order stands still that has not ended.
 pub fn waits_for(order: &Order) -> Option<OrderWait> {
     let reason = &order.status.reason;

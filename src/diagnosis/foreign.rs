@@ -164,9 +164,17 @@ pub fn spoils_binding_key(message: &str) -> bool {
     message.contains("external account binding key")
 }
 
+/// Tells whether an issuer's message is about an account key that cannot be used.
+pub fn is_about_account_key(message: &str) -> bool {
+    message.starts_with("Account private key is invalid: ")
+}
+
 /// Tells whether a CA speaks of the external account binding, which has no type of problem of its own.
 pub fn is_about_binding(problem: &Problem) -> bool {
-    problem.detail.contains("xternal account binding")
+    let detail = problem.detail.to_ascii_lowercase();
+    let mut words = detail.split(|c: char| !c.is_ascii_alphanumeric());
+    ["external account", "externalaccount"].iter().any(|word| detail.contains(word))
+        || words.any(|word| matches!(word, "eab" | "hmac"))
 }
 
 /// Tells whether a CA says that the account is no longer one.

@@ -67,6 +67,15 @@ pub enum NextStep {
         /// Name of the Secret.
         secret: String,
     },
+    /// Put a key that can be used into the Secret of this issuer's account, or have another account.
+    MendKey {
+        /// Issuer.
+        issuer: Key,
+        /// Name of the Secret.
+        secret: String,
+    },
+    /// Ask for a certificate of another kind of key.
+    OtherKindOfCertificateKey,
     /// Have another account at the CA of this issuer: it takes no orders from this one any more.
     OtherAccount(Key),
     /// Add the Secret that this issuer names.

@@ -47,7 +47,64 @@ pub fn refused_wish(problem: &Problem) -> Option<RefusedWish> {
     let is_of_wish = matches!(kind, "rejectedIdentifier" | "malformed" | "badCSR");
     let said = WORDS.iter().find(|(words, _)| problem.detail.contains(words));
     let said = said.filter(|_| is_of_wish).map(|(_, wish)| *wish);
-    said.or_else(|| (kind == "rejectedIdentifier").then_some(RefusedWish::Policy))
+    let of_name = || (kind == "malformed" && problem.is_of_name()).then_some(RefusedWish::NameForm);
+    said.or_else(|| (kind == "rejectedIdentifier").then_some(RefusedWish::Policy)).or_else(of_name)
+}
+
+/// What a CA does not take of a signing request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedRequest {
+    /// Its key, or what signs with it.
+    Key,
+    /// Its names, or something that is not said.
+    Names,
+}
+
+/// Words about the key of a signing request, in small letters.
+const KEY_WORDS: [&str; 14] = [
+    "algorithm",
+    "public key",
+    "key size",
+    "key length",
+    "key type",
+    "keytype",
+    "weak key",
+    "curve",
+    "rsa",
+    "ecdsa",
+    "ed25519",
+    "modulus",
+    "unsupported key",
+    "key is",
+];
+
+/// Reads what of a signing request a CA refuses with `badCSR`.
+pub fn refused_request(problem: &Problem) -> RefusedRequest {
+    let own = std::iter::once(&problem.detail);
+    let said = own.chain(problem.subproblems.iter().map(|sub| &sub.detail));
+    // Names that are quoted say nothing.
+    let is_plain = |word: &&str| !word.trim_end_matches(['.', ',', ':']).contains('.');
+    let plain = |said: &String| {
+        said.split_whitespace().filter(is_plain).collect::<Vec<_>>().join(" ").to_ascii_lowercase()
+    };
+    let is_of_key = said.map(plain).any(|detail| {
+        let is_of_names = NAMES_WORDS.iter().any(|words| detail.contains(words));
+        !is_of_names && KEY_WORDS.iter().any(|words| has_words(&detail, words))
+    });
+    if is_of_key { RefusedRequest::Key } else { RefusedRequest::Names }
+}
+
+/// Words about the names of a signing request, in small letters: with them a key is mentioned at most.
+const NAMES_WORDS: [&str; 5] =
+    ["common name", "identifiers as order", "subject alternative", "dnsname", "dns name"];
+
+/// Tells whether a text has these words, and not as a part of longer ones: `rsa` is no part of `universal`.
+fn has_words(text: &str, words: &str) -> bool {
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase());
+    text.match_indices(words).any(|(at, _)| {
+        !is_letter(text[..at].chars().next_back())
+            && !is_letter(text[at + words.len()..].chars().next().filter(|c| *c != 's'))
+    })
 }
 
 /// Tells whether a CA says that an authorization takes no answer any more.
@@ -67,6 +124,29 @@ mod tests {
     fn wish(kind: &str, detail: &str) -> Option<RefusedWish> {
         let kind = format!("urn:ietf:params:acme:error:{kind}");
         refused_wish(&Problem { kind, detail: detail.into(), status: 400, ..Problem::default() })
+    }
+
+    #[test]
+    fn a_signing_request_is_refused_for_its_key_or_for_its_names() {
+        use RefusedRequest as R;
+        for (detail, expected) in [
+            ("CSR signature algorithm 'Ed25519' is not allowed", R::Key),
+            ("signature algorithm not supported", R::Key),
+            ("Invalid public key in CSR", R::Key),
+            ("unsupported curve P-521", R::Key),
+            ("RSA keys below 2048 bits are refused", R::Key),
+            ("The key is too small", R::Key),
+            ("CSR does not specify same identifiers as Order", R::Names),
+            ("CSR contains rsa.example.com, key.curve.example and universal.example", R::Names),
+            ("CSR common name is a domain the order does not cover; public key kept", R::Names),
+            ("CSR validation failed", R::Names),
+            ("", R::Names),
+        ] {
+            let kind = "urn:ietf:params:acme:error:badCSR".to_owned();
+            let problem =
+                Problem { kind, detail: detail.into(), status: 400, ..Problem::default() };
+            assert_eq!(refused_request(&problem), expected, "{detail}");
+        }
     }
 
     #[test]

@@ -29,9 +29,6 @@ const KNOWN: [(&str, &str); 13] = [
     ("globalsign", "https://emea.acme.atlas.globalsign.com/directory"),
 ];
 
-/// Public CAs that issue no longer, and since when.
-const GONE: [(&str, &str); 1] = [("buypass", "2025-10-31")];
-
 /// An ACME server, as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeServer {
@@ -52,14 +49,6 @@ pub enum UnknownServer {
         given: String,
         /// What was probably meant.
         meant: &'static str,
-    },
-    /// That CA is gone.
-    #[error("{name} has issued no certificates since {since}")]
-    Gone {
-        /// Its short name.
-        name: &'static str,
-        /// The day of its last certificates.
-        since: &'static str,
     },
 }
 
@@ -86,13 +75,10 @@ impl AcmeServer {
     /// Reads the short name of a CA or the URL of a directory.
     ///
     /// # Errors
-    /// Fails when the text is neither, or that CA issues no longer.
+    /// Fails when the text is neither.
     pub fn parse(text: &str) -> Result<Self, UnknownServer> {
         if let Some((name, url)) = KNOWN.iter().find(|(name, _)| *name == text) {
             return Ok(Self { url: (*url).to_owned(), name: (*name).to_owned() });
-        }
-        if let Some((name, since)) = GONE.iter().find(|(name, _)| *name == text) {
-            return Err(UnknownServer::Gone { name, since });
         }
         let parsed = url::Url::parse(text).ok();
         let Some(url) = parsed.filter(|url| ["https", "http"].contains(&url.scheme())) else {
@@ -170,7 +156,6 @@ mod tests {
                 "ftp://ca.example",
                 "\"ftp://ca.example\" is neither the URL of an ACME directory nor the name of a CA",
             ),
-            ("buypass", "buypass has issued no certificates since 2025-10-31"),
         ] {
             assert_eq!(
                 AcmeServer::parse(text).map_err(|why| why.to_string()),

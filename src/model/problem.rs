@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Words of a sentence about a name that is asked for.
+const NAME_WORDS: [&str; 5] = ["domain", "host name", "hostname", "identifier", "dns name"];
+
 /// A refusal in the CA's own words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -69,6 +72,15 @@ impl Problem {
         pages
     }
 
+    /// Tells whether a subproblem is about a name, by its identifier or in words.
+    pub fn is_of_name(&self) -> bool {
+        self.subproblems.iter().any(|sub| {
+            let detail = sub.detail.to_ascii_lowercase();
+            let has_word = |word: &&str| detail.contains(*word);
+            sub.identifier.is_some() || NAME_WORDS.iter().any(|word| has_word(&word))
+        })
+    }
+
     /// The problem that a CA would answer with that lacks a profile (draft-ietf-acme-profiles), found out without asking it.
     pub fn no_profile(detail: &str) -> Self {
         let kind = "urn:ietf:params:acme:error:invalidProfile".to_owned();
@@ -79,7 +91,11 @@ impl Problem {
     /// names.
     #[must_use]
     pub fn kept(&self) -> Self {
-        let brief = |sub: &Subproblem| Subproblem { detail: String::new(), ..sub.clone() };
+        let brief = |sub: &Subproblem| {
+            let says_name = sub.identifier.is_some();
+            let detail = sub.detail.chars().take(if says_name { 0 } else { MOST_DETAIL }).collect();
+            Subproblem { detail, ..sub.clone() }
+        };
         Self {
             detail: self.detail.chars().take(MOST_DETAIL).collect(),
             subproblems: self.subproblems.iter().take(MOST_SUBPROBLEMS).map(brief).collect(),

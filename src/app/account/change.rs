@@ -11,8 +11,10 @@ use crate::app::confirm::{ConfirmArgs, confirm};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
+use crate::app::hints::without_secret;
 use crate::app::input::completers;
 use crate::controllers::recorder::Recorder;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::memory::Holder;
 use crate::model::{Issuer, Kind};
 use crate::reconcile::Refusal;
@@ -77,12 +79,17 @@ pub async fn update(args: UpdateArgs, context: &Context) -> Result<(), Failure> 
     let contact = issuer::contact(&email);
     let what = "cannot change the contact of the account of";
     let asked = ask(session.update_contact(&contact), &account, what, context).await;
-    asked.map_err(|failure| {
+    let reply = asked.map_err(|failure| {
         let kind = failure.facts.problem.as_ref().map(|problem| problem.short_kind());
         let is_contact = kind.is_some_and(|kind| kind.ends_with("Contact"));
         let hint = "--email names another address, --no-email none; the contact is as it was";
         if is_contact { failure.hint(hint) } else { failure }
     })?;
+    if let Some(kept) = reply.contact.filter(|kept| !is_same_contact(kept, &contact)) {
+        let kept = if kept.is_empty() { "no contact".to_owned() } else { kept.join(", ") };
+        let why = format!("{what} {}: the CA keeps {kept}, and says so", account.key());
+        return Err(Failure::new(FailureKind::Account, why).about(&account.key()));
+    }
     if is_other {
         changed = desk.issuers(&account).replace(&changed).await?;
     }
@@ -108,6 +115,18 @@ pub async fn deactivate(args: DeactivateArgs, context: &Context) -> Result<(), F
     confirm(args.confirm, &wish, context).await?;
     let what = "cannot deactivate the account of";
     let ended = ask(session.deactivate(), &account, what, context).await?;
+    if !is_over(&ended.status) {
+        // Some CAs answer with little; one that has closed the account shows it no more.
+        let kept = match ask(session.account_state(), &account, what, context).await {
+            Ok(read) if !is_over(&read.status) => Some(read.status),
+            Err(failure) if !is_closed(&failure) => Some(ended.status),
+            Ok(_) | Err(_) => None,
+        };
+        if let Some(status) = kept {
+            let why = format!("{what} {named}: the CA was asked to, and keeps it as {status}");
+            return Err(Failure::new(FailureKind::Account, why).about(&named));
+        }
+    }
     // What the next request would be answered, said before anybody sends one.
     let problem = match closed(&ended.url, "deactivated") {
         crate::acme::AcmeError::Refused { problem, .. } => problem,
@@ -117,9 +136,30 @@ pub async fn deactivate(args: DeactivateArgs, context: &Context) -> Result<(), F
     desk.record(&account.issuer, outcome).await?;
     let place = desk.secret_place(&account);
     context.printer(&OutputArgs::default()).hint(&format!(
-        "its certificates stay good; once Secret {place} is deleted, {named} gets another account"
+        "its certificates stay good; once Secret {place} is deleted, {named} gets another account: {}",
+        without_secret(&account.acme.private_key_secret_ref.name, &named)
     ));
     say(context, &format!("account {} of {named} is deactivated\n", ended.url))
+}
+
+/// Tells whether a status is that of an account that has ended (RFC 8555 §7.1.6).
+fn is_over(status: &str) -> bool {
+    matches!(status, "deactivated" | "revoked")
+}
+
+/// Tells whether a CA answers that an account has ended (RFC 8555 §7.3.6).
+fn is_closed(failure: &Failure) -> bool {
+    let kind = failure.facts.problem.as_ref().map(|problem| problem.short_kind());
+    matches!(kind, Some("unauthorized" | "accountDoesNotExist"))
+}
+
+/// Tells whether a CA keeps the contact that was asked for; some leave `mailto:` out.
+fn is_same_contact(kept: &[String], wanted: &[String]) -> bool {
+    let address = |contact: &String| {
+        let contact = contact.to_ascii_lowercase();
+        contact.strip_prefix("mailto:").unwrap_or(&contact).to_owned()
+    };
+    kept.iter().map(address).eq(wanted.iter().map(address))
 }
 
 fn say(context: &Context, text: &str) -> Result<(), Failure> {
@@ -153,5 +193,24 @@ impl AccountDesk {
                 kept => return kept,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_contact_is_the_same_with_or_without_its_scheme() {
+        let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let check = |kept: &[&str], wanted: &[&str], expected: bool| {
+            assert_eq!(is_same_contact(&texts(kept), &texts(wanted)), expected, "{kept:?}");
+        };
+        check(&["mailto:a@b.example"], &["mailto:a@b.example"], true);
+        check(&["A@b.example"], &["mailto:a@b.example"], true);
+        check(&[], &[], true);
+        check(&["mailto:old@b.example"], &["mailto:a@b.example"], false);
+        check(&[], &["mailto:a@b.example"], false);
+        check(&["mailto:old@b.example"], &[], false);
     }
 }

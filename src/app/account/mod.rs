@@ -287,12 +287,26 @@ pub fn refused(error: AcmeError, account: &NamedAccount, what: &str) -> Failure 
 pub fn failed(error: ReconcileError, account: &NamedAccount, what: &str) -> Failure {
     let key = account.key();
     let step = advice::for_error(&error, &key);
-    let mut failure =
-        Failure::new(FailureKind::of_error(&error), format!("{what} {key}: {error}")).about(&key);
+    let kind = kind_of(&error);
+    let mut failure = Failure::new(kind, format!("{what} {key}: {error}")).about(&key);
     if let ReconcileError::Acme(AcmeError::Refused { problem, .. }) = error {
         failure.facts.problem = Some(problem);
     }
     step.iter().fold(failure, Failure::step)
+}
+
+/// The sort of what came in the way: whatever a CA refuses to do with an account is about the account.
+fn kind_of(error: &ReconcileError) -> FailureKind {
+    let kind = FailureKind::of_error(error);
+    let ReconcileError::Acme(AcmeError::Refused { problem, .. }) = error else { return kind };
+    let is_of_certificate =
+        matches!(problem.short_kind(), "alreadyRevoked" | "badRevocationReason");
+    match kind {
+        FailureKind::Usage | FailureKind::Unexpected if !is_of_certificate => FailureKind::Account,
+        // Nobody does it there, and waiting changes nothing.
+        FailureKind::CaUnreachable if problem.status == 501 => FailureKind::Account,
+        kind => kind,
+    }
 }
 
 /// Tells whether a CA has no account for a key (RFC 8555 §7.3.1).

@@ -8,7 +8,8 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::completers;
-use crate::controllers::account_rollover::{self, RolloverEnd};
+use crate::app::invocation;
+use crate::controllers::account_rollover::{self, Abandonment, RolloverEnd};
 use crate::controllers::accounts;
 use crate::controllers::blocking;
 use crate::diagnosis::failure_kind::FailureKind;
@@ -19,6 +20,8 @@ use crate::store::resources::Resources;
 
 /// What fails, where it does.
 const DEED: &str = "cannot change the account key of";
+/// What fails where that is to be given up.
+const ABANDONING: &str = "cannot give up the change of the account key of";
 /// What a refusal leaves.
 const KEPT: &str = "the account keeps the key that it has";
 
@@ -34,6 +37,9 @@ pub struct RolloverArgs {
     /// Do it although orders of the account are under way
     #[arg(long)]
     force: bool,
+    /// Give up a change of the key that cannot be ended; the key that the CA has stays
+    #[arg(long, conflicts_with_all = ["force", "algorithm"])]
+    abandon: bool,
     /// How the CA is asked
     #[command(flatten)]
     ask: AskArgs,
@@ -75,20 +81,25 @@ impl AccountAlgorithm {
 pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
+    if args.abandon {
+        return abandon(&desk, &account, context).await;
+    }
     let old = desk.key(&account)?;
     let wanted = args.algorithm.map_or_else(|| old.algorithm(), AccountAlgorithm::key);
     if desk.store.in_cluster() && !matches!(wanted, KeyAlgorithm::Rsa(_)) {
         let what = format!("{}: cert-manager can use RSA account keys only", account.key());
         return Err(Failure::usage(what).hint("--algorithm=rsa-2048 makes one of that kind"));
     }
-    if !args.force {
+    let secret = account.secret.as_ref();
+    let is_begun = secret.is_some_and(|secret| accounts::is_being_changed(&account.acme, secret));
+    // Orders wait for the end of one that is begun.
+    if !args.force && !is_begun {
         nothing_under_way(&desk, &account).await?;
     }
     let written = WrittenParts { secret: &["update"], ..WrittenParts::default() };
     desk.must_be_writable(&account, &written, context).await?;
     let printer = context.printer(&OutputArgs::default());
-    let secret = account.secret.as_ref();
-    if secret.is_some_and(|secret| accounts::is_being_changed(&account.acme, secret)) {
+    if is_begun {
         printer.note("another key was stored by an earlier command: going on with it");
     } else {
         can_be_changed(&desk, &account, &old, context).await?;
@@ -99,7 +110,11 @@ pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
         kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
     };
     let ended = ended.map_err(|error| {
-        failed(error, &account, DEED).hint("both keys are kept: the same command goes on")
+        let give_up = format!("account rollover {} --abandon", account.issuer.metadata.name);
+        let give_up = invocation::current().like_in(&account.issuer.metadata.namespace, &give_up);
+        failed(error, &account, DEED)
+            .hint("both keys are kept, and orders wait: the same command goes on")
+            .hint(format!("{give_up} gives it up"))
     })?;
     match ended {
         RolloverEnd::Refused(error) => Err(refused(error, &account, DEED).hint(KEPT)),
@@ -127,7 +142,41 @@ async fn can_be_changed(
         let error = AcmeError::NotOffered { server, what: "keyChange" };
         return Err(refused(error, account, DEED).hint(KEPT));
     }
-    ask(session.account_state(), account, DEED, context).await.map(drop)
+    match ask(session.account_state(), account, DEED, context).await {
+        Err(failure) if !is_of_reading_alone(&failure) => Err(failure),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Tells whether a CA refuses to show an account (RFC 8555 §7.3.2) for a reason that says nothing of the account itself.
+fn is_of_reading_alone(failure: &Failure) -> bool {
+    failure.facts.problem.as_ref().is_some_and(|problem| {
+        let is_closed = matches!(problem.short_kind(), "unauthorized" | "accountDoesNotExist");
+        (400..500).contains(&problem.status) && problem.status != 429 && !is_closed
+    })
+}
+
+/// Gives up a roll-over that is under way.
+async fn abandon(
+    desk: &AccountDesk,
+    account: &NamedAccount,
+    context: &Context,
+) -> Result<(), Failure> {
+    let written = WrittenParts { secret: &["update"], ..WrittenParts::default() };
+    desk.must_be_writable(account, &written, context).await?;
+    let ended = tokio::select! {
+        ended = desk.accounts.abandon_rollover(&account.issuer) => ended,
+        kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
+    };
+    let (key, place) = (account.key(), desk.secret_place(account));
+    let said = match ended.map_err(|error| failed(error, account, ABANDONING))? {
+        Abandonment::Idle => format!("no change of the account key of {key} is under way\n"),
+        Abandonment::Abandoned => format!("account of {key} keeps its key, in Secret {place}\n"),
+        Abandonment::Changed => {
+            format!("account of {key} has the other key already: it is in Secret {place} now\n")
+        }
+    };
+    Ok(context.printer(&OutputArgs::default()).text(&said)?)
 }
 
 /// Makes a key and stores it before the CA hears of it.

@@ -11,7 +11,7 @@ use crate::acme::Directory;
 use crate::acme::error::{AcmeError, Fault};
 use crate::app::failure::Failure;
 use crate::controllers::account_secrets::mac_key;
-use crate::controllers::accounts::{account_key, key_in_secret, tls_of};
+use crate::controllers::accounts::{account_key, is_being_changed, key_in_secret, tls_of};
 use crate::diagnosis::case::{
     DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse, Unseen,
 };
@@ -135,9 +135,10 @@ fn described(directory: &Directory) -> DirectoryAnswer {
 fn fault(error: &AcmeError) -> DirectoryAnswer {
     match error {
         AcmeError::Refused { problem, .. } => DirectoryAnswer::Refused((**problem).clone()),
-        AcmeError::NotAcme { .. } | AcmeError::NotOffered { .. } | AcmeError::Protocol { .. } => {
-            DirectoryAnswer::NotAcme(error.to_string())
-        }
+        AcmeError::NotAcme { .. }
+        | AcmeError::NotOffered { .. }
+        | AcmeError::NotYet { .. }
+        | AcmeError::Protocol { .. } => DirectoryAnswer::NotAcme(error.to_string()),
         AcmeError::Transport { fault, why, .. } => match fault {
             Fault::Untrusted => DirectoryAnswer::Untrusted(why.clone()),
             Fault::NoSuchHost => DirectoryAnswer::NoSuchHost(why.clone()),
@@ -177,6 +178,7 @@ fn state(
             Ok(key) => SecretState::AccountKey {
                 algorithm: key.algorithm().to_string(),
                 thumbprint: key.thumbprint().to_owned(),
+                is_being_changed: is_being_changed(acme, secret),
             },
             Err(why) => SecretState::Unusable(why),
         },

@@ -114,8 +114,13 @@ impl Words {
             NextStep::GetBinding(issuer) => format!(
                 "get a key ID and an HMAC key from the CA, and name them in {BINDING} of {issuer}"
             ),
+            NextStep::CompareBinding(_) if self.is_made => {
+                "compare --eab-kid and --eab-hmac-file with the key ID and the HMAC key that the CA gave"
+                    .to_owned()
+            }
             NextStep::CompareBinding(issuer) => format!(
-                "compare key ID and HMAC key in {BINDING} of {issuer} with those the CA gave"
+                "compare key ID and HMAC key in {BINDING} of {issuer} with those the CA gave; the HMAC key is in the Secret \
+                 named there"
             ),
             NextStep::BindingKey => {
                 "write the HMAC key into that Secret as the CA gave it (base64url), and nothing else"
@@ -132,11 +137,31 @@ impl Words {
             ),
             NextStep::OtherKey { issuer, secret } => {
                 let field = "spec.acme.privateKeySecretRef";
+                if self.is_made {
+                    let place = in_place(secret, issuer);
+                    return format!(
+                        "the CA does not take the account key in {place}: {} takes it away, for another account; then run \
+                         the same command again",
+                        without_secret(secret, issuer)
+                    );
+                }
                 let change = self.change("name another Secret in", field, issuer);
                 let why =
                     format!("the CA does not take the account key in {}", in_place(secret, issuer));
-                let purpose = if self.is_made { "" } else { ", for a new key" };
-                format!("{why}: {change}{purpose}")
+                format!("{why}: {change}, for a new key")
+            }
+            NextStep::MendKey { issuer, secret } => format!(
+                "put the account's key (PEM) into {}, or take it away for another account: {}",
+                in_place(secret, issuer),
+                without_secret(secret, issuer)
+            ),
+            NextStep::OtherKindOfCertificateKey if self.is_made => {
+                "ask for a key that every CA takes: --key-type p256, or rsa2048".to_owned()
+            }
+            NextStep::OtherKindOfCertificateKey => {
+                "ask for a key that every CA takes: spec.privateKey of the Certificate with algorithm ECDSA and size 256, or \
+                 RSA and 2048"
+                    .to_owned()
             }
             NextStep::OtherAccount(issuer) => format!(
                 "the CA takes no orders from this account any more: name another Secret in \
@@ -244,6 +269,20 @@ impl Words {
 /// Whether a step against a made issuer is taken by another command than this one.
 fn is_by_another(step: &NextStep) -> bool {
     matches!(step, NextStep::GetBinding(_) | NextStep::OtherKey { .. })
+}
+
+/// How the Secret of an account key is deleted where the command works.
+pub fn without_secret(secret: &str, issuer: &Key) -> String {
+    let called = invocation::current();
+    let namespace = &issuer.name.namespace;
+    if called.is_local() {
+        return called.like_in(namespace, &format!("delete secret {secret}"));
+    }
+    let mut words = vec!["delete".to_owned(), "secret".to_owned(), secret.to_owned()];
+    if !namespace.is_empty() {
+        words.push(format!("--namespace={namespace}"));
+    }
+    called.kubectl(&words)
 }
 
 fn namespace_of_secrets(issuer: &Key) -> String {
@@ -382,11 +421,7 @@ mod tests {
             ("malformed", 404, "--server must be the URL of an ACME directory;"),
             ("malformed", 400, "change --server or --email;"),
             ("invalidEmail", 400, "change --email;"),
-            (
-                "unauthorized",
-                403,
-                "name another Secret in spec.acme.privateKeySecretRef there; and run:",
-            ),
+            ("unauthorized", 403, "delete secret key"),
             ("externalAccountRequired", 400, "with --eab-kid ID --eab-hmac-file FILE"),
         ] {
             let kind = format!("urn:ietf:params:acme:error:{kind}");

@@ -71,7 +71,7 @@ causes! {
         Cfg21;
     /// Accounts.
     Acc "The account at the CA":
-        Acc01 Acc02 Acc03 Acc04 Acc05 Acc06 Acc07 Acc08 Acc09 Acc10 Acc11;
+        Acc01 Acc02 Acc03 Acc04 Acc05 Acc06 Acc07 Acc08 Acc09 Acc10 Acc11 Acc12;
     /// Limits.
     Lim "Limits and outages of the CA":
         Lim01 Lim02 Lim03 Lim04 Lim05 Lim06 Lim07 Lim08;

@@ -22,6 +22,7 @@ pub(super) const RULES: &[FaultRule] = &[
     order_is_of_another_ca,
     answer_is_of_another_key,
     key_is_unusable,
+    key_is_being_changed,
     binding_is_missing,
     provider_secret_is_missing,
     key_is_of_another_account,
@@ -218,6 +219,27 @@ fn key_is_unusable(case: &Case, found: &mut Vec<Finding>) {
                     .with("SECRET", &secret.name.name)
                     .with("NAMESPACE", &secret.name.namespace)
                     .with("WHY", why),
+            );
+        }
+    }
+}
+
+/// ACC-12.
+fn key_is_being_changed(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.issuers {
+        let keys = of.secrets.iter().filter(|secret| secret.purpose == SecretUse::AccountKey);
+        for secret in keys {
+            let SecretState::AccountKey { is_being_changed: true, .. } = &secret.state else {
+                continue;
+            };
+            let asked = format!("Secret {}", secret.name);
+            let shown = stored(asked, case.at, format!("a second key, {}.next", secret.entry));
+            found.push(
+                Finding::new(CauseId::Acc12, Grade::Certain, of.key.to_string(), shown)
+                    .with("ISSUER", of.key.to_string())
+                    .with("NAME", &of.key.name.name)
+                    .with("SECRET", &secret.name.name)
+                    .with("NAMESPACE", &secret.name.namespace),
             );
         }
     }

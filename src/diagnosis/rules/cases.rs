@@ -242,7 +242,11 @@ fn an_account_is_told_by_its_key_and_by_what_it_has_left() {
             };
             change(&mut account);
             let (name, elsewhere) = (ObjectName::new("web", "account"), Vec::new());
-            let state = SecretState::AccountKey { algorithm: "RSA".into(), thumbprint: "t".into() };
+            let state = SecretState::AccountKey {
+                algorithm: "RSA".into(),
+                thumbprint: "t".into(),
+                is_being_changed: false,
+            };
             let (purpose, entry) = (SecretUse::AccountKey, "tls.key".to_owned());
             case.issuers[0].secrets = vec![SecretCase { purpose, name, entry, state, elsewhere }];
             case.issuers[0].account = Some(account);

@@ -4,7 +4,8 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::diagnosis::foreign::{self, Limit};
 use crate::diagnosis::refusal_words::{
-    RefusedWish, is_key_of_another_account, is_no_longer_pending, refused_wish,
+    RefusedRequest, RefusedWish, is_key_of_another_account, is_no_longer_pending, refused_request,
+    refused_wish,
 };
 use crate::model::cause::Symptom;
 use crate::model::{Challenge, Problem};
@@ -34,7 +35,10 @@ pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
         "invalidProfile" => Id::Cfg09,
         "orderNotReady" => Id::Ord09,
         "alreadyReplaced" => Id::Ord15,
-        "badCSR" => Id::Cfg18,
+        "badCSR" => match refused_request(problem) {
+            RefusedRequest::Key => Id::Cfg19,
+            RefusedRequest::Names => Id::Cfg18,
+        },
         "badPublicKey" => Id::Cfg19,
         "badNonce" => Id::Env05,
         _ if problem.status == 404 => Id::Ord06,

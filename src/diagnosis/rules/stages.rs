@@ -298,9 +298,16 @@ mod tests {
         let key = |algorithm: &str| SecretState::AccountKey {
             algorithm: algorithm.into(),
             thumbprint: "t".into(),
+            is_being_changed: false,
         };
         check(&of(key("RSA 2048"), ""), &[]);
         check(&of(key("ECDSA P-256"), ""), &[CauseId::Acc06]);
+        let changed = SecretState::AccountKey {
+            algorithm: "RSA 2048".into(),
+            thumbprint: "t".into(),
+            is_being_changed: true,
+        };
+        check(&of(changed, ""), &[CauseId::Acc12]);
     }
 
     #[test]

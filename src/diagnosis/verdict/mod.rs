@@ -293,6 +293,7 @@ fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
     match problem {
         // The manifest is as good as it was: the domain has to change, as where it is refused at validation.
         Some(problem) if problem.short_kind() == "caa" => FailureKind::Validation,
+        Some(problem) if facts::is_refused_name(order, &problem) => FailureKind::Usage,
         Some(problem) => FailureKind::of_problem(&problem),
         None => FailureKind::Unexpected,
     }
@@ -345,7 +346,11 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         None => FailureKind::Account,
         // No account is asked for where there is none: this is the wrong URL, and no CA is there.
         Some(problem) if problem.status == 404 => FailureKind::CaUnreachable,
-        Some(problem) => FailureKind::of_problem(problem),
+        Some(problem) => match FailureKind::of_problem(problem) {
+            // Whatever a CA refuses an account with is about the account.
+            FailureKind::Usage | FailureKind::Unexpected => FailureKind::Account,
+            kind => kind,
+        },
     };
     let next_step = if kind == FailureKind::Solver {
         then_again(NextStep::SolverSecret(key.clone()))

@@ -1,5 +1,6 @@
 //! What needs nothing but loopback; a few want a tool of the machine, too.
 
+mod account_verbs;
 mod accounts;
 mod adversary;
 mod approval;

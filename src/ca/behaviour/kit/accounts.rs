@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::header::{LINK, LOCATION};
 use axum::http::response::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value as Json, json};
 
 use super::answers::{document, problem, with};
@@ -31,6 +31,53 @@ pub(super) const KIT: &[Behaviour] = &[
         rules: &[Trigger::always(&["newOrder"], Arranges(deactivate_account))],
     },
     Behaviour {
+        row: 32,
+        name: "key-change-501",
+        value: Value::None,
+        does: "lists keyChange in its directory, and has it not: 501",
+        reaction: "say so; the account keeps its key, and orders go on",
+        rules: &[Trigger::always(
+            &["keyChange"],
+            Answers(|_| {
+                problem(501, "rejectedIdentifier", "The requested operation is not implemented")
+            }),
+        )],
+    },
+    Behaviour {
+        row: 32,
+        name: "key-change-500",
+        value: Value::None,
+        does: "fails at every change of an account key",
+        reaction: "keep both keys, and let the change be given up",
+        rules: &[Trigger::always(
+            &["keyChange"],
+            Answers(|_| problem(500, "serverInternal", "Error changing the key")),
+        )],
+    },
+    Behaviour {
+        row: 32,
+        name: "deactivation-ignored",
+        value: Value::None,
+        does: "answers the deactivation of an account with 200 and the account as it was",
+        reaction: "believe the answer: the account is valid",
+        rules: &[Trigger::always(&["account"], Answers(account_as_it_was)).only(|scene| {
+            let wish = scene.asked.payload();
+            wish.is_some_and(|wish| wish["status"] == "deactivated")
+        })],
+    },
+    Behaviour {
+        row: 32,
+        name: "account-unreadable",
+        value: Value::None,
+        does: "refuses to show an account: it wants the key in place of its URL",
+        reaction: "do without what an account says",
+        rules: &[Trigger::always(
+            &["account"],
+            Answers(|_| problem(400, "incorrectResponse", "JWS MUST contain 'jwk' field")),
+        )
+        .only(|scene| scene.asked.is_read())],
+    },
+    Behaviour {
         row: 33,
         name: "new-account-200",
         value: Value::None,
@@ -53,6 +100,25 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "answers a registration without the account's URL",
         reaction: "stop: nothing can be signed without it",
         rules: &[Trigger::always(&["newAccount"], Heads(without_location))],
+    },
+    Behaviour {
+        row: 34,
+        name: "contact-null",
+        value: Value::None,
+        does: "answers for an account without contacts with a list that holds null",
+        reaction: "the account has no contact: go on",
+        rules: &[Trigger::always(
+            &["newAccount", "account"],
+            Edits(|_, account| account["contact"] = json!([null])),
+        )],
+    },
+    Behaviour {
+        row: 34,
+        name: "orders-bare",
+        value: Value::None,
+        does: "lists the orders of an account as an array without the object around it",
+        reaction: "read the list all the same",
+        rules: &[Trigger::always(&["orders"], Edits(|_, list| *list = list["orders"].take()))],
     },
     Behaviour {
         row: 35,
@@ -196,6 +262,24 @@ pub(super) const KIT: &[Behaviour] = &[
         )],
     },
     Behaviour {
+        row: 40,
+        name: "meta-malformed",
+        value: Value::None,
+        does: "has members of other types in the meta of its directory",
+        reaction: "go on as if they were absent",
+        rules: &[Trigger::always(
+            &["directory"],
+            Edits(|_, directory| {
+                directory["meta"] = json!({
+                    "externalAccountRequired": "false",
+                    "caaIdentities": "ca.example",
+                    "profiles": ["classic"],
+                    "website": 7,
+                });
+            }),
+        )],
+    },
+    Behaviour {
         row: 41,
         name: "already-replaced",
         value: Value::Times(1),
@@ -217,7 +301,21 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "ask once more: the same order comes back; then stop",
         rules: &[Trigger::times(&["newOrder"], Heads(without_location))],
     },
+    Behaviour {
+        row: 42,
+        name: "new-order-unreadable",
+        value: Value::None,
+        does: "makes an order, says where it is, and nothing more",
+        reaction: "read the order there; order nothing else",
+        rules: &[Trigger::always(&["newOrder"], Sends(Sending::HeadAlone))],
+    },
 ];
+
+/// What an account looks like to somebody who is not listened to.
+fn account_as_it_was(_: &RequestScene<'_>) -> Response {
+    let account = json!({"status": "valid", "contact": []});
+    ([(axum::http::header::CONTENT_TYPE, "application/json")], account.to_string()).into_response()
+}
 
 fn without_location(_: &RequestScene<'_>, head: &mut Parts) {
     head.headers.remove(LOCATION);

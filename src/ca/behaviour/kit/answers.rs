@@ -67,6 +67,17 @@ pub(crate) fn http_date(seconds: i64) -> String {
     reply::http_date(moment.unwrap_or(Timestamp::MAX))
 }
 
+/// The same in the form of RFC 850, which recipients have to read as well.
+pub(crate) fn http_date_of_old(seconds: i64) -> String {
+    let moment = Timestamp::now().saturating_add(SignedDuration::from_secs(seconds));
+    moment.unwrap_or(Timestamp::MAX).strftime("%A, %d-%b-%y %H:%M:%S GMT").to_string()
+}
+
+/// A replica that has not heard yet of what is asked for.
+pub(crate) fn unheard_of(_: &RequestScene<'_>) -> Response {
+    problem(404, "malformed", "not found")
+}
+
 /// Tells whether so many seconds are not over since the first such request.
 pub(crate) fn within_seconds(scene: &RequestScene<'_>) -> bool {
     scene.asked.since_first.as_secs() < scene.value

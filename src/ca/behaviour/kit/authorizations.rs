@@ -3,7 +3,7 @@
 use axum::http::header::RETRY_AFTER;
 use serde_json::{Value as Json, json};
 
-use super::answers::{problem, set};
+use super::answers::{problem, set, unheard_of};
 use super::state::{
     accept, deactivate, fail_to_look, hold_first, hold_validation, look_again, prove, refuse,
     reject_name,
@@ -32,6 +32,22 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "has proof of the first name of an order already",
         reaction: "answer the challenges of the others only",
         rules: &[Trigger::always(&["newOrder"], Edits(|scene, order| prove(scene, order, 1)))],
+    },
+    Behaviour {
+        row: 24,
+        name: "authorization-404",
+        value: Value::Times(1),
+        does: "answers readings of an authorization that it has just made with 404: a replica lags",
+        reaction: "read it again after a pause; order nothing else",
+        rules: &[Trigger::times(&["authorization"], Answers(unheard_of))],
+    },
+    Behaviour {
+        row: 24,
+        name: "challenge-404",
+        value: Value::Times(1),
+        does: "answers acceptances of a challenge that it has just made with 404: a replica lags",
+        reaction: "accept it again after a pause",
+        rules: &[Trigger::times(&["challenge"], Answers(unheard_of))],
     },
     Behaviour {
         row: 24,

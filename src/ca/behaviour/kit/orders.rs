@@ -3,7 +3,7 @@
 use axum::http::response::Parts;
 use serde_json::{Value as Json, json};
 
-use super::answers::{empty, page, problem, set};
+use super::answers::{empty, page, problem, set, unheard_of, with_retry_after};
 use super::state::{
     fail_order, forget_order, hold_validation, issue_to_a_stranger, miss_from_elsewhere, prove,
     refuse,
@@ -50,6 +50,22 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "issues, and answers downloads of the chain with 503 and a page",
         reaction: "ask for the chain again; send no other signing request",
         rules: &[Trigger::times(&["certificate"], Answers(|_| page(503, "<html>busy</html>")))],
+    },
+    Behaviour {
+        row: 14,
+        name: "certificate-404",
+        value: Value::Times(1),
+        does: "issues, and answers downloads of the chain with 404: a replica lags",
+        reaction: "ask for the chain again; a certificate that is issued is not lost",
+        rules: &[Trigger::times(&["certificate"], Answers(unheard_of))],
+    },
+    Behaviour {
+        row: 14,
+        name: "certificate-202",
+        value: Value::Times(1),
+        does: "answers downloads of the chain with 202 and Retry-After: the certificate waits for cosigners",
+        reaction: "ask for the chain again then",
+        rules: &[Trigger::times(&["certificate"], Answers(|_| with_retry_after(empty(202), "1")))],
     },
     Behaviour {
         row: 15,
@@ -135,6 +151,14 @@ pub(super) const KIT: &[Behaviour] = &[
     },
     Behaviour {
         row: 21,
+        name: "order-404",
+        value: Value::Times(1),
+        does: "answers readings of an order that it has just made with 404: a replica lags",
+        reaction: "read it again after a pause; order nothing else",
+        rules: &[Trigger::times(&["order"], Answers(unheard_of))],
+    },
+    Behaviour {
+        row: 21,
         name: "order-gone",
         value: Value::Times(1),
         does: "forgets an order when it is read: 404",
@@ -151,6 +175,17 @@ pub(super) const KIT: &[Behaviour] = &[
             Trigger::times(&["order"], Arranges(forget_order)),
             Trigger::times(&["order"], Answers(|_| empty(404))),
         ],
+    },
+    Behaviour {
+        row: 22,
+        name: "expires-number",
+        value: Value::None,
+        does: "says when an order and its authorizations end with a number in place of a text",
+        reaction: "go on as if it had not said when",
+        rules: &[Trigger::always(
+            &["newOrder", "order", "authorization"],
+            Edits(|_, object| object["expires"] = 1_800_000_000_u64.into()),
+        )],
     },
     Behaviour {
         row: 22,

@@ -5,7 +5,9 @@ use axum::http::{Method, StatusCode, response};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 
-use super::answers::{empty, http_date, page, problem, set, with_retry_after, within_seconds};
+use super::answers::{
+    empty, http_date, http_date_of_old, page, problem, set, with_retry_after, within_seconds,
+};
 use super::state::failed_too_often;
 use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Heads, Replaces, Sends};
@@ -170,6 +172,20 @@ pub(super) const KIT: &[Behaviour] = &[
             Answers(|scene| {
                 let seconds = i64::try_from(scene.value).unwrap_or(i64::MAX);
                 limited(scene, &http_date(seconds))
+            }),
+        )],
+    },
+    Behaviour {
+        row: 7,
+        name: "new-order-429-rfc850",
+        value: Value::Seconds(2),
+        does: "takes no new order once: 429 with Retry-After as a date of the oldest form, so many seconds ahead",
+        reaction: "ask again then",
+        rules: &[Trigger::once(
+            &["newOrder"],
+            Answers(|scene| {
+                let seconds = i64::try_from(scene.value).unwrap_or(i64::MAX);
+                limited(scene, &http_date_of_old(seconds))
             }),
         )],
     },

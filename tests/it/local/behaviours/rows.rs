@@ -64,6 +64,7 @@ fn limits() -> Vec<Row> {
         issues(6, "failed-validations-limit"),
         issues(7, "new-order-429-date").asks("newOrder", 2),
         ends(7, "new-order-429-date=864000", 5).says("next try at "),
+        issues(7, "new-order-429-rfc850").asks("newOrder", 2),
         issues(7, "new-order-429-past").asks("newOrder", 2),
         // What says nothing of a moment means five minutes, which this run does not have.
         ends(7, "new-order-429-unreadable", 5).says("next try at "),
@@ -104,6 +105,8 @@ fn orders() -> Vec<Row> {
     vec![
         issues(14, "finalize-says-ready"),
         issues(14, "certificate-503=2").asks("certificate", 3),
+        issues(14, "certificate-404=2").asks("certificate", 3),
+        issues(14, "certificate-202=2").asks("certificate", 3),
         ends(15, "order-invalid-with-error", 4).names(TWO).says("shows another page"),
         ends(16, "order-invalid-without-error", 4)
             .says("Invalid response from http://www.example.com/"),
@@ -122,8 +125,10 @@ fn orders() -> Vec<Row> {
             .asks("certificate", 2),
         ends(20, "order-processing", 124).runs_out_of_time().asks("finalize", 1).polls("order"),
         issues(20, "order-processing=3"),
+        issues(21, "order-404=2"),
         issues(21, "order-gone").asks("newOrder", 2).asks_between("authorization", 1, 2),
         issues(21, "order-gone-empty").asks("newOrder", 2).asks_between("authorization", 1, 2),
+        issues(22, "expires-number"),
         issues(22, "unknown-order-status"),
         issues(22, "unknown-authorization-status").asks_between("authorization", 1, 3),
         issues(22, "unknown-challenge-status").asks_between("authorization", 1, 3),
@@ -134,6 +139,8 @@ fn authorizations() -> Vec<Row> {
     let again = |name| issues(24, name).asks("newOrder", 2).asks("authorization", 2);
     vec![
         issues(23, "one-authorization-valid").names(TWO).asks("challenge", 1),
+        issues(24, "authorization-404=2").asks("authorization", 3),
+        issues(24, "challenge-404=2").asks_between("challenge", 3, 4),
         again("authorization-deactivated"),
         again("authorization-expired"),
         again("authorization-revoked"),
@@ -202,12 +209,18 @@ fn accounts() -> Vec<Row> {
     vec![
         issues(31, "account-forgotten").asks("newOrder", 2).asks_between("newAccount", 2, 3),
         ends(32, "account-deactivated", 7),
+        issues(32, "key-change-501"),
+        issues(32, "key-change-500"),
+        issues(32, "deactivation-ignored"),
+        issues(32, "account-unreadable"),
         issues(33, "new-account-200"),
         issues(34, "new-account-without-body"),
         ends(34, "new-account-without-location", 6)
             .asks_between("newAccount", 1, 5)
             .asks("newOrder", 0)
             .says("there is no Location header"),
+        issues(34, "contact-null"),
+        issues(34, "orders-bare"),
         ends(35, "user-action-required", 7).says("/terms/agree").says("/terms"),
         ends(36, "external-account-required", 7)
             .asks("newOrder", 0)
@@ -232,10 +245,12 @@ fn refusals() -> Vec<Row> {
             .issuer("profile", "tlsserver")
             .says("profile is not for this account"),
         ends(40, "profiles-not-advertised", 2).issuer("profile", "tlsserver").asks("newOrder", 0),
+        issues(40, "meta-malformed"),
         // No order of ours names yet what it replaces (renewal information): there is nothing to leave out.
         ends(41, "already-replaced", 1).says("certificate already has a replacement order"),
         issues(42, "new-order-without-location").asks("newOrder", 2),
         ends(42, "new-order-without-location=9", 1).asks("newOrder", 2),
+        issues(42, "new-order-unreadable"),
     ]
 }
 
@@ -248,7 +263,8 @@ fn urls() -> Vec<Row> {
             .says("is not https")
     };
     vec![
-        in_clear("location-over-http"),
+        // Another newOrder would be another order.
+        ends(43, "location-over-http", 6).asks("authorization", 0).says("is not https"),
         in_clear("finalize-over-http"),
         in_clear("authorization-over-http"),
         issues(44, "relative-urls"),

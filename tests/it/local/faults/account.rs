@@ -222,7 +222,7 @@ fn a_wrong_key_of_the_binding_is_told() {
     bind(&site, &secret("d3Jvbmc"));
     check(&site, "", 7, "\
 error: Issuer default/acme is not ready: Failed to register ACME account: 403 urn:ietf:params:acme:error:unauthorized: External account binding was not made with the key of \"kid-1\"
-hint: compare key ID and HMAC key in spec.acme.externalAccountBinding of Issuer default/acme with those the CA gave; then run the same command again
+hint: compare key ID and HMAC key in spec.acme.externalAccountBinding of Issuer default/acme with those the CA gave; the HMAC key is in the Secret named there; then run the same command again
 ", |site| site.change("d3Jvbmc", KEY));
 }
 
