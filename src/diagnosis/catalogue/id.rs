@@ -235,7 +235,7 @@ mod tests {
         let given: Vec<String> = given.collect();
         let known: Vec<String> = CauseId::ALL.iter().map(ToString::to_string).collect();
         assert_eq!(known, given);
-        assert_eq!(known.len(), 200);
+        assert_eq!(known.len(), 201);
     }
 
     #[test]
