@@ -309,9 +309,9 @@ mod tests {
             (200, 0, true, Ok(1)),
             (204, 0, true, Ok(1)),
             (405, 204, true, Ok(2)),
-            (404, 404, true, Err("404 : ")),
+            (404, 404, true, Err("404")),
             (200, 200, false, Err("no Replay-Nonce")),
-            (429, 200, true, Err("429 : ")),
+            (429, 200, true, Err("429")),
         ] {
             let ca = FakeCa::start(move |heard| {
                 let status = match heard.what.as_str() {

@@ -325,11 +325,15 @@ impl Scheme {
     }
 }
 
+const PSS: &str = "RSASSA-PSS";
+
 /// Checks that the key in a request signed it.
 fn verify(der: &[u8]) -> Result<(), String> {
     let (_, request) =
         X509CertificationRequest::from_der(der).map_err(|_| "it is damaged".to_owned())?;
     let information = &request.certification_request_info;
+    let name = signature_name(&request.signature_algorithm);
+    let unknown = format!("its signature cannot be checked: {name} is not known here");
     x509::verify(
         &information.subject_pki,
         &request.signature_algorithm,
@@ -337,10 +341,9 @@ fn verify(der: &[u8]) -> Result<(), String> {
         information.raw,
     )
     .map_err(|error| match error {
-        X509Error::SignatureUnsupportedAlgorithm => format!(
-            "its signature cannot be checked: {} is not known here",
-            signature_name(&request.signature_algorithm)
-        ),
+        X509Error::SignatureUnsupportedAlgorithm => unknown,
+        // The library takes salts of one length alone, and says of others what it says of a wrong signature.
+        _ if name == PSS => unknown,
         // The library refuses such keys in the words of a wrong signature.
         _ if information.subject_pki.parsed().is_ok_and(|key| is_small_rsa(&key)) => {
             "its signature cannot be checked: CAs take no RSA key of less than 2048 bits".to_owned()
@@ -356,7 +359,7 @@ fn is_small_rsa(key: &PublicKey<'_>) -> bool {
 /// The name of an algorithm of signatures, else its number.
 fn signature_name(algorithm: &AlgorithmIdentifier<'_>) -> String {
     match algorithm.algorithm.to_id_string().as_str() {
-        "1.2.840.113549.1.1.10" => "RSASSA-PSS".to_owned(),
+        "1.2.840.113549.1.1.10" => PSS.to_owned(),
         "1.2.840.113549.1.1.4" => "MD5 with RSA".to_owned(),
         "1.3.101.113" => "Ed448".to_owned(),
         number => format!("algorithm {number}"),

@@ -744,7 +744,7 @@ mod tests {
             Some(60),
         )
         .await;
-        check_refusal(Said::new(404, ""), "404 : ", Sort::Gone, None).await;
+        check_refusal(Said::new(404, ""), "404", Sort::Gone, None).await;
     }
 
     /// The pages that the user is sent to by a refusal of newOrder.

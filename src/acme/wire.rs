@@ -598,12 +598,12 @@ mod tests {
                 "429 urn:x:rateLimited: slow",
             ),
             (503, "upstream  is\n away", "503 : upstream is away"),
-            (404, "", "404 : "),
+            (404, "", "404"),
             (500, "[1]", "500 : [1]"),
             (
                 400,
                 r#"{"type":"urn:x:a","detail":null,"subproblems":"no","status":"400"}"#,
-                "400 urn:x:a: ",
+                "400 urn:x:a",
             ),
         ] {
             assert_eq!(problem(status, body.as_bytes()).to_string(), shown);

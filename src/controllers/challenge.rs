@@ -23,9 +23,7 @@ use crate::model::acme_server::AcmeServer;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge, Identifier, Key, Kind, ObjectName, Order, Record, State};
 use crate::reconcile::Wake;
-use crate::reconcile::challenge::{
-    self, Action, Followed, Observed, Outcome, Readiness, SeenChallenge,
-};
+use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, SeenChallenge};
 use crate::reconcile::pauses;
 use crate::reconcile::record_values;
 use crate::store::Scope;
@@ -91,7 +89,7 @@ impl ChallengeController {
                 let is_ended_by_ca = self.is_ended_by_ca(challenge).await;
                 self.validations.followed(challenge, is_ended_by_ca, now)
             }
-            false => Followed::default(),
+            false => challenge::Followed::default(),
         };
         let mut seen: Option<Readiness> = None;
         let mut published = Published::default();

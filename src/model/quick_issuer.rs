@@ -221,9 +221,6 @@ impl<'a> Wish<'a> {
             let annotations = record.metadata().annotations;
             annotations.get(CHALLENGE_TYPE).map(|text| text.trim().to_owned())
         };
-        let key_id = |acme: &AcmeIssuer| {
-            acme.external_account_binding.as_ref().map(|binding| binding.key_id.clone())
-        };
         let is_binding_kept =
             wish.external_account_binding.is_none() || key_id(&wish) == key_id(there);
         [
@@ -293,9 +290,6 @@ impl<'a> Wish<'a> {
         object["metadata"]["name"] = name.into();
         let mut spec = self.spec_at(name);
         let wish = &self.acme;
-        let key_id = |acme: &AcmeIssuer| {
-            acme.external_account_binding.as_ref().map(|binding| binding.key_id.clone())
-        };
         let is_shared = |candidate: &&Candidate<'_>| {
             wish.external_account_binding.is_none() || key_id(wish) == key_id(&candidate.acme)
         };
@@ -329,13 +323,14 @@ impl<'a> Wish<'a> {
         if !is_taken(base) {
             return base.to_owned();
         }
-        let name = format!("{base}-{}", self.particular());
+        let first = issuers.iter().find(|record| record.key.name.name == base).and_then(acme_of);
+        let name = format!("{base}-{}", self.particular(first.as_ref()));
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
     }
 
-    /// What is particular about it, in words for a name.
-    fn particular(&self) -> String {
+    /// What is particular about it beside the first Issuer of its CA, in words for a name.
+    fn particular(&self, first: Option<&AcmeIssuer>) -> String {
         let annotations = self.issuer.metadata().annotations;
         let solver = self.issuer.object.pointer("/spec/acme/solvers/0/dns01");
         let provider = solver.and_then(Value::as_object).and_then(|solver| solver.keys().next());
@@ -344,12 +339,14 @@ impl<'a> Wish<'a> {
             provider => provider,
         });
         let profile: String = self.acme.profile.chars().take(MAX_PROFILE_LETTERS).collect();
+        let binding = key_id(&self.acme);
         let words = [
             annotations.get(CHALLENGE_TYPE).map(String::as_str),
             provider,
             Some(profile.as_str()),
             (!self.acme.preferred_chain.is_empty()).then_some("chain"),
-            self.acme.external_account_binding.as_ref().map(|_| "eab"),
+            (!binding.is_none_or(|binding| first.is_some_and(|it| key_id(it) == Some(binding))))
+                .then_some("eab"),
         ];
         let words = words.into_iter().flatten().map(object_name);
         let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
@@ -359,6 +356,11 @@ impl<'a> Wish<'a> {
 
 fn acme_of(record: &Record) -> Option<AcmeIssuer> {
     serde_json::from_value::<Issuer>(record.object.clone()).ok()?.spec.acme
+}
+
+/// Key ID of the external account, if there is one.
+fn key_id(acme: &AcmeIssuer) -> Option<&str> {
+    acme.external_account_binding.as_ref().map(|binding| binding.key_id.as_str())
 }
 
 /// By what name a certificate is known from one request to the next.

@@ -455,7 +455,7 @@ mod tests {
             ("_dmarc.example.com", "dmarc-example-com"),
             ("192.0.2.1", "192-0-2-1"),
             ("2001:db8::1", "2001-db8--1"),
-            ("::1", "1"),
+            ("::1", "0--1"),
             (&long, &format!("{0}-{0}-{0}-example", "a".repeat(63))[..199]),
         ] {
             assert_eq!(check(&wish(&[name], "letsencrypt"))[1]["metadata"]["name"], expected);

@@ -163,6 +163,7 @@ fn objects(_: &mut Bench, bytes: &[u8]) {
             visible: None,
             lingering: None,
             record: &RecordState::Complete(None),
+            followed: challenge::Followed::default(),
         };
         drop(challenge::next_action(&found, &observed, now()));
         drop(challenge::record(&found, challenge::Outcome::Presented, now()));

@@ -114,6 +114,7 @@ pub(crate) fn seen(number: u8, at_ca: CaOrder) -> SeenOrder {
         problems,
         certificate: (state == State::Valid).then(|| b"chain".to_vec()),
         retry_after: None,
+        remarks: Vec::new(),
     }
 }
 

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::finish;
 use super::folder_turn::WriteWait;
+use super::names_in_dns::look_at_dns;
 use super::on_issued::OnIssued;
 use super::plan::{Opening, opening, would_be_due};
 use super::purpose::Purpose;
@@ -30,7 +30,6 @@ use crate::app::input::{Input, applying, overwritten};
 use crate::app::lead::{Claim, claim};
 use crate::app::own_request;
 use crate::app::preflight::permissions::{Permissions, workplace};
-use crate::app::preflight::public_dns::{self, Means};
 use crate::app::preflight::{self, announce, provider_check};
 use crate::app::rehearsal::{Rehearsal, Rehearse};
 use crate::app::venue::Venue;
@@ -359,28 +358,6 @@ async fn begin<'a>(
         }
     }
     Ok((workshop, Begun { given, open, ends, clients: asked }))
-}
-
-/// Looks at what DNS says of names that are due; returns what their CAs may not issue, and the CAs, which need not be asked again.
-async fn look_at_dns(
-    due: &[Key],
-    store: &Arc<dyn Store>,
-    (work, deadline): (&WorkArgs, Timestamp),
-    printer: &Printer,
-    context: &Context,
-) -> Result<(BTreeMap<Key, Failure>, Option<Clients>), Failure> {
-    if due.is_empty() {
-        return Ok((BTreeMap::new(), None));
-    }
-    let fetcher = work.drive.fetcher().await?;
-    let clients = clients(&fetcher.resolver);
-    let left = Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
-    let means = Means { clients: &clients, fetcher: &fetcher, left };
-    let refused = tokio::select! {
-        refused = public_dns::check(due, store, means, printer) => refused?,
-        kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
-    };
-    Ok((refused, Some(clients)))
 }
 
 /// Where a rehearsal works: in a store that is thrown away.

@@ -72,28 +72,33 @@ pub struct CaArgs {
 #[command(next_help_heading = "Certificates and accounts")]
 pub struct IssuanceArgs {
     /// Ask for external accounts, and know this one: its key ID, and a file with its HMAC key in base64url; repeatable
-    #[arg(long, value_name = "KEYID=FILE")]
+    #[arg(hide_short_help = true, long, value_name = "KEYID=FILE")]
     pub eab: Vec<String>,
     /// Refuse this name and all names below it; repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(hide_short_help = true, long, value_name = "NAME")]
     pub block: Vec<String>,
     /// Offer this profile, in place of classic, tlsserver and shortlived; the first is for orders that name none. Repeatable
-    #[arg(long, value_name = "NAME=LIFETIME", env = "KUBECTL_ACME_CA_PROFILE")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "NAME=LIFETIME",
+        env = "KUBECTL_ACME_CA_PROFILE"
+    )]
     pub profile: Vec<String>,
     /// How long certificates of orders that name no profile are good, from now on
-    #[arg(long, value_name = "DURATION", value_parser = flags::duration)]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration)]
     pub lifetime: Option<Duration>,
     /// How long orders and pending authorizations live
-    #[arg(long, value_name = "DURATION", value_parser = flags::duration, default_value = "168h")]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration, default_value = "168h")]
     pub order_lifetime: Duration,
     /// How long valid authorizations live
-    #[arg(long, value_name = "DURATION", value_parser = flags::duration, default_value = "720h")]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration, default_value = "720h")]
     pub authorization_lifetime: Duration,
     /// Look at CAA records before names are taken as proven, as the CA that they call so; repeatable [default: none are looked at]
-    #[arg(long, value_name = "NAME")]
+    #[arg(hide_short_help = true, long, value_name = "NAME")]
     pub caa_identity: Vec<String>,
     /// Where certificates say that their revocation is told: a list, an OCSP responder
-    #[arg(long, value_name = "SOURCES", value_enum, default_value = "crl")]
+    #[arg(hide_short_help = true, long, value_name = "SOURCES", value_enum, default_value = "crl")]
     pub revocation: RevocationChoice,
 }
 
@@ -109,22 +114,22 @@ pub struct TemperArgs {
     #[arg(long)]
     pub strict: bool,
     /// Seed of what is left to chance: the order of lists, and what is taken over [default: drawn, and printed]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(hide_short_help = true, long, value_name = "NUMBER")]
     pub seed: Option<u64>,
     /// How long an order is processing after finalize; 0s issues at once
-    #[arg(long, value_name = "DURATION", value_parser = flags::duration)]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration)]
     pub finalize_delay: Option<Duration>,
     /// How long validation waits before it looks
-    #[arg(long, value_name = "DURATION", value_parser = flags::duration, default_value = "0s")]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration, default_value = "0s")]
     pub validation_delay: Duration,
     /// Take over pending orders and valid authorizations: always, never, or so many of 100
-    #[arg(long, value_name = "always|never|PERCENT", value_parser = percent)]
+    #[arg(hide_short_help = true, long, value_name = "always|never|PERCENT", value_parser = percent)]
     pub reuse: Option<u8>,
     /// How many of 100 good nonces are refused
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=99))]
     pub refuse_nonces: Option<u8>,
     /// Seconds that clients are asked to wait between polls (Retry-After)
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(hide_short_help = true, long, value_name = "SECONDS")]
     pub retry_after: Option<u32>,
     /// Behave in this way, which a client has to survive; repeatable [default: as a good CA does]
     #[arg(long, value_name = "NAME[=VALUE]", add = completers::behaviours())]

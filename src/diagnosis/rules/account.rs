@@ -227,13 +227,12 @@ fn key_is_unusable(case: &Case, found: &mut Vec<Finding>) {
 /// ACC-12.
 fn key_is_being_changed(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.issuers {
-        let keys = of.secrets.iter().filter(|secret| secret.purpose == SecretUse::AccountKey);
-        for secret in keys {
-            let SecretState::AccountKey { is_being_changed: true, .. } = &secret.state else {
+        for secret in &of.secrets {
+            if !matches!(secret.state, SecretState::AccountKey { is_being_changed: true, .. }) {
                 continue;
-            };
-            let asked = format!("Secret {}", secret.name);
-            let shown = stored(asked, case.at, format!("a second key, {}.next", secret.entry));
+            }
+            let second = format!("a second key, {}.next", secret.entry);
+            let shown = stored(format!("Secret {}", secret.name), case.at, second);
             found.push(
                 Finding::new(CauseId::Acc12, Grade::Certain, of.key.to_string(), shown)
                     .with("ISSUER", of.key.to_string())

@@ -107,7 +107,7 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
 /// By the reason that was given when the record was to be written: how it is now need not be how it was.
 fn record_is_not_written(case: &Case, found: &mut Vec<Finding>) {
     let open = case.certificates.iter().filter(|of| of.is_open());
-    for challenge in open.flat_map(CertificateCase::current_challenges) {
+    for challenge in open.flat_map(|of| &of.challenges) {
         let spec = &challenge.spec;
         if !spec.kind.is_by_record() || challenge.has_ended() || challenge.status.presented {
             continue;

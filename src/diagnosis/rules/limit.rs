@@ -125,7 +125,8 @@ fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
         Some(kind) if is_of_validation => validation(told, kind, in_cluster).or_else(|| {
             // Whatever it was that it met, it was not the answer.
             let cause = if kind.is_by_record() { CauseId::D0101 } else { CauseId::Http29 };
-            told.is_open.then_some((cause, Grade::Possible))
+            let is_refused = told.problem.short_kind() == "rejectedIdentifier";
+            (told.is_open || is_refused).then_some((cause, Grade::Possible))
         }),
         // It has not looked at all.
         Some(_) if told.problem.short_kind() == "serverInternal" => {

@@ -255,7 +255,7 @@ fn what_a_ca_saw_in_the_record_is_told_apart() {
         ("dns", "During secondary validation: DNS problem: query timed out", CauseId::Dns05),
         ("caa", "CAA record for example.com prevents issuance", CauseId::Caa01),
         ("caa", "Error finalizing order :: Rechecking CAA for \"a\"", CauseId::Caa09),
-        ("rejectedIdentifier", "forbidden by policy", CauseId::Cfg13),
+        ("rejectedIdentifier", "forbidden by policy", CauseId::D0101),
     ] {
         check(&refused(ChallengeType::Dns01, problem, detail), &[cause]);
     }

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::required::{Unsolved, mismatch, too_many};
 use super::shared::own_state;
-use super::words::{lost, unanswered, unproven};
+use super::words::{lost, unanswered, why_failed};
 use crate::model::cause::{About, OrderWait};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
@@ -371,19 +371,7 @@ fn fold(new: &mut Recorded<OrderStatus>, spec: &OrderSpec, seen: SeenOrder, now:
     }
     let Some(state) = seen.state else { return };
     if state.is_failure() {
-        let reasons: Vec<String> = seen
-            .problems
-            .iter()
-            .map(|(name, problem)| match name.as_str() {
-                "" => problem.to_string(),
-                name => unproven(name, problem),
-            })
-            .collect();
-        let why = if reasons.is_empty() {
-            format!("the order is {state}, and the CA gives no reason")
-        } else {
-            reasons.join("; ")
-        };
+        let why = why_failed(state, &seen.problems);
         fail(new, state, why, now);
         return;
     }

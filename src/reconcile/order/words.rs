@@ -2,7 +2,7 @@
 
 use crate::model::cause::OrderWait;
 use crate::model::memory::Memory;
-use crate::model::{Order, Problem};
+use crate::model::{Order, Problem, State};
 use crate::reconcile::without_moment;
 
 /// cert-manager's sentence when no solver fits.
@@ -15,6 +15,18 @@ pub(super) fn solver_message(why: &str) -> String {
 /// cert-manager's sentence for a name that the CA has not found proven.
 pub(super) fn unproven(name: &str, problem: &Problem) -> String {
     format!("acme: authorization error for {name}: {problem}")
+}
+
+/// Why the CA has failed an order: the problem of each name that has one, with the order's own under an empty name.
+pub(super) fn why_failed(state: State, problems: &[(String, Problem)]) -> String {
+    if problems.is_empty() {
+        return format!("the order is {state}, and the CA gives no reason");
+    }
+    let sentence = |(name, problem): &(String, Problem)| match name.as_str() {
+        "" => problem.to_string(),
+        name => unproven(name, problem),
+    };
+    problems.iter().map(sentence).collect::<Vec<_>>().join("; ")
 }
 
 /// What a lost authorization means.

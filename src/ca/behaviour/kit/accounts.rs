@@ -1,7 +1,7 @@
 //! Rows 31 to 42: accounts, and refusals that name their reason.
 
 use axum::http::StatusCode;
-use axum::http::header::{LINK, LOCATION};
+use axum::http::header::{CONTENT_TYPE, LINK, LOCATION};
 use axum::http::response::Parts;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value as Json, json};
@@ -314,7 +314,7 @@ pub(super) const KIT: &[Behaviour] = &[
 /// What an account looks like to somebody who is not listened to.
 fn account_as_it_was(_: &RequestScene<'_>) -> Response {
     let account = json!({"status": "valid", "contact": []});
-    ([(axum::http::header::CONTENT_TYPE, "application/json")], account.to_string()).into_response()
+    ([(CONTENT_TYPE, "application/json")], account.to_string()).into_response()
 }
 
 fn without_location(_: &RequestScene<'_>, head: &mut Parts) {

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use super::answers::{problem, set, unheard_of};
 use super::state::{
     accept, deactivate, fail_to_look, hold_first, hold_validation, look_again, prove, refuse,
-    reject_name,
+    refuse_and_show, reject_name,
 };
 use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits, Heads};
@@ -65,7 +65,10 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "order again at once, once",
         rules: &[
             ENDED,
-            Trigger::always(&["authorization"], Edits(|_, object| ended_as(object, "expired"))),
+            Trigger::always(
+                &["authorization"],
+                Edits(|_, object| restate(object, "deactivated", "expired")),
+            ),
         ],
     },
     Behaviour {
@@ -76,7 +79,10 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "order again at once, once",
         rules: &[
             ENDED,
-            Trigger::always(&["authorization"], Edits(|_, object| ended_as(object, "revoked"))),
+            Trigger::always(
+                &["authorization"],
+                Edits(|_, object| restate(object, "deactivated", "revoked")),
+            ),
         ],
     },
     Behaviour {
@@ -269,11 +275,11 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "stop after some seconds, and show the challenge's error",
         rules: &[
             LOOKS_NOT,
-            on_answer(Trigger::always(
-                &["challenge"],
-                Edits(|scene, object| refuse_and_show(scene, object)),
-            )),
-            Trigger::always(&["authorization", "order"], Edits(|_, object| still_pending(object))),
+            on_answer(Trigger::always(&["challenge"], Edits(refuse_and_show))),
+            Trigger::always(
+                &["authorization", "order"],
+                Edits(|_, object| restate(object, "invalid", "pending")),
+            ),
         ],
     },
     Behaviour {
@@ -285,7 +291,7 @@ pub(super) const KIT: &[Behaviour] = &[
         rules: &[
             LOOKS_NOT,
             on_answer(Trigger::always(&["challenge"], Edits(|scene, _| refuse(scene)))),
-            Trigger::always(&["order"], Edits(|_, object| still_pending(object))),
+            Trigger::always(&["order"], Edits(|_, object| restate(object, "invalid", "pending"))),
         ],
     },
     Behaviour {
@@ -324,16 +330,16 @@ pub(super) const KIT: &[Behaviour] = &[
     },
 ];
 
+fn challenges(authorization: &mut Json) -> impl Iterator<Item = &mut Json> {
+    authorization["challenges"].as_array_mut().into_iter().flatten()
+}
+
 fn each(authorization: &mut Json, member: &str, value: &str) {
-    for challenge in authorization["challenges"].as_array_mut().into_iter().flatten() {
-        challenge[member] = value.into();
-    }
+    challenges(authorization).for_each(|challenge| challenge[member] = value.into());
 }
 
 fn each_open(authorization: &mut Json) {
-    for challenge in authorization["challenges"].as_array_mut().into_iter().flatten() {
-        not_yet(challenge);
-    }
+    challenges(authorization).for_each(not_yet);
 }
 
 fn not_yet(challenge: &mut Json) {
@@ -347,9 +353,7 @@ fn not_yet(challenge: &mut Json) {
 }
 
 fn each_unseen(authorization: &mut Json) {
-    for challenge in authorization["challenges"].as_array_mut().into_iter().flatten() {
-        unseen(challenge);
-    }
+    challenges(authorization).for_each(unseen);
 }
 
 fn unseen(challenge: &mut Json) {
@@ -362,33 +366,17 @@ fn unseen(challenge: &mut Json) {
 }
 
 fn each_without_status(authorization: &mut Json) {
-    for challenge in authorization["challenges"].as_array_mut().into_iter().flatten() {
+    for challenge in challenges(authorization) {
         if let Some(error) = challenge["error"].as_object_mut() {
             error.remove("status");
         }
     }
 }
 
-/// Refuses a challenge, and shows it so.
-fn refuse_and_show(scene: &RequestScene<'_>, challenge: &mut Json) {
-    refuse(scene);
-    challenge["status"] = "invalid".into();
-    challenge["error"] = json!({
-        "type": "urn:ietf:params:acme:error:unauthorized",
-        "detail": "Invalid response from http://www.example.com/: 404",
-        "status": 403,
-    });
-}
-
-fn still_pending(object: &mut Json) {
-    if object["status"] == "invalid" {
-        object["status"] = "pending".into();
-    }
-}
-
-fn ended_as(authorization: &mut Json, word: &str) {
-    if authorization["status"] == "deactivated" {
-        authorization["status"] = word.into();
+/// Gives what has one state another.
+fn restate(object: &mut Json, from: &str, to: &str) {
+    if object["status"] == from {
+        object["status"] = to.into();
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::KeyPair;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::super::super::certificates::issue;
 use super::super::super::issuance::SubjectKey;
@@ -214,4 +214,15 @@ fn show(scene: &RequestScene<'_>, order: &mut Json) {
     {
         *order = orders::view(scene.ca, &scene.asked.base, &state, (id, known));
     }
+}
+
+/// Refuses a challenge, and shows it so.
+pub(super) fn refuse_and_show(scene: &RequestScene<'_>, challenge: &mut Json) {
+    refuse(scene);
+    challenge["status"] = "invalid".into();
+    challenge["error"] = json!({
+        "type": "urn:ietf:params:acme:error:unauthorized",
+        "detail": "Invalid response from http://www.example.com/: 404",
+        "status": 403,
+    });
 }
