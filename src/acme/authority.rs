@@ -13,7 +13,7 @@ use url::Url;
 use super::error::{self, AcmeError, Fault};
 use super::named_urls::NamedUrls;
 use super::nonces::Nonces;
-use super::pace::{Pace, Place};
+use super::pace::{Pace, RequestPlace};
 use super::refusal::refused;
 use super::refused_requests::RefusedRequests;
 use super::replies::Directory;
@@ -202,7 +202,7 @@ impl Authority {
     }
 
     /// A place among the requests in flight. Nobody waits for one once nothing is read any more.
-    pub(super) async fn place(&self) -> Result<Place<'_>, AcmeError> {
+    pub(super) async fn place(&self) -> Result<RequestPlace<'_>, AcmeError> {
         match self.pace.free_place() {
             Some(place) => Ok(place),
             None => {

@@ -39,7 +39,7 @@ struct LastOutcomes {
 }
 
 /// The place of one request among those in flight.
-pub(super) struct Place<'a> {
+pub(super) struct RequestPlace<'a> {
     pace: &'a Pace,
     _permit: Option<SemaphorePermit<'a>>,
 }
@@ -59,20 +59,20 @@ impl Pace {
     ///
     /// # Errors
     /// Fails as the last request did if the CA has answered none since the wait began.
-    pub(super) async fn place(&self) -> Result<Place<'_>, AcmeError> {
+    pub(super) async fn place(&self) -> Result<RequestPlace<'_>, AcmeError> {
         let began = Instant::now();
         // The semaphore is never closed.
         let permit = self.places.acquire().await.ok();
         match &self.last.lock().fault {
             Some((at, error)) if *at > began => Err(error.clone()),
-            Some(_) | None => Ok(Place { pace: self, _permit: permit }),
+            Some(_) | None => Ok(RequestPlace { pace: self, _permit: permit }),
         }
     }
 
     /// Takes a place if one is free.
-    pub(super) fn free_place(&self) -> Option<Place<'_>> {
+    pub(super) fn free_place(&self) -> Option<RequestPlace<'_>> {
         let permit = self.places.try_acquire().ok()?;
-        Some(Place { pace: self, _permit: Some(permit) })
+        Some(RequestPlace { pace: self, _permit: Some(permit) })
     }
 
     /// Waits until the CA's front takes one more request of an endpoint; a wait that is broken off takes nothing.
@@ -87,7 +87,7 @@ impl Pace {
     }
 }
 
-impl Place<'_> {
+impl RequestPlace<'_> {
     /// Notes what came of the request.
     pub(super) fn ended(&self, outcome: &Result<Reply, AcmeError>) {
         let mut last = self.pace.last.lock();

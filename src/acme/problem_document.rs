@@ -3,11 +3,16 @@
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use super::wire::{TEXT, excerpt, tidy};
 use crate::model::Problem;
 use crate::model::problem::Subproblem;
-use crate::model::text::shortened;
+use crate::model::text::{is_steering, shortened, without_steering};
 
+/// How much of an answer that is no problem document is kept, in characters.
+pub(super) const EXCERPT: usize = 200;
+/// How much of a text is kept, in characters. Boulder names up to a hundred names in one sentence.
+const TEXT: usize = 8000;
+/// Most of whatever else comes in lists.
+const ITEMS: usize = 1000;
 /// How much of a shorter text is kept, in characters: a type, a name, what is wrong with one name of many.
 const WORDS: usize = 1000;
 /// Longest URL of a page that is kept, in bytes.
@@ -98,4 +103,27 @@ fn subproblem(value: &Value) -> Option<Subproblem> {
         members.remove("identifier")?;
         Subproblem::deserialize(Value::Object(members)).ok()
     })
+}
+
+/// Takes away what no text of a CA needs.
+pub(super) fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => {
+            items.truncate(ITEMS);
+            items.iter_mut().for_each(tidy);
+        }
+        Value::String(text) => *text = shortened(&without_steering(text), TEXT),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The beginning of a body that is not what was expected.
+pub(super) fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !is_steering(*c)).take(EXCERPT).collect()
 }

@@ -11,21 +11,15 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::problem_document::problem_of_value;
+use super::problem_document::{EXCERPT, excerpt, problem_of_value, tidy};
 use super::replies::{AccountReply, AuthorizationReply, ChallengeReply, Directory, OrderReply};
 use super::validation_records;
 use crate::model::persist::{AccountForm, Offer};
-use crate::model::text::{is_steering, shortened, without_steering};
+use crate::model::text::shortened;
 
-/// How much of an answer that is no problem document is kept, in characters.
-const EXCERPT: usize = 200;
-/// How much of a text is kept, in characters. Boulder names up to a hundred names in one sentence.
-pub(super) const TEXT: usize = 8000;
 /// Longest URL that is asked, and longest token.
 const LONGEST_URL: usize = 4000;
 const LONGEST_TOKEN: usize = 500;
-/// Most of whatever else comes in lists.
-const ITEMS: usize = 1000;
 
 /// Where an answer came from; its URLs are read against that.
 #[derive(Clone, Copy)]
@@ -116,29 +110,6 @@ fn not_json(body: &[u8], error: &serde_json::Error) -> String {
         Some(b'<') => format!("it is HTML: {}", excerpt(body)),
         Some(_) => format!("it is not JSON: {error}"),
     }
-}
-
-/// Takes away what no text of a CA needs.
-pub(super) fn tidy(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(tidy);
-        }
-        Value::Array(items) => {
-            items.truncate(ITEMS);
-            items.iter_mut().for_each(tidy);
-        }
-        Value::String(text) => *text = shortened(&without_steering(text), TEXT),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// The beginning of a body that is not what was expected.
-pub(super) fn excerpt(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().filter(|c| !is_steering(*c)).take(EXCERPT).collect()
 }
 
 fn moment(text: Option<&str>) -> Option<Timestamp> {

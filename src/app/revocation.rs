@@ -18,6 +18,7 @@ use crate::app::flags::output::OutputArgs;
 use crate::app::input::{completers, lookup, target};
 use crate::app::inspect::{CertificatePlace, files};
 use crate::app::invocation;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::memory::{Holder, Memory, RevokedMemory};
 use crate::model::metadata::Resource;
 use crate::model::secret::{TLS_CRT, TLS_KEY};
@@ -164,7 +165,7 @@ pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
         let session = desk.session(&one.account, key, url)?;
         let what = format!("cannot revoke {} by the account of", one.word);
         let revoking = session.revoke(&one.der, args.reason.reason(), by);
-        let revoked = ask(revoking, &one.account, &what, context).await;
+        let revoked = ask(revoking, &one.account, &what, context).await.map_err(of_certificate);
         let is_revoked = match &revoked {
             Ok(_) => true,
             Err(failure) => is_already_revoked(failure),
@@ -230,6 +231,14 @@ async fn find(
     let issuer = InspectedChain::read(std::slice::from_ref(&der), context.now());
     let issuer = issuer.map(|read| read.content.issuer).unwrap_or_default();
     Ok(Doomed { word, der, serial, issuer, certificate, account, is_of_another_account, key })
+}
+
+/// The failure of a revocation: a certificate that a CA does not know says nothing of the account.
+fn of_certificate(mut failure: Failure) -> Failure {
+    if failure.facts.problem.as_ref().is_some_and(|problem| problem.status == 404) {
+        failure.kind = FailureKind::Unexpected;
+    }
+    failure
 }
 
 fn is_already_revoked(failure: &Failure) -> bool {

@@ -26,13 +26,13 @@ pub struct Records {
 #[derive(Debug, Default)]
 struct Table {
     /// By absolute name without the final dot, in lower case.
-    names: BTreeMap<String, Entry>,
+    names: BTreeMap<String, RecordSet>,
     default_v4: Option<Ipv4Addr>,
     default_v6: Option<Ipv6Addr>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Entry {
+struct RecordSet {
     v4: BTreeSet<Ipv4Addr>,
     v6: BTreeSet<Ipv6Addr>,
     texts: Vec<String>,
@@ -43,7 +43,7 @@ struct Entry {
 
 /// One change of the records at a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum RecordChange {
     /// Adds an A record.
     AddV4(Ipv4Addr),
     /// Adds an AAAA record.
@@ -84,12 +84,12 @@ impl Records {
     }
 
     /// Changes the records at a name.
-    pub fn change(&self, name: &str, change: Change) {
+    pub fn change(&self, name: &str, change: RecordChange) {
         let mut table = self.table.lock();
         let name = plain(name);
         let mut entry = table.names.remove(&name).unwrap_or_default();
         entry.apply(change);
-        if entry != Entry::default() {
+        if entry != RecordSet::default() {
             table.names.insert(name, entry);
         }
     }
@@ -114,11 +114,11 @@ impl Records {
             rest.trim_start().split_once(char::is_whitespace).ok_or(InvalidRecord)?;
         let value = value.trim();
         let change = match kind.to_ascii_uppercase().as_str() {
-            "A" => Change::AddV4(value.parse().map_err(|_| InvalidRecord)?),
-            "AAAA" => Change::AddV6(value.parse().map_err(|_| InvalidRecord)?),
-            "TXT" => Change::AddText(unquoted(value).to_owned()),
-            "CNAME" => Change::SetAlias(value.to_owned()),
-            "CAA" => Change::AddCaa(property(value).ok_or(InvalidRecord)?),
+            "A" => RecordChange::AddV4(value.parse().map_err(|_| InvalidRecord)?),
+            "AAAA" => RecordChange::AddV6(value.parse().map_err(|_| InvalidRecord)?),
+            "TXT" => RecordChange::AddText(unquoted(value).to_owned()),
+            "CNAME" => RecordChange::SetAlias(value.to_owned()),
+            "CAA" => RecordChange::AddCaa(property(value).ok_or(InvalidRecord)?),
             _ => return Err(InvalidRecord),
         };
         self.change(name, change);
@@ -126,21 +126,21 @@ impl Records {
     }
 }
 
-impl Entry {
-    fn apply(&mut self, change: Change) {
+impl RecordSet {
+    fn apply(&mut self, change: RecordChange) {
         match change {
-            Change::AddV4(address) => self.v4.extend([address]),
-            Change::AddV6(address) => self.v6.extend([address]),
-            Change::AddText(text) => self.texts.push(text),
-            Change::AddCaa(property) => self.caa.push(property),
-            Change::SetAlias(target) => self.alias = Some(plain(&target)),
-            Change::Fail => self.fails = true,
-            Change::ClearV4 => self.v4.clear(),
-            Change::ClearV6 => self.v6.clear(),
-            Change::ClearTexts => self.texts.clear(),
-            Change::ClearCaa => self.caa.clear(),
-            Change::ClearAlias => self.alias = None,
-            Change::Answer => self.fails = false,
+            RecordChange::AddV4(address) => self.v4.extend([address]),
+            RecordChange::AddV6(address) => self.v6.extend([address]),
+            RecordChange::AddText(text) => self.texts.push(text),
+            RecordChange::AddCaa(property) => self.caa.push(property),
+            RecordChange::SetAlias(target) => self.alias = Some(plain(&target)),
+            RecordChange::Fail => self.fails = true,
+            RecordChange::ClearV4 => self.v4.clear(),
+            RecordChange::ClearV6 => self.v6.clear(),
+            RecordChange::ClearTexts => self.texts.clear(),
+            RecordChange::ClearCaa => self.caa.clear(),
+            RecordChange::ClearAlias => self.alias = None,
+            RecordChange::Answer => self.fails = false,
         }
     }
 }
@@ -148,7 +148,7 @@ impl Entry {
 /// Who knows the records of a name, once its aliases are followed.
 enum Found {
     /// The table: what it has, `None` if the name does not exist.
-    Here(String, Option<Entry>),
+    Here(String, Option<RecordSet>),
     /// The resolver, under this name.
     Beyond(String),
 }
@@ -169,7 +169,7 @@ impl Table {
                     Some(entry) => Found::Here(name, Some(entry.clone())),
                     None if self.covers(&name) => {
                         let exists = self.has_names_below(&name) || self.has_default();
-                        Found::Here(name, exists.then(Entry::default))
+                        Found::Here(name, exists.then(RecordSet::default))
                     }
                     None => Found::Beyond(name),
                 });
@@ -203,7 +203,7 @@ impl Table {
         self.names.keys().any(is_below)
     }
 
-    fn addresses(&self, entry: &Entry) -> Vec<IpAddr> {
+    fn addresses(&self, entry: &RecordSet) -> Vec<IpAddr> {
         let default_v6 = self.default_v6.filter(|_| entry.v6.is_empty() && entry.v4.is_empty());
         let default_v4 = self.default_v4.filter(|_| entry.v6.is_empty() && entry.v4.is_empty());
         let six = entry.v6.iter().copied().chain(default_v6).map(IpAddr::V6);
@@ -372,20 +372,20 @@ mod tests {
     #[tokio::test]
     async fn what_is_cleared_is_gone_and_a_default_answers_for_every_name() {
         let records = records(&["bed.test TXT one"]);
-        records.change("bed.test", Change::Fail);
+        records.change("bed.test", RecordChange::Fail);
         check(
             records.texts("bed.test").await,
             Err("cannot look up bed.test: the name server answered SERVFAIL"),
         );
-        records.change("bed.test.", Change::Answer);
+        records.change("bed.test.", RecordChange::Answer);
         check(records.texts("bed.test").await, Ok(texts(&["one"])));
-        records.change("bed.test", Change::ClearTexts);
+        records.change("bed.test", RecordChange::ClearTexts);
         check(records.texts("bed.test").await, Err("no such host bed.test."));
         records.set_default_v4(Some(Ipv4Addr::LOCALHOST));
         check(records.addresses("any.test").await, Ok(addresses(&["127.0.0.1"])));
         check(records.addresses("beyond.test").await, Ok(addresses(&["127.0.0.1"])));
         check(records.texts("any.test").await, Err("any.test has no TXT record"));
-        records.change("own.test", Change::AddV6(Ipv6Addr::LOCALHOST));
+        records.change("own.test", RecordChange::AddV6(Ipv6Addr::LOCALHOST));
         check(records.addresses("own.test").await, Ok(addresses(&["::1"])));
         records.set_default_v4(None);
         check(records.addresses("any.test").await, Err("no such host any.test"));

@@ -189,7 +189,7 @@ impl OrderController {
         Ok(Continue(match action {
             Action::Wait(wake) => return Ok(Break(wake)),
             Action::Create(wanted) => {
-                match self.turn(at_ca, issuer).await? {
+                match self.turns.turn(&**self.recorder.store(), at_ca, issuer).await? {
                     Continue(()) => {}
                     Break(Ok(queued)) => return Ok(Continue(queued)),
                     Break(Err(wake)) => return Ok(Break(wake)),

@@ -6,7 +6,6 @@ use parking_lot::Mutex;
 use serde::Deserialize as _;
 
 use super::ReconcileError;
-use super::order::OrderController;
 use super::order_ledger::holder;
 use super::order_requests::OrderAtCa;
 use crate::model::cause::OrderWait;
@@ -15,6 +14,7 @@ use crate::reconcile::Wake;
 use crate::reconcile::order::turns::{Turns, has_challenges_to_come, precedence, waiting_message};
 use crate::reconcile::order::{Outcome, waits_for};
 use crate::reconcile::schedule::Limits;
+use crate::store::Store;
 
 /// The turns of all Orders that one process works on.
 #[derive(Debug)]
@@ -47,6 +47,32 @@ impl OrderTurns {
         }
         turns.admit().into_iter().map(|name| Key::new(Kind::Order, name)).collect()
     }
+
+    /// Goes on if it is the turn of an Order to be begun at the CA; else what there is to do until then.
+    pub(super) async fn turn(
+        &self,
+        store: &dyn Store,
+        at_ca: OrderAtCa<'_>,
+        issuer: &Issuer,
+    ) -> Result<ControlFlow<Result<Outcome, Wake>>, ReconcileError> {
+        let OrderAtCa { order, now, .. } = at_ca;
+        let (name, directory, names) = (order.name(), directory_of(issuer), names_of(order));
+        if self.0.lock().begin_if_free(&name, directory, names) {
+            return Ok(Continue(()));
+        }
+        let holder = holder(store, order, false).await?;
+        let certificate = holder.certificate.map(|certificate| {
+            CertificateStatus::deserialize(&certificate.object["status"]).unwrap_or_default()
+        });
+        let precedence = precedence(order, certificate.as_ref(), now);
+        let asked = self.0.lock().ask(&name, directory, names, precedence);
+        let Err(not_yet) = asked else { return Ok(Continue(())) };
+        Ok(Break(if waits_for(order) == Some(OrderWait::Turn) {
+            Err(Wake::At(now.saturating_add(not_yet.pause).unwrap_or(now)))
+        } else {
+            Ok(Outcome::Queued(waiting_message(not_yet.under_way)))
+        }))
+    }
 }
 
 /// Tells whether an Order needs no turn any more. One that has no order yet has its turn, or waits.
@@ -61,31 +87,4 @@ fn directory_of(issuer: &Issuer) -> &str {
 
 fn names_of(order: &Order) -> usize {
     (order.spec.dns_names.len() + order.spec.ip_addresses.len()).max(1)
-}
-
-impl OrderController {
-    /// Goes on if it is the turn of an Order to be begun at the CA; else what there is to do until then.
-    pub(super) async fn turn(
-        &self,
-        at_ca: OrderAtCa<'_>,
-        issuer: &Issuer,
-    ) -> Result<ControlFlow<Result<Outcome, Wake>>, ReconcileError> {
-        let OrderAtCa { order, now, .. } = at_ca;
-        let (name, directory, names) = (order.name(), directory_of(issuer), names_of(order));
-        if self.turns.0.lock().begin_if_free(&name, directory, names) {
-            return Ok(Continue(()));
-        }
-        let holder = holder(&**self.recorder.store(), order, false).await?;
-        let certificate = holder.certificate.map(|certificate| {
-            CertificateStatus::deserialize(&certificate.object["status"]).unwrap_or_default()
-        });
-        let precedence = precedence(order, certificate.as_ref(), now);
-        let asked = self.turns.0.lock().ask(&name, directory, names, precedence);
-        let Err(not_yet) = asked else { return Ok(Continue(())) };
-        Ok(Break(if waits_for(order) == Some(OrderWait::Turn) {
-            Err(Wake::At(now.saturating_add(not_yet.pause).unwrap_or(now)))
-        } else {
-            Ok(Outcome::Queued(waiting_message(not_yet.under_way)))
-        }))
-    }
 }

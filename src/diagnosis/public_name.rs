@@ -5,8 +5,7 @@ use std::fmt;
 use url::Host;
 
 use super::catalogue::id::CauseId;
-use crate::fetch::reserved;
-use crate::model::Identifier;
+use crate::model::{Identifier, reserved};
 
 /// Most labels of a name at Let's Encrypt.
 const LABELS: usize = 10;

@@ -9,7 +9,6 @@ pub mod outcome;
 mod overrides;
 pub mod raw;
 mod redirect;
-pub mod reserved;
 pub mod served;
 mod tls;
 pub mod trust;

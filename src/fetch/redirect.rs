@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 use super::connection::FetchAnswer;
 use super::outcome::FetchError;
-use super::reserved;
+use crate::model::reserved;
 
 /// The most requests in a chain, the first one included.
 const MAX_REQUESTS: usize = 10;

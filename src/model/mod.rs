@@ -55,6 +55,7 @@ pub mod renewal_info;
 pub mod request;
 pub mod request_rates;
 pub mod requested_types;
+pub mod reserved;
 pub mod seal;
 pub mod secret;
 pub mod solver;

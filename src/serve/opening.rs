@@ -60,7 +60,7 @@ pub struct Opening {
 
 /// A header at the beginning of these bytes.
 #[derive(Debug, PartialEq, Eq)]
-enum Header {
+enum ProxyHeader {
     /// There is none.
     Absent,
     /// Its end is not there yet.
@@ -87,13 +87,15 @@ pub async fn read(
 async fn begin(reader: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> Option<Opening> {
     let proxied = loop {
         match header(bytes) {
-            Header::Absent => break None,
-            Header::Garbled => return Some(Opening { proxied: None, speech: Speech::Garbled }),
-            Header::Complete(length, proxied) => {
+            ProxyHeader::Absent => break None,
+            ProxyHeader::Garbled => {
+                return Some(Opening { proxied: None, speech: Speech::Garbled });
+            }
+            ProxyHeader::Complete(length, proxied) => {
                 bytes.drain(..length);
                 break Some(proxied);
             }
-            Header::Incomplete => more(reader, bytes).await?,
+            ProxyHeader::Incomplete => more(reader, bytes).await?,
         }
     };
     while bytes.len() < TLS_RECORD.len() && TLS_RECORD.starts_with(bytes) {
@@ -111,7 +113,7 @@ async fn more(reader: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> Opt
     Some(())
 }
 
-fn header(bytes: &[u8]) -> Header {
+fn header(bytes: &[u8]) -> ProxyHeader {
     let begins = |with: &[u8]| {
         let shorter = with.len().min(bytes.len());
         with[..shorter] == bytes[..shorter]
@@ -121,17 +123,21 @@ fn header(bytes: &[u8]) -> Header {
     } else if begins(TEXT) {
         text(bytes)
     } else {
-        Header::Absent
+        ProxyHeader::Absent
     }
 }
 
 /// A header of version 1: `PROXY TCP4 192.0.2.1 192.0.2.2 56324 80`, or `PROXY UNKNOWN` and whatever.
-fn text(bytes: &[u8]) -> Header {
+fn text(bytes: &[u8]) -> ProxyHeader {
     let start = &bytes[..bytes.len().min(MAX_TEXT_BYTES)];
     let Some(end) = start.windows(2).position(|pair| pair == b"\r\n") else {
-        return if bytes.len() < MAX_TEXT_BYTES { Header::Incomplete } else { Header::Garbled };
+        return if bytes.len() < MAX_TEXT_BYTES {
+            ProxyHeader::Incomplete
+        } else {
+            ProxyHeader::Garbled
+        };
     };
-    let Ok(line) = std::str::from_utf8(&bytes[..end]) else { return Header::Garbled };
+    let Ok(line) = std::str::from_utf8(&bytes[..end]) else { return ProxyHeader::Garbled };
     let words: Vec<&str> = line.split(' ').collect();
     let source = match words[..] {
         [_, "UNKNOWN", ..] => None,
@@ -142,44 +148,46 @@ fn text(bytes: &[u8]) -> Header {
             };
             let read =
                 (address(source), address(destination), port.parse(), to_port.parse::<u16>());
-            let (Some(source), Some(_), Ok(port), Ok(_)) = read else { return Header::Garbled };
+            let (Some(source), Some(_), Ok(port), Ok(_)) = read else {
+                return ProxyHeader::Garbled;
+            };
             Some(SocketAddr::new(source, port))
         }
-        _ => return Header::Garbled,
+        _ => return ProxyHeader::Garbled,
     };
-    Header::Complete(end + 2, Proxied { version: ProxyVersion::One, source })
+    ProxyHeader::Complete(end + 2, Proxied { version: ProxyVersion::One, source })
 }
 
 /// A header of version 2: signature, version and command, family, length, addresses, and what else a proxy adds (TLVs).
-fn binary(bytes: &[u8]) -> Header {
+fn binary(bytes: &[u8]) -> ProxyHeader {
     let Some((&[.., command, family, high, low], rest)) = bytes.split_first_chunk::<FIXED_BYTES>()
     else {
-        return Header::Incomplete;
+        return ProxyHeader::Incomplete;
     };
     let length = usize::from(u16::from_be_bytes([high, low]));
     // Version 2; LOCAL or PROXY.
     if !matches!(command, 0x20 | 0x21) {
-        return Header::Garbled;
+        return ProxyHeader::Garbled;
     }
-    let Some(body) = rest.get(..length) else { return Header::Incomplete };
+    let Some(body) = rest.get(..length) else { return ProxyHeader::Incomplete };
     let source = match (command, family >> 4) {
         (0x21, 1) => match *body {
             [a, b, c, d, _, _, _, _, high, low, _, _, ..] => {
                 Some(SocketAddr::new(Ipv4Addr::new(a, b, c, d).into(), port(high, low)))
             }
-            _ => return Header::Garbled,
+            _ => return ProxyHeader::Garbled,
         },
         (0x21, 2) => match (body.first_chunk::<16>(), body.get(32..36)) {
             (Some(address), Some(&[high, low, _, _])) => {
                 Some(SocketAddr::new(Ipv6Addr::from(*address).into(), port(high, low)))
             }
-            _ => return Header::Garbled,
+            _ => return ProxyHeader::Garbled,
         },
         // Of no family, or of UNIX sockets; or the proxy's own connection, of which nothing counts.
         _ => None,
     };
     let proxied = Proxied { version: ProxyVersion::Two, source };
-    Header::Complete(FIXED_BYTES + length, proxied)
+    ProxyHeader::Complete(FIXED_BYTES + length, proxied)
 }
 
 fn port(high: u8, low: u8) -> u16 {

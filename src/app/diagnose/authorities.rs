@@ -16,8 +16,8 @@ use crate::acme::TlsOptions;
 use crate::controllers::accounts::tls_of;
 use crate::diagnosis::authority_case::{AddressReach, AuthorityCase, ReachOutcome};
 use crate::diagnosis::case::Case;
-use crate::fetch::reserved;
 use crate::model::Key;
+use crate::model::reserved;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(3);

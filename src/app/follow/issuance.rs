@@ -10,7 +10,6 @@ use jiff::Timestamp;
 
 use super::finish;
 use super::folder_turn::WriteWait;
-use super::names_in_dns::look_at_dns;
 use super::on_issued::OnIssued;
 use super::plan::{Opening, opening, would_be_due};
 use super::purpose::Purpose;
@@ -21,7 +20,6 @@ use super::temporary::TemporaryFiles;
 use super::tracked::{End, Tracked};
 use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
-use crate::acme::Clients;
 use crate::app::asking::{self, AskedPlace};
 use crate::app::context::Context;
 use crate::app::engine::clients;
@@ -165,7 +163,7 @@ impl Issuance<'_> {
     ) -> Result<Option<LeftOut>, Failure> {
         let Self { work: flags, purpose, times, events, .. } = *self;
         let begun = Box::pin(begin(self, &before.ends, context)).await;
-        let (workshop, Begun { given, open, ends: known, clients }) = match begun {
+        let (workshop, Begun { given, open, ends: known }) = match begun {
             Ok(begun) => begun,
             Err(failure) => {
                 return self.settle_unbegun(context, failure).await.map(|()| None);
@@ -181,7 +179,7 @@ impl Issuance<'_> {
             permit: workshop.permit,
             drive: &flags.drive,
             rehearsal: rehearsal.map(Rehearsal::means),
-            clients,
+            clients: None,
             by_hand: flags.manual.dns01_manual,
             given,
             open,
@@ -258,8 +256,6 @@ struct Begun {
     given: BTreeSet<Key>,
     open: BTreeMap<Key, Tracked>,
     ends: BTreeMap<Key, End>,
-    /// The CAs, where they have been asked.
-    clients: Option<Clients>,
 }
 
 /// Checks everything, applies the manifests, and finds what is due beside what has ended in an earlier round.
@@ -334,7 +330,7 @@ async fn begin<'a>(
     } else {
         records.iter().filter(|record| !ended.contains_key(&record.key)).cloned().collect()
     };
-    let Opening { mut open, mut ends } =
+    let Opening { open, ends } =
         opening(&still, &workshop.store, &workshop.claim, how, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     if venue.has_providers() && purpose.rehearsed() != Some(Rehearse::Loopback) {
@@ -343,21 +339,7 @@ async fn begin<'a>(
         let told = (context, &work.output);
         provider_check::check(due, &workshop.store, drive, fetcher, told).await?;
     }
-    let mut asked = None;
-    // A CA of our own looks itself, whoever drives elsewhere asks for itself, and a name that is refused may be left out.
-    if is_made && issuance.rounds == 0 && !matches!(workshop.claim, Claim::Watches(_)) {
-        let due = open.iter().filter(|(_, tracked)| tracked.is_due()).map(|(key, _)| key.clone());
-        let due: Vec<Key> = due.collect();
-        let refused;
-        (refused, asked) =
-            look_at_dns(&due, &workshop.store, (work, deadline), &printer, context).await?;
-        for (key, failure) in refused {
-            open.remove(&key);
-            given.remove(&key);
-            ends.insert(key, End::Failed(failure));
-        }
-    }
-    Ok((workshop, Begun { given, open, ends, clients: asked }))
+    Ok((workshop, Begun { given, open, ends }))
 }
 
 /// Where a rehearsal works: in a store that is thrown away.

@@ -10,7 +10,6 @@ pub mod folder_turn;
 pub mod issuance;
 pub mod leftovers;
 pub mod manual;
-mod names_in_dns;
 pub mod on_issued;
 pub mod pipeline;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! What was issued is written to files, told to people, and the command of the user is run for it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
@@ -20,7 +21,7 @@ use crate::app::own_request;
 use crate::diagnosis::chain::Chain;
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Secret};
 use crate::print::{Printer, document};
-use crate::store::resources::typed;
+use crate::store::resources::{Resources, typed};
 
 /// So many pairs are written at once, each by a thread; what a folder holds up are the others of its file system at most.
 const SIDE_BY_SIDE: usize = 8;
@@ -80,7 +81,13 @@ pub async fn write_out(
 /// What a certificate that was issued has otherwise than its signing request asks for.
 async fn remarks(results: &Results<'_>, key: &Key) -> Vec<ChainRemark> {
     let found = chain::of(results.store, key).await.ok().flatten();
-    let Some(request) = found.as_ref().and_then(Chain::request) else { return Vec::new() };
+    let Some(name) = found.as_ref().and_then(Chain::request).map(CertificateRequest::name) else {
+        return Vec::new();
+    };
+    // A chain is read without what is bulky.
+    let whole =
+        Resources::<CertificateRequest>::new(Arc::clone(results.store), Kind::CertificateRequest);
+    let Ok(Some(request)) = whole.get(&name).await else { return Vec::new() };
     let pem = String::from_utf8_lossy(&request.status.certificate.0);
     let ordered = csr::read_unverified(&request.spec.request.0);
     ordered.map(|ordered| acme_chain::remarks(&pem, &ordered)).unwrap_or_default()

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::body::{Refused, bad_request, member, object, text};
 use crate::ca::context::Ca;
-use crate::ca::records::{Change, Records};
+use crate::ca::records::{RecordChange, Records};
 use crate::model::caa::CaaProperty;
 
 /// Makes a change of what the body of a request says.
@@ -21,27 +21,27 @@ pub(super) const CHANGES: &[(&str, Apply)] = &[
     ("/set-default-ipv4", |records, body| default(body).map(|it| records.set_default_v4(it))),
     ("/set-default-ipv6", |records, body| default(body).map(|it| records.set_default_v6(it))),
     ("/add-a", |records, body| {
-        add(records, body, "addresses", |it| address(it).map(Change::AddV4))
+        add(records, body, "addresses", |it| address(it).map(RecordChange::AddV4))
     }),
-    ("/clear-a", |records, body| one(records, body, Change::ClearV4)),
+    ("/clear-a", |records, body| one(records, body, RecordChange::ClearV4)),
     ("/add-aaaa", |records, body| {
-        add(records, body, "addresses", |it| address(it).map(Change::AddV6))
+        add(records, body, "addresses", |it| address(it).map(RecordChange::AddV6))
     }),
-    ("/clear-aaaa", |records, body| one(records, body, Change::ClearV6)),
+    ("/clear-aaaa", |records, body| one(records, body, RecordChange::ClearV6)),
     ("/add-caa", |records, body| {
-        add(records, body, "policies", |it| policy(it).map(Change::AddCaa))
+        add(records, body, "policies", |it| policy(it).map(RecordChange::AddCaa))
     }),
-    ("/clear-caa", |records, body| one(records, body, Change::ClearCaa)),
+    ("/clear-caa", |records, body| one(records, body, RecordChange::ClearCaa)),
     ("/set-cname", |records, body| {
-        one(records, body, Change::SetAlias(text(body, "target")?.to_owned()))
+        one(records, body, RecordChange::SetAlias(text(body, "target")?.to_owned()))
     }),
-    ("/clear-cname", |records, body| one(records, body, Change::ClearAlias)),
+    ("/clear-cname", |records, body| one(records, body, RecordChange::ClearAlias)),
     ("/set-txt", |records, body| {
-        one(records, body, Change::AddText(text(body, "value")?.to_owned()))
+        one(records, body, RecordChange::AddText(text(body, "value")?.to_owned()))
     }),
-    ("/clear-txt", |records, body| one(records, body, Change::ClearTexts)),
-    ("/set-servfail", |records, body| one(records, body, Change::Fail)),
-    ("/clear-servfail", |records, body| one(records, body, Change::Answer)),
+    ("/clear-txt", |records, body| one(records, body, RecordChange::ClearTexts)),
+    ("/set-servfail", |records, body| one(records, body, RecordChange::Fail)),
+    ("/clear-servfail", |records, body| one(records, body, RecordChange::Answer)),
 ];
 
 /// Makes the change of a path.
@@ -58,7 +58,7 @@ pub(super) async fn change(
     Ok(StatusCode::OK)
 }
 
-fn one(records: &Records, body: &Value, change: Change) -> Result<(), Refused> {
+fn one(records: &Records, body: &Value, change: RecordChange) -> Result<(), Refused> {
     records.change(host(body)?, change);
     Ok(())
 }
@@ -68,7 +68,7 @@ fn add(
     records: &Records,
     body: &Value,
     list: &str,
-    read: impl Fn(&Value) -> Option<Change>,
+    read: impl Fn(&Value) -> Option<RecordChange>,
 ) -> Result<(), Refused> {
     let unreadable =
         || bad_request(&format!("\"{list}\" is missing, or one of them cannot be read"));

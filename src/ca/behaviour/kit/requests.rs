@@ -143,7 +143,7 @@ pub(super) const KIT: &[Behaviour] = &[
         row: 6,
         name: "new-nonce-ceiling",
         value: Value::Number(20),
-        does: "answers newNonce with 503 and Retry-After where it is asked more than so often a second, and half of that at once",
+        does: "answers newNonce with 503 and Retry-After, asked more than so often a second",
         reaction: "use the nonces that answers bring; keep below what the CA publishes",
         rules: &[
             Trigger::always(&["newNonce"], Answers(too_busy)).only(is_above_ceiling),
@@ -154,7 +154,7 @@ pub(super) const KIT: &[Behaviour] = &[
         row: 6,
         name: "request-ceiling",
         value: Value::Number(250),
-        does: "answers with 503 and Retry-After beyond so many signed requests a second, and half of that at once; newAccount and newOrder count apart",
+        does: "answers more than so many signed requests a second with 503 and Retry-After",
         reaction: "keep below what the CA publishes",
         rules: &[
             Trigger::always(SIGNED, Answers(too_busy)).only(is_above_ceiling),

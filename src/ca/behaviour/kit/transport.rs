@@ -62,7 +62,7 @@ pub(super) const KIT: &[Behaviour] = &[
         row: 50,
         name: "store-locks-up",
         value: Value::Number(100),
-        does: "answers no signed request ever again once more than so many are under way at once; the directory and nonces are there as before",
+        does: "answers no signed request any more once so many were under way at once",
         reaction: "few requests at once; end in bounded time, and say since when nothing is answered",
         rules: &[
             Trigger::always(SIGNED, IsSilent).only(|scene| scene.asked.most_at_once > scene.value)

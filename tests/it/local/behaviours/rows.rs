@@ -56,7 +56,7 @@ fn limits() -> Vec<Row> {
     vec![
         issues(6, "new-order-429").asks("newOrder", 2),
         // Whoever is above the ceiling once asks for another order.
-        issues(6, "new-nonce-ceiling=20 request-ceiling=20")
+        issues(6, "new-nonce-ceiling=40 request-ceiling=40")
             .names(MANY)
             .keeps_limits_of("letsencrypt-staging")
             .asks_between("newNonce", 1, 32),
@@ -323,13 +323,6 @@ fn bodies() -> Vec<Row> {
         late("silent"),
         // As many as are in flight at most.
         issues(50, "store-locks-up=32").names(MANY).asks("newOrder", 1),
-        // One registers, and three read authorizations side by side.
-        ends(50, "store-locks-up=1", 6)
-            .runs_out_of_time()
-            .names(&["a.example.com", "b.example.com", "c.example.com"])
-            .asks_between("authorization", 2, 60)
-            .asks("challenge", 0)
-            .says("no answer for"),
         issues(51, "directory-moves").asks("directory", 2),
         issues(52, "clock-behind"),
         issues(52, "clock-ahead"),

@@ -77,7 +77,7 @@ fn an_issuer_that_is_deleted_meanwhile_ends_the_wait_at_once() {
         "issuer acme",
         "\
 error: Certificate default/web was not issued: Issuer default/acme not found
-hint: kubectl-acme order -f MANIFEST.yaml brings it back
+hint: kubectl-acme order -f MANIFEST.yaml --http01-webroot=www brings it back
 ",
     );
 }
