@@ -17,7 +17,6 @@ use super::Acme;
 use super::csr::SigningRequest;
 use super::error::{AcmeError, Retry};
 use super::keys::to_pem;
-use super::renewal_info;
 use super::replies::CertificateChain;
 use super::x509::{self, AlternativeNames};
 use crate::model::certificate::Names;
@@ -330,7 +329,7 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
         other_names: names.others,
         public_key: certificate.public_key().raw.to_vec(),
         issuer: x509::common_name(certificate.issuer()),
-        renewal_id: renewal_info::identifier_of(certificate),
+        renewal_id: x509::renewal_identifier(certificate),
         serial: certificate.raw_serial_as_string().replace(':', ""),
         is_ca: certificate.is_ca(),
     })

@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
 
 use super::error::AcmeError;
 use super::telling::NamedUrl;
+use super::x509;
 use super::{Clients, TlsOptions};
 use crate::http::headers::retry_after;
 use crate::model::renewal_info::RenewalInfo;
@@ -90,19 +88,7 @@ struct WireWindow {
 /// What stands for a certificate in such a URL (§4.1); nothing where it does not name the key of its issuer.
 pub fn identifier(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    identifier_of(&certificate)
-}
-
-/// The same of a certificate that was read.
-pub(super) fn identifier_of(certificate: &X509Certificate<'_>) -> Option<String> {
-    let issuer = certificate.extensions().iter().find_map(|extension| {
-        match extension.parsed_extension() {
-            ParsedExtension::AuthorityKeyIdentifier(key) => key.key_identifier.as_ref(),
-            _ => None,
-        }
-    })?;
-    let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-    Some(format!("{}.{}", text(issuer.0), text(certificate.raw_serial())))
+    x509::renewal_identifier(&certificate)
 }
 
 /// Reads what a CA answers; nothing where it is no renewal information, or the window ends before it begins.

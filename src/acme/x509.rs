@@ -6,9 +6,12 @@ use aws_lc_rs::signature::{
     ECDSA_P521_SHA256_ASN1, ECDSA_P521_SHA384_ASN1, ECDSA_P521_SHA512_ASN1, UnparsedPublicKey,
     VerificationAlgorithm,
 };
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use x509_parser::asn1_rs::BitString;
+use x509_parser::certificate::X509Certificate;
 use x509_parser::error::X509Error;
-use x509_parser::extensions::GeneralName;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::oid_registry::asn1_rs::{Oid, oid};
 use x509_parser::verify::verify_signature;
 use x509_parser::x509::{
@@ -137,4 +140,16 @@ pub(super) fn subject(name: &X509Name<'_>) -> Subject {
         postal_codes: by(&oid!(2.5.4.17)),
         serial_number: by(&oid!(2.5.4.5)).into_iter().next().unwrap_or_default(),
     }
+}
+
+/// What stands for a certificate in URLs of renewal information (RFC 9773 §4.1); `None` if it does not name the key of its issuer.
+pub(super) fn renewal_identifier(certificate: &X509Certificate<'_>) -> Option<String> {
+    let issuer = certificate.extensions().iter().find_map(|extension| {
+        match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(key) => key.key_identifier.as_ref(),
+            _ => None,
+        }
+    })?;
+    let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    Some(format!("{}.{}", text(issuer.0), text(certificate.raw_serial())))
 }

@@ -26,13 +26,13 @@ pub struct Records {
 #[derive(Debug, Default)]
 struct Table {
     /// By absolute name without the final dot, in lower case.
-    names: BTreeMap<String, RecordSet>,
+    names: BTreeMap<String, NameRecords>,
     default_v4: Option<Ipv4Addr>,
     default_v6: Option<Ipv6Addr>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct RecordSet {
+struct NameRecords {
     v4: BTreeSet<Ipv4Addr>,
     v6: BTreeSet<Ipv6Addr>,
     texts: Vec<String>,
@@ -89,7 +89,7 @@ impl Records {
         let name = plain(name);
         let mut entry = table.names.remove(&name).unwrap_or_default();
         entry.apply(change);
-        if entry != RecordSet::default() {
+        if entry != NameRecords::default() {
             table.names.insert(name, entry);
         }
     }
@@ -126,7 +126,7 @@ impl Records {
     }
 }
 
-impl RecordSet {
+impl NameRecords {
     fn apply(&mut self, change: RecordChange) {
         match change {
             RecordChange::AddV4(address) => self.v4.extend([address]),
@@ -148,7 +148,7 @@ impl RecordSet {
 /// Who knows the records of a name, once its aliases are followed.
 enum Found {
     /// The table: what it has, `None` if the name does not exist.
-    Here(String, Option<RecordSet>),
+    Here(String, Option<NameRecords>),
     /// The resolver, under this name.
     Beyond(String),
 }
@@ -169,7 +169,7 @@ impl Table {
                     Some(entry) => Found::Here(name, Some(entry.clone())),
                     None if self.covers(&name) => {
                         let exists = self.has_names_below(&name) || self.has_default();
-                        Found::Here(name, exists.then(RecordSet::default))
+                        Found::Here(name, exists.then(NameRecords::default))
                     }
                     None => Found::Beyond(name),
                 });
@@ -203,7 +203,7 @@ impl Table {
         self.names.keys().any(is_below)
     }
 
-    fn addresses(&self, entry: &RecordSet) -> Vec<IpAddr> {
+    fn addresses(&self, entry: &NameRecords) -> Vec<IpAddr> {
         let default_v6 = self.default_v6.filter(|_| entry.v6.is_empty() && entry.v4.is_empty());
         let default_v4 = self.default_v4.filter(|_| entry.v6.is_empty() && entry.v4.is_empty());
         let six = entry.v6.iter().copied().chain(default_v6).map(IpAddr::V6);

@@ -61,7 +61,8 @@ impl Connection {
     /// Reads the configuration, logs in where a plugin does that, and makes the client.
     pub(super) async fn connect(&self) -> Result<Connected, StoreError> {
         let FoundConfig { mut config, context, user } = self.find().await?;
-        login::tidy_token(&mut config.auth_info, &user)?;
+        login::tidy_token(&mut config.auth_info, &user)
+            .map_err(|why| ClusterFault::Configuration { why })?;
         if let Some(user) = &self.user {
             config.auth_info.impersonate = Some(user.clone());
         }

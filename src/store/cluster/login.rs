@@ -9,8 +9,6 @@ use http::HeaderValue;
 use kube::client::AuthError;
 use kube::config::{AuthInfo, ExecConfig};
 
-use super::fault::ClusterFault;
-
 /// The longest that a plugin may complain.
 const LONGEST: usize = 300;
 
@@ -37,13 +35,13 @@ pub(super) fn without_a_word<T>(make: impl FnOnce() -> T) -> T {
 
 /// Leaves out blanks and line ends around a token, as kubectl does where it is in a file. kube takes it with them, and no header can
 /// hold them.
-pub(super) fn tidy_token(login: &mut AuthInfo, user: &str) -> Result<(), ClusterFault> {
+pub(super) fn tidy_token(login: &mut AuthInfo, user: &str) -> Result<(), String> {
     if let Some(given) = token_of(login) {
         if HeaderValue::try_from(given.trim()).is_err() {
             let why = format!(
                 "the token of {user} has a line end or another character in it that no token has"
             );
-            return Err(ClusterFault::Configuration { why });
+            return Err(why);
         }
         if given.trim() != given {
             login.token = Some(given.trim().to_owned().into());
@@ -57,7 +55,7 @@ pub(super) fn tidy_token(login: &mut AuthInfo, user: &str) -> Result<(), Cluster
         let why = format!(
             "{path}, the token of {user}, has a line end or another character in it that no token has"
         );
-        return Err(ClusterFault::Configuration { why });
+        return Err(why);
     }
     if given.trim() != given {
         login.token = Some(given.trim().to_owned().into());
@@ -142,10 +140,10 @@ mod tests {
         }
         fs::write(&path, "abc\ndef").unwrap();
         let mut in_file = login(&format!("{{tokenFile: '{}'}}", path.display()));
-        let said = tidy_token(&mut in_file, "ann").unwrap_err().to_string();
+        let said = tidy_token(&mut in_file, "ann").unwrap_err();
         assert!(said.contains("line end") && !said.contains("abc"), "{said}");
         let mut inline = login("{token: \"abc\\ndef\"}");
-        let said = tidy_token(&mut inline, "ann").unwrap_err().to_string();
+        let said = tidy_token(&mut inline, "ann").unwrap_err();
         assert!(said.contains("the token of ann") && !said.contains("abc"), "{said}");
     }
 
