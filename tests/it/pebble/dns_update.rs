@@ -87,9 +87,13 @@ async fn check_refusals(software: Software) {
             UpdateRefusal::BadSignature,
             not_auth,
             UpdateRefusal::BadKey,
-            not_auth,
+            UpdateRefusal::UnsignedCode(9),
         ],
-        Software::PowerDns => [no; 5],
+        // It signs no refusal.
+        Software::PowerDns => {
+            let bare = UpdateRefusal::UnsignedCode(5);
+            [bare, bare, no, bare, bare]
+        }
     };
     for protocol in [Protocol::Udp, Protocol::Tcp] {
         for (zone, key, expected) in [
