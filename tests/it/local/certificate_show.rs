@@ -93,7 +93,7 @@ async fn an_issued_certificate_is_compared_with_its_key_and_with_what_was_asked_
     let store = LocalStore::open(&terminal.path("state"), Access::ReadWrite).unwrap();
     let key = Key::new(Kind::Certificate, ObjectName::new("default", "web"));
     let mut record = store.get(&key).await.unwrap().unwrap();
-    record.object["spec"]["dnsNames"] = json!(["other.example.com"]);
+    record.object["spec"]["dnsNames"] = json!(["www.example.com"]);
     record.object["spec"]["privateKey"] = json!({"algorithm": "RSA"});
     record.object["spec"]["issuerRef"] = json!({"name": "other"});
     store.replace(record, Part::Whole).await.unwrap();

@@ -56,7 +56,7 @@ fn limits() -> Vec<Row> {
     vec![
         issues(6, "new-order-429").asks("newOrder", 2),
         // Whoever is above the ceiling once asks for another order.
-        issues(6, "new-nonce-ceiling=40 request-ceiling=40")
+        issues(6, "new-nonce-ceiling=20 request-ceiling=20")
             .names(MANY)
             .keeps_limits_of("letsencrypt-staging")
             .asks_between("newNonce", 1, 32),
