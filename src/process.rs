@@ -95,7 +95,7 @@ async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Get(args) => get::run(args, context).await,
         Command::Delete(args) => delete::run(args, context).await,
         Command::Run(args) => run::run(*args, context).await,
-        Command::Ca(args) => ca::run(args, context).await,
+        Command::Ca(args) => ca::run(*args, context).await,
         Command::Crds(args) => crds::run(args, context),
         Command::Completion(args) => completion::run(&args, context),
         Command::Solve(args) => solve::run(args, context).await,

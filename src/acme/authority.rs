@@ -203,13 +203,11 @@ impl Authority {
 
     /// A place among the requests in flight. Nobody waits for one once nothing is read any more.
     pub(super) async fn place(&self) -> Result<RequestPlace<'_>, AcmeError> {
-        match self.pace.free_place() {
-            Some(place) => Ok(place),
-            None => {
-                let waits = Box::pin(self.pace.place());
-                self.under_way.prepare("send a request to", self.server.as_str(), waits).await
-            }
+        if let Some(place) = self.pace.free_place() {
+            return Ok(place);
         }
+        let waits = Box::pin(self.pace.place());
+        self.under_way.prepare("send a request to", self.server.as_str(), waits).await
     }
 
     /// A nonce from the pool, else a fetched one. Nobody waits for the turn to fetch once nothing is read any more.

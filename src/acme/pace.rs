@@ -196,10 +196,10 @@ mod tests {
     async fn who_waits_behind_requests_that_nobody_answers_fails_with_them() {
         let pace = Pace::new(None);
         let ask = async || {
-            let place = pace.place().await?;
+            let held = pace.place().await?;
             tokio::time::sleep(Duration::from_secs(90)).await;
             let outcome = silence();
-            place.ended(&outcome);
+            held.ended(&outcome);
             outcome
         };
         let began = Instant::now();

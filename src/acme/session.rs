@@ -833,14 +833,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_an_answer_has_named_may_lag_behind_and_a_certificate_may_be_promised() {
-        let ca = FakeCa::start(|heard| {
-            let lacking = || Said::problem(404, "malformed");
-            match (heard.what.as_str(), heard.before) {
-                ("POST /authz/1" | "POST /order/1", 0) => Some(lacking()),
-                ("POST /authz/9", _) => Some(lacking()),
-                ("POST /cert/1", 0) => Some(Said::new(202, "").with("retry-after", "30")),
-                _ => None,
+        let ca = FakeCa::start(|heard| match (heard.what.as_str(), heard.before) {
+            ("POST /authz/1" | "POST /order/1", 0) | ("POST /authz/9", _) => {
+                Some(Said::problem(404, "malformed"))
             }
+            ("POST /cert/1", 0) => Some(Said::new(202, "").with("retry-after", "30")),
+            _ => None,
         })
         .await;
         let session = registered(&Clients::new(), &ca).await;

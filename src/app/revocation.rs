@@ -167,7 +167,7 @@ pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
         let revoking = session.revoke(&one.der, args.reason.reason(), by);
         let revoked = ask(revoking, &one.account, &what, context).await.map_err(of_certificate);
         let is_revoked = match &revoked {
-            Ok(_) => true,
+            Ok(()) => true,
             Err(failure) => is_already_revoked(failure),
         };
         if is_revoked {

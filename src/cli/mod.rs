@@ -101,7 +101,7 @@ pub enum Command {
     /// Run the controllers until interrupted
     Run(Box<run::RunArgs>),
     /// Run a small ACME server that nobody trusts, for rehearsals and tests
-    Ca(ca::CaArgs),
+    Ca(Box<ca::CaArgs>),
     /// Print lean definitions of the six kinds, for a cluster that has none
     Crds(crds::CrdsArgs),
     /// Print the completion script of a shell

@@ -46,9 +46,8 @@ pub(super) fn mended(
 
 /// Tells whether `-o` or `--output` is refused by `describe`.
 fn is_output_of_describe(error: &clap::Error, words: &[OsString]) -> bool {
-    let refused = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(argument)) => argument,
-        _ => return false,
+    let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else {
+        return false;
     };
     words.iter().any(|word| word == "describe")
         && (refused.starts_with("-o") || refused.starts_with("--output"))

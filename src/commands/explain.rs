@@ -233,8 +233,8 @@ mod tests {
         ] {
             let (Asked::Whole(found) | Asked::Listed(found)) = ask(&[text]).unwrap();
             let found: Vec<String> = found.iter().map(|entry| entry.id.to_string()).collect();
-            let is_there = |id: &&str| found.iter().any(|found| found.starts_with(*id));
-            assert!(expected.iter().all(|id| is_there(&id)), "{text}: {found:?}");
+            let is_there = |id: &str| found.iter().any(|found| found.starts_with(id));
+            assert!(expected.iter().all(|id| is_there(id)), "{text}: {found:?}");
         }
         let (Asked::Whole(near) | Asked::Listed(near)) =
             ask(&["the certificate of my webroot folder is forbidden by nginx"]).unwrap();

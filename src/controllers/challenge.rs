@@ -84,13 +84,11 @@ impl ChallengeController {
         let owner = challenge.metadata.controller();
         let beside =
             is_accepted(challenge) && owner.is_some_and(|o| contention.keeps_back(&o.uid, now));
-        let followed = match is_accepted(challenge) {
-            true => {
-                let is_ended_by_ca = self.is_ended_by_ca(challenge).await;
-                self.validations.followed(challenge, is_ended_by_ca, now)
-            }
-            false => challenge::Followed::default(),
-        };
+        let mut followed = challenge::Followed::default();
+        if is_accepted(challenge) {
+            let is_ended_by_ca = self.is_ended_by_ca(challenge).await;
+            followed = self.validations.followed(challenge, is_ended_by_ca, now);
+        }
         let mut seen: Option<Readiness> = None;
         let mut published = Published::default();
         let mut lingering = None;

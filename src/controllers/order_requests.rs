@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use jiff::Timestamp;
 
 use crate::acme::chain::{self, ChainFault};
@@ -22,6 +22,9 @@ use crate::reconcile::order::{OrderRequest, Outcome, SeenOrder};
 /// How many profiles of a CA are told, and how much of the name of each.
 const PROFILES: usize = 20;
 const PROFILE: usize = 100;
+
+/// How many authorizations of one order are read side by side.
+const SIDE_BY_SIDE: usize = 32;
 
 /// An Order at its CA.
 #[derive(Clone, Copy, Debug)]
@@ -87,29 +90,46 @@ impl OrderAtCa<'_> {
         }
     }
 
-    /// Reads authorizations side by side; the order is kept.
+    /// Reads authorizations side by side; the order is kept. Behind a refusal no more are asked for, and what was read before it counts.
     ///
     /// # Errors
     /// Fails when the CA does not answer.
     pub async fn authorizations(&self, urls: &[String]) -> Result<Outcome, Unanswered> {
-        let reads = urls.iter().map(async |url| {
-            let mut reply = self.acme.authorization(url).await?;
-            for challenge in &mut reply.challenges {
-                challenge.persist = self.offer(challenge.persist.take()).await?;
+        let (mut read, mut fault) = (Vec::new(), None);
+        for some in urls.chunks(SIDE_BY_SIDE) {
+            for (url, reply) in
+                some.iter().zip(join_all(some.iter().map(|url| self.read(url))).await)
+            {
+                match reply {
+                    Ok(reply) => read.push((url.clone(), reply)),
+                    Err(error) => fault = Some(error),
+                }
             }
-            Ok::<_, AcmeError>((url.clone(), reply))
-        });
-        let read = match try_join_all(reads).await {
-            Ok(read) => read,
-            Err(error) => return refused(OrderRequest::FetchAuthorizations, error),
-        };
+            if fault.is_some() {
+                break;
+            }
+        }
         let lost =
             |reply: &AuthorizationReply| Some((name_of(reply), State::lost_word(&reply.status)?));
         if let Some((name, word)) = read.iter().find_map(|(_, reply)| lost(reply)) {
             return Ok(Outcome::AuthorizationLost(name, word));
         }
+        let refusal = match fault.map(|error| refused(OrderRequest::FetchAuthorizations, error)) {
+            None => None,
+            Some(Ok(Outcome::Refused(_, refusal @ Refusal::Until(..)))) => Some(refusal),
+            Some(Err(_)) if !read.is_empty() => None,
+            Some(other) => return other,
+        };
         let read = read.into_iter().map(|(url, reply)| first_read(url, reply)).collect();
-        Ok(Outcome::AuthorizationsFetched(read))
+        Ok(Outcome::AuthorizationsFetched(read, refusal))
+    }
+
+    async fn read(&self, url: &str) -> Result<AuthorizationReply, AcmeError> {
+        let mut reply = self.acme.authorization(url).await?;
+        for challenge in &mut reply.challenges {
+            challenge.persist = self.offer(challenge.persist.take()).await?;
+        }
+        Ok(reply)
     }
 
     /// What is kept of an offer of dns-persist-01; of draft -02 half is in the directory.

@@ -95,13 +95,17 @@ impl Zones {
     /// Why the zone of a name is not found by SOA records alone, as cert-manager looks for it, if a resolver answers and does not name
     /// it so.
     pub async fn soa_fault(&self, name: &str) -> Option<LookupError> {
-        let remembered = Remembered::default();
-        let zones = Self { by_soa_alone: true, remembered, ..self.clone() };
+        let zones = self.by_soa_alone();
         let absolute = absolute(name).ok()?;
         let found = zones.in_time(name, zones.apex_above(&absolute)).await;
         found.err().filter(|error| {
             matches!(error, LookupError::NoZone { .. } | LookupError::UnexpectedCode { .. })
         })
+    }
+
+    /// The same looking for zones as cert-manager does.
+    pub(super) fn by_soa_alone(&self) -> Self {
+        Self { by_soa_alone: true, remembered: Remembered::default(), ..self.clone() }
     }
 
     /// Breaks a look off that takes too long: a zone may have many servers, and lead to another again and again.
@@ -256,13 +260,11 @@ impl Zones {
             }
             let asked = self.ask_resolver(resolver, (&domain, RecordType::SOA)).await;
             let reply = asked.map_err(|why| silent(&domain, resolver, &why))?;
-            let by_servers = match reply.says_nothing() {
-                true if !self.by_soa_alone => {
-                    self.ask_resolver(resolver, (&domain, RecordType::NS)).await.ok()
-                }
-                _ => None,
-            };
-            let by_servers = by_servers.filter(Reply::is_an_answer);
+            let mut by_servers = None;
+            if reply.says_nothing() && !self.by_soa_alone {
+                let asked = self.ask_resolver(resolver, (&domain, RecordType::NS)).await;
+                by_servers = asked.ok().filter(Reply::is_an_answer);
+            }
             if !reply.is_an_answer() && by_servers.is_none() {
                 return Err(self.unexpected(&domain, resolver, &reply));
             }

@@ -84,7 +84,10 @@ impl Zones {
             }
             Err(error) => return Err(error),
         };
-        let by_resolvers = unfound.is_none().then(|| apex.to_ascii());
+        let by_resolvers = match unfound {
+            None => self.by_soa_alone().apex_above(name).await.ok().map(|apex| apex.to_ascii()),
+            Some(_) => None,
+        };
         let zone = match self.trust {
             Trust::RecursiveOnly => Zone::without_servers(apex),
             Trust::Authoritative => self.descend(apex, name).await?,

@@ -72,10 +72,9 @@ fn moment(text: &str) -> Option<Timestamp> {
 /// Reads the two older forms: `Friday, 27-Nov-26 21:40:00 GMT` (RFC 850) and `Fri Nov 27 21:40:00 2026` (asctime).
 fn moment_of_old(text: &str) -> Option<Timestamp> {
     let words: Vec<&str> = text.split([' ', ',', '-']).filter(|word| !word.is_empty()).collect();
-    let (day, month, year, time) = match words[..] {
-        [_, day, month, year, time, "GMT" | "UTC"] => (day, month, year, time),
-        [_, month, day, time, year] => (day, month, year, time),
-        _ => return None,
+    let ([_, day, month, year, time, "GMT" | "UTC"] | [_, month, day, time, year]) = words[..]
+    else {
+        return None;
     };
     let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))?;
     let century = match (year.len(), year.parse::<i16>().ok()?) {

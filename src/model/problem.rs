@@ -76,8 +76,7 @@ impl Problem {
     pub fn is_of_name(&self) -> bool {
         self.subproblems.iter().any(|sub| {
             let detail = sub.detail.to_ascii_lowercase();
-            let has_word = |word: &&str| detail.contains(*word);
-            sub.identifier.is_some() || NAME_WORDS.iter().any(|word| has_word(&word))
+            sub.identifier.is_some() || NAME_WORDS.iter().any(|word| detail.contains(word))
         })
     }
 

@@ -345,7 +345,8 @@ impl<'a> Wish<'a> {
             provider,
             Some(profile.as_str()),
             (!self.acme.preferred_chain.is_empty()).then_some("chain"),
-            (!binding.is_none_or(|binding| first.is_some_and(|it| key_id(it) == Some(binding))))
+            binding
+                .is_some_and(|binding| first.is_none_or(|it| key_id(it) != Some(binding)))
                 .then_some("eab"),
         ];
         let words = words.into_iter().flatten().map(object_name);

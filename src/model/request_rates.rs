@@ -68,7 +68,7 @@ pub struct RequestRates {
 
 /// As published for one address at the load balancer, which answers 503 beyond it: requests a second, and burst. Source:
 /// letsencrypt.org/docs/rate-limits ("Overall Requests Limit") and letsencrypt.org/docs/staging-environment, as of 2026-11;
-/// staging has 20 a second for every endpoint, and names no burst.
+/// staging has 20 a second for every endpoint, and names no burst, so that none is counted on.
 static RATES: [RequestRates; 2] = [
     RequestRates {
         name: "letsencrypt",
@@ -78,7 +78,7 @@ static RATES: [RequestRates; 2] = [
     RequestRates {
         name: "letsencrypt-staging",
         server: LETS_ENCRYPT_STAGING,
-        rates: [(20, 20), (20, 10), (5, 15), (20, 20), (10, 20), (20, 20), (20, 20)],
+        rates: [(20, 1), (20, 1), (5, 1), (20, 1), (10, 1), (20, 1), (20, 1)],
     },
 ];
 
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(rate(LETS_ENCRYPT, Endpoint::NewNonce), Some(nonces));
         let others = Rate { per_second: 250, burst: 94 };
         assert_eq!(rate(LETS_ENCRYPT, Endpoint::named("finalize")), Some(others));
-        let staging = Rate { per_second: 20, burst: 15 };
+        let staging = Rate { per_second: 20, burst: 1 };
         assert_eq!(rate(LETS_ENCRYPT_STAGING, Endpoint::named("authorization")), Some(staging));
         assert_eq!(rate("https://ca.internal/directory", Endpoint::Other), None);
     }

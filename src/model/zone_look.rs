@@ -47,8 +47,8 @@ pub struct DnsReply {
 pub struct ZoneLook {
     /// Absolute name.
     pub name: String,
-    /// The zone above it that resolvers know; the same where nothing is between, and where only resolvers were asked. Nothing where
-    /// they fail.
+    /// The zone above it that resolvers know by SOA records; the same where nothing is between, and where only resolvers were asked.
+    /// `None` if they fail.
     pub by_resolvers: Option<String>,
     /// Why resolvers do not find it, where that is so: whom the zone above names is all that is known then.
     #[serde(default)]

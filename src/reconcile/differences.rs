@@ -36,17 +36,10 @@ pub fn of_key(spec: &CertificateSpec, key: &KeyFacts) -> Vec<&'static str> {
 /// Fields that a CertificateRequest does not fit; none when its signing request cannot be read.
 pub fn of_request(spec: &CertificateSpec, facts: &RequestFacts) -> Vec<&'static str> {
     let Ok(csr) = &facts.csr else { return Vec::new() };
-    let (names, request) = (&csr.names, &facts.request.spec);
-    let mut fields = of_addresses(spec, names);
-    if names_of(&spec.dns_names) != names_of(&names.dns_names) {
-        fields.push("spec.dnsNames");
-    }
-    // A literal subject is not taken apart here.
+    let request = &facts.request.spec;
+    let mut fields = of_requested_names(spec, facts);
     if spec.literal_subject.is_empty() {
-        if normal(&spec.common_name) != normal(&names.common_name) {
-            fields.push("spec.commonName");
-        }
-        fields.extend(of_subject(spec.subject.as_ref(), &names.subject));
+        fields.extend(of_subject(spec.subject.as_ref(), &csr.names.subject));
     }
     if spec.is_ca != request.is_ca {
         fields.push("spec.isCA");
@@ -61,6 +54,22 @@ pub fn of_request(spec: &CertificateSpec, facts: &RequestFacts) -> Vec<&'static 
     }
     if !same_issuer(&spec.issuer_ref, &request.issuer_ref) {
         fields.push("spec.issuerRef");
+    }
+    fields
+}
+
+/// Fields of names alone that a CertificateRequest does not fit; empty if its signing request cannot be read.
+pub fn of_requested_names(spec: &CertificateSpec, facts: &RequestFacts) -> Vec<&'static str> {
+    let Ok(csr) = &facts.csr else { return Vec::new() };
+    let mut fields = of_addresses(spec, &csr.names);
+    if names_of(&spec.dns_names) != names_of(&csr.names.dns_names) {
+        fields.push("spec.dnsNames");
+    }
+    // A literal subject is not taken apart here.
+    if spec.literal_subject.is_empty()
+        && normal(&spec.common_name) != normal(&csr.names.common_name)
+    {
+        fields.push("spec.commonName");
     }
     fields
 }

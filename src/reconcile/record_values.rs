@@ -7,6 +7,7 @@
 use jiff::Timestamp;
 
 use super::challenge_facts::memory;
+use crate::model::solver::Dns01Solver;
 use crate::model::{Challenge, ChallengeType, ObjectName, Order, State, Time};
 
 /// What of the other values of a record is up, before the CA is told of one.
@@ -89,7 +90,7 @@ fn has_side_by_side_values(challenge: &Challenge) -> bool {
     let is_of_kind =
         matches!(challenge.spec.kind, ChallengeType::Dns01 | ChallengeType::DnsAccount01);
     let dns01 = challenge.spec.solver.dns01.as_deref();
-    is_of_kind && dns01.is_some_and(|dns01| dns01.keeps_several_values())
+    is_of_kind && dns01.is_some_and(Dns01Solver::keeps_several_values)
 }
 
 #[cfg(test)]
@@ -140,7 +141,7 @@ mod tests {
         check(&[apex.clone(), wild.clone()], false, &lacks);
         check(&[apex.clone(), of("wild", Some(7))], false, &RecordState::Complete(Some(at(7))));
         // Its object is about to be made, or its first write about to be seen.
-        check(&[apex.clone()], false, &RecordState::Expected);
+        check(std::slice::from_ref(&apex), false, &RecordState::Expected);
         let mut starting = wild.clone();
         starting.status.processing = false;
         check(&[apex.clone(), starting.clone()], false, &lacks);

@@ -114,24 +114,21 @@ fn plan_by<'a>(
     let (mut slots, mut locked) = (0, 0);
     for challenge in waiting(challenges) {
         let holders = holders.entry(lock(challenge)).or_default();
-        match holders.iter().rfind(|holder| !may_share(challenge, holder)) {
-            Some(holder) => {
-                locked += 1;
-                let waits = Waits::Lock { holder: holder.name() };
-                plan.queue.push(Queued { challenge, position: locked, waits });
-            }
-            None => {
-                holders.push(challenge);
-                if free > 0 {
-                    free -= 1;
-                    plan.admitted.push(challenge);
-                    continue;
-                }
-                slots += 1;
-                let waits = Waits::Slot { slots: limits.max_in_flight };
-                plan.queue.push(Queued { challenge, position: slots, waits });
-            }
+        if let Some(holder) = holders.iter().rfind(|holder| !may_share(challenge, holder)) {
+            locked += 1;
+            let waits = Waits::Lock { holder: holder.name() };
+            plan.queue.push(Queued { challenge, position: locked, waits });
+            continue;
         }
+        holders.push(challenge);
+        if free > 0 {
+            free -= 1;
+            plan.admitted.push(challenge);
+            continue;
+        }
+        slots += 1;
+        let waits = Waits::Slot { slots: limits.max_in_flight };
+        plan.queue.push(Queued { challenge, position: slots, waits });
     }
     plan
 }

@@ -136,7 +136,7 @@ mod tests {
         posted: &'a dyn Fn(i64) -> SeenChallenge,
         read: &'a dyn Fn(i64) -> SeenChallenge,
         sees: &'a dyn Fn(i64) -> bool,
-        is_ended_by_ca: bool,
+        ends_itself: bool,
         restarts: &'a [i64],
     }
 
@@ -154,7 +154,7 @@ mod tests {
         posted: &|_| pending(),
         read: &|_| pending(),
         sees: &|_| true,
-        is_ended_by_ca: false,
+        ends_itself: false,
         restarts: &[],
     };
 
@@ -196,7 +196,7 @@ mod tests {
                         accepted_since: Some(since),
                         order_accepted_last: None,
                         is_at_work,
-                        is_ended_by_ca: ca.is_ended_by_ca,
+                        is_ended_by_ca: ca.ends_itself,
                     },
                 };
                 match next_action(&challenge, &observed, at(second)) {
@@ -229,7 +229,16 @@ mod tests {
                         assert!(moment > at(second), "a wait for what is past");
                         break;
                     }
-                    _ => break,
+                    Action::Abandon
+                    | Action::Adopt
+                    | Action::AddFinalizer
+                    | Action::CleanUp
+                    | Action::Defer(_)
+                    | Action::HoldBack(_)
+                    | Action::Present
+                    | Action::Settle
+                    | Action::TakeState(_)
+                    | Action::Wait(_) => break,
                 }
             }
             if challenge.has_ended() {
@@ -298,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_ca_that_works_or_that_ends_by_itself_is_left_alone() {
-        let (posts, _, waits) = run(&Ca { is_ended_by_ca: true, ..QUIET }, 600);
+        let (posts, _, waits) = run(&Ca { ends_itself: true, ..QUIET }, 600);
         assert_eq!((posts, waits.status.state), (vec![0], Some(State::Pending)));
         let working = || SeenChallenge { is_at_work: true, ..pending() };
         let (posts, reads, waits) = run(&Ca { read: &|_| working(), ..QUIET }, 600);

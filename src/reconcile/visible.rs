@@ -265,7 +265,12 @@ mod tests {
         // A handshake of a stranger has nothing to do with it.
         check_arrivals(reply(404, ""), std::slice::from_ref(&tls), Symptom::NotFound, not_found);
         let gateway = || reply(502, "");
-        check_arrivals(gateway(), &[tls.clone()], Symptom::TlsForwarded, "listener is TLS");
+        check_arrivals(
+            gateway(),
+            std::slice::from_ref(&tls),
+            Symptom::TlsForwarded,
+            "listener is TLS",
+        );
         check_arrivals(gateway(), &[tls, other], Symptom::PathChanged, "under another path");
         let answered = || Came::Answered { host: host() };
         check_arrivals(reply(200, "<html>"), &[answered()], Symptom::AnswerAltered, "the answer");

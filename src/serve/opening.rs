@@ -214,8 +214,11 @@ mod tests {
         [&address("2001:db8::1")[..], &address("2001:db8::2"), &[220, 4, 0, 80]].concat()
     }
 
+    /// A header that names no source.
+    const UNKNOWN: &str = "unknown";
+
     /// Reads these bytes, whole and byte by byte, and compares what is said and what is left.
-    async fn check(bytes: &[u8], expected: Option<(Option<Option<&str>>, Speech)>, left: &[u8]) {
+    async fn check(bytes: &[u8], expected: Option<(Option<&str>, Speech)>, left: &[u8]) {
         for size in [1, 7, bytes.len().max(1)] {
             let (mut from, mut to) = tokio::io::duplex(size);
             let sent = bytes.to_vec();
@@ -226,11 +229,13 @@ mod tests {
             let mut read = Vec::new();
             let opening = begin(&mut from, &mut read).await;
             let said = opening.map(|opening| {
-                let source = opening.proxied.map(|it| it.source.map(|source| source.to_string()));
+                let source = opening.proxied.map(|it| match it.source {
+                    Some(source) => source.to_string(),
+                    None => UNKNOWN.to_owned(),
+                });
                 (source, opening.speech)
             });
-            let expected = expected
-                .map(|(proxied, speech)| (proxied.map(|source| source.map(str::to_owned)), speech));
+            let expected = expected.map(|(proxied, speech)| (proxied.map(str::to_owned), speech));
             assert_eq!(said, expected, "{bytes:?}");
             from.read_to_end(&mut read).await.unwrap();
             sender.await.unwrap();
@@ -263,9 +268,9 @@ mod tests {
         ] {
             let header = format!("{line}\r\n");
             let whole = [header.as_bytes(), REQUEST].concat();
-            check(&whole, Some((Some(source), Speech::Plain)), REQUEST).await;
+            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Speech::Plain)), REQUEST).await;
             let whole = [header.as_bytes(), HELLO].concat();
-            check(&whole, Some((Some(source), Speech::Tls)), HELLO).await;
+            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Speech::Tls)), HELLO).await;
             // The proxy hangs up after its header.
             check(header.as_bytes(), None, b"").await;
         }
@@ -300,9 +305,9 @@ mod tests {
             (two(0x21, 0x00, &tlvs), None),
         ] {
             let whole = [&header[..], REQUEST].concat();
-            check(&whole, Some((Some(source), Speech::Plain)), REQUEST).await;
+            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Speech::Plain)), REQUEST).await;
             let whole = [&header[..], HELLO].concat();
-            check(&whole, Some((Some(source), Speech::Tls)), HELLO).await;
+            check(&whole, Some((Some(source.unwrap_or(UNKNOWN)), Speech::Tls)), HELLO).await;
             for cut in [5, 12, 15, header.len() - 1] {
                 check(&header[..cut], None, b"").await;
             }

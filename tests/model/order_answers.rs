@@ -294,7 +294,7 @@ impl World {
                 Outcome::AuthorizationLost(NAMES[0].to_owned(), "revoked")
             }
             OrderRequest::FetchAuthorizations => {
-                Outcome::AuthorizationsFetched(objects::authorizations(number, at_ca))
+                Outcome::AuthorizationsFetched(objects::authorizations(number, at_ca), None)
             }
             OrderRequest::Finalize if is_gone => gone(OrderRequest::Fetch),
             _ if is_gone => gone(deed),

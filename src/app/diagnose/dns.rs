@@ -45,10 +45,8 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
         let name = record.as_ref().unwrap_or(&nobody);
         let zone = by.outside(zone_look(by, &zones, name)).await.ok().and_then(Result::ok);
         // Only the records of DNS-01 need the zone.
-        let unfound = match by_record {
-            true => by.outside(zones.soa_fault(name)).await.ok().flatten(),
-            false => None,
-        };
+        let unfound =
+            if by_record { by.outside(zones.soa_fault(name)).await.ok().flatten() } else { None };
         let without_soa = match unfound {
             Some(why) => without_soa(by, &zones, &domain, why.to_string()).await,
             None => None,

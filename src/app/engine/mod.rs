@@ -157,13 +157,12 @@ impl Engine {
         let namespace = &rules.cluster_resource_namespace;
         let dns01_probe: Arc<dyn Probe>;
         let dns01: Arc<dyn Solver>;
-        match equipment.memory_zone {
-            Some(zone) => (dns01, dns01_probe) = (Arc::new(zone.clone()), Arc::new(zone)),
-            None => {
-                let reach = equipment.dns01;
-                dns01 = reach.solver(&store, zones.clone(), &fetcher.resolver, namespace);
-                dns01_probe = Arc::new(DnsProbe { zones });
-            }
+        if let Some(zone) = equipment.memory_zone {
+            (dns01, dns01_probe) = (Arc::new(zone.clone()), Arc::new(zone));
+        } else {
+            let reach = equipment.dns01;
+            dns01 = reach.solver(&store, zones.clone(), &fetcher.resolver, namespace);
+            dns01_probe = Arc::new(DnsProbe { zones });
         }
         let world = World {
             clock: Arc::new(SystemClock::default()),

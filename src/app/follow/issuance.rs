@@ -117,7 +117,7 @@ impl Issuance<'_> {
             return Ok(());
         }
         let (input, purpose) = (&self.input.only(&due), Purpose::RehearseFirst(how));
-        Issuance { input, purpose, ..self }.run(context).await
+        Box::pin(Issuance { input, purpose, ..self }.run(context)).await
     }
 
     async fn due(&self, context: &Context) -> Result<BTreeSet<Key>, Failure> {
@@ -140,7 +140,7 @@ impl Issuance<'_> {
             }
             let this = Issuance { input: &fewer, times: (started, deadline), ..*self };
             let is_last = round >= self.rounds;
-            match this.run_once(&mut before, is_last, context).await? {
+            match Box::pin(this.run_once(&mut before, is_last, context)).await? {
                 None => break,
                 Some(left_out) => {
                     let mut input = fewer.into_owned();

@@ -106,7 +106,7 @@ fn filled<'a>(text: &str, value: impl Fn(&str, Option<char>) -> Option<Cow<'a, s
             |c: Option<char>| c.is_none_or(|c| !(c.is_ascii_alphanumeric() || c == '_'));
         let last = whole.chars().last();
         let is_alone = stands_alone(last) && stands_alone(after.chars().next());
-        whole.push_str(&value(word, last).filter(|_| is_alone).unwrap_or(word.into()));
+        whole.push_str(&value(word, last).filter(|_| is_alone).unwrap_or_else(|| word.into()));
         rest = after;
     }
     whole + rest

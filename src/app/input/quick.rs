@@ -121,8 +121,8 @@ impl QuickArgs {
         let flag = if wish.request.is_some() { "--csr: its name" } else { "--domain" };
         // People write blanks behind commas, and a comma at the end.
         let given = wish.domains.iter().map(|domain| domain.trim());
-        let named = given.filter(|domain| wish.domains.len() == 1 || !domain.is_empty());
-        let names = named.map(|domain| read_name(flag, domain)).collect::<Result<Vec<_>, _>>()?;
+        let listed = given.filter(|domain| wish.domains.len() == 1 || !domain.is_empty());
+        let names = listed.map(|domain| read_name(flag, domain)).collect::<Result<Vec<_>, _>>()?;
         let server = AcmeServer::parse(&self.server).map_err(|why| {
             let names: Vec<_> = AcmeServer::names().collect();
             Failure::usage(format!("cannot use --server: {why}"))

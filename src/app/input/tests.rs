@@ -47,14 +47,14 @@ fn check(rows: &[(String, String)], came: impl Fn(&str) -> Result<String, String
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
-fn told(failure: Failure) -> String {
+fn in_words(failure: &Failure) -> String {
     format!("{} {}", failure.message, failure.hints.join(" "))
 }
 
 #[test]
 fn names_are_read_as_they_are_meant_or_refused_with_what_to_write() {
     check(&rows(include_str!("../../../tests/fixtures/inputs/names.txt")), |input| {
-        let name = read_name("--domain", input.trim()).map_err(told)?;
+        let name = read_name("--domain", input.trim()).map_err(|failure| in_words(&failure))?;
         Ok(format!("= {name}"))
     });
 }
@@ -87,7 +87,8 @@ fn domains_are_found_in_what_people_paste() {
 #[test]
 fn annotations_are_read_as_they_are_meant_or_refused_before_anything_is_written() {
     check(&rows(include_str!("../../../tests/fixtures/inputs/annotations.txt")), |input| {
-        let (name, value) = input.split_once(": ").unwrap_or((input.trim_end_matches(':'), ""));
+        let (name, value) =
+            input.split_once(": ").unwrap_or_else(|| (input.trim_end_matches(':'), ""));
         let ingress = json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
             "metadata": {"name": "web", "namespace": "default", "annotations": {
@@ -120,7 +121,8 @@ fn manifests_are_taken_warned_of_or_refused_as_a_whole() {
     let differ = all.iter().filter_map(|(text, outcome)| {
         let source = manifest::Source { name: "m.yaml".to_owned(), text: text.clone() };
         let shown = |complaints: &[Complaint]| -> String {
-            complaints.iter().map(|it| format!("{it} | {}\n", hints(it).join(" "))).collect()
+            let lines = complaints.iter().map(|it| format!("{it} | {}", hints(it).join(" ")));
+            lines.collect::<Vec<_>>().join("\n")
         };
         let came = match manifest::read(&[source], namespaces) {
             Err(errors) => format!("error {}", shown(&errors)),

@@ -1,5 +1,6 @@
 //! Certificates in Secrets of a store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -193,9 +194,13 @@ fn asked(wanted: &Certificate, observed: &Observed, now: Timestamp) -> AskedFact
         };
         format!("{} {}", issuer.effective_kind(), issuer.name)
     });
+    // What a CA has added to what was asked for is no difference; what was asked for once and is not any more, is one.
+    let of_leaf = leaf.into_iter().flat_map(|leaf| differences::of_leaf(spec, leaf));
+    let request = current(wanted, observed);
+    let of_request = request.into_iter().flat_map(|it| differences::of_requested_names(spec, it));
     AskedFacts {
         due: certificate::due(wanted, observed, now),
-        names: leaf.map(|leaf| differences::of_leaf(spec, leaf)).unwrap_or_default(),
+        names: of_leaf.chain(of_request).collect::<BTreeSet<_>>().into_iter().collect(),
         key: key.map(|key| differences::of_key(spec, key)).unwrap_or_default(),
         issuer,
     }

@@ -31,7 +31,7 @@ pub(super) async fn root(
         Chain::Usual => ca.authority.root(),
         Chain::Alternate => ca.authority.alternate_root(),
     };
-    Ok(certificate(root.to_owned(), &format!("/roots/{other}")))
+    Ok(certificate(root, &format!("/roots/{other}")))
 }
 
 /// Gives the intermediate of a chain.
@@ -40,7 +40,7 @@ pub(super) async fn intermediate(
     Path(number): Path<String>,
 ) -> Result<Response, StatusCode> {
     let (chain, other) = chain(&number)?;
-    Ok(certificate(ca.authority.intermediate(chain), &format!("/intermediates/{other}")))
+    Ok(certificate(&ca.authority.intermediate(chain), &format!("/intermediates/{other}")))
 }
 
 /// The chain of a number, and the number of the other chain.
@@ -52,7 +52,7 @@ fn chain(number: &str) -> Result<(Chain, u8), StatusCode> {
     }
 }
 
-fn certificate(pem: String, alternate: &str) -> Response {
+fn certificate(pem: &str, alternate: &str) -> Response {
     let link = format!("<{alternate}>;rel=\"alternate\"");
     let mut response = answer(pem.replace("\r\n", "\n"), [(LINK, link)]);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PEM));

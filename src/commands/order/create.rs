@@ -109,9 +109,9 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         events: &events,
     };
     if let Some(how) = args.rehearse_first {
-        issuance.rehearse_what_is_due(how, context).await?;
+        Box::pin(issuance.rehearse_what_is_due(how, context)).await?;
     }
-    let ended = issuance.run(context).await;
+    let ended = Box::pin(issuance.run(context)).await;
     if is_numbered {
         request_numbers::forget_older(&input, context).await;
     }

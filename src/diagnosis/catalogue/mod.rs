@@ -186,8 +186,8 @@ pub fn mentioning(text: &str) -> Vec<&'static CauseEntry> {
         });
         [&entry.why, &entry.shows].into_iter().chain(steps).any(has)
     };
-    let (shown, others): (Vec<_>, Vec<_>) = all().iter().partition(shows);
-    shown.into_iter().chain(others.into_iter().filter(tells)).collect()
+    let (by_look, others): (Vec<_>, Vec<_>) = all().iter().partition(shows);
+    by_look.into_iter().chain(others.into_iter().filter(tells)).collect()
 }
 
 /// The entries that share most words with a text, the best first; rare words count more, and so does where they stand.

@@ -97,8 +97,8 @@ fn kept_by_resolver(case: &Case, told: &Told, challenge: &Challenge, kept: KeptA
 /// How long the absence of a name may be kept, in words, as the SOA record of its zone says (RFC 2308 §5), and after whose look.
 fn absent_for(case: &Case, name: &str) -> String {
     const BY_NSEC: &str = " (with NSEC, RFC 8198, although nobody asked for that very name)";
-    let look = case.names.iter().filter(|one| one.name == name);
-    let zone = look.filter_map(|one| one.dns.as_ref()?.zone.as_ref()).next();
+    let mut looks = case.names.iter().filter(|one| one.name == name);
+    let zone = looks.find_map(|one| one.dns.as_ref()?.zone.as_ref());
     let by_nsec = if zone.is_some_and(|zone| zone.ds_tags.is_empty()) { "" } else { BY_NSEC };
     let minimum = zone.and_then(|zone| {
         let soa = zone.servers.iter().find_map(|server| server.soa.answer())?;

@@ -101,9 +101,9 @@ pub(crate) fn check_twice(drafts: &mut [Draft], sources: &[Source]) {
 
 /// Refuses common names that are none of the names asked for, where an ACME issuer of the same set is to certify them.
 pub(crate) fn check_common_names(drafts: &mut [Draft]) {
-    let scope = |kind: Kind, draft: &Draft| match kind {
-        Kind::Issuer => draft.node.text_of("metadata.namespace").to_owned(),
-        _ => String::new(),
+    let scope = |kind: Kind, draft: &Draft| {
+        let namespace = draft.node.text_of("metadata.namespace");
+        if kind == Kind::Issuer { namespace.to_owned() } else { String::new() }
     };
     let is_acme = |draft: &&Draft| draft.node.get("spec.acme").is_some_and(Node::is_object);
     let issuers: HashSet<(Kind, String, String)> = drafts

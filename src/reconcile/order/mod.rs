@@ -547,7 +547,7 @@ mod tests {
             for answer in [
                 Outcome::Fetched(seen()),
                 Outcome::Finalized(seen()),
-                Outcome::AuthorizationsFetched(Vec::new()),
+                Outcome::AuthorizationsFetched(Vec::new(), None),
             ] {
                 assert_eq!(record(&waiting, answer, at(21)).status.reason, "");
             }
@@ -770,7 +770,7 @@ mod tests {
                     o.status.authorizations = read.iter().map(bare).collect();
                 })
                 .build();
-            let new = record(&unread, Outcome::AuthorizationsFetched(read), at(1)).status;
+            let new = record(&unread, Outcome::AuthorizationsFetched(read, None), at(1)).status;
             let ended = (new.state == Some(State::Errored)).then_some(new.reason);
             match (ended, fault) {
                 (None, None) => {}
@@ -813,8 +813,33 @@ mod tests {
         let twice = twice.build();
         check(&twice, &[], 1, &Action::FetchAuthorizations(vec![url]));
         let read = Authorization { identifier: NAME.to_owned(), ..bare };
-        let new = record(&twice, Outcome::AuthorizationsFetched(vec![read.clone()]), at(1)).status;
+        let new = Outcome::AuthorizationsFetched(vec![read.clone()], None);
+        let new = record(&twice, new, at(1)).status;
         assert_eq!(new.authorizations, vec![read; 2]);
+    }
+
+    #[test]
+    fn what_was_read_before_a_refusal_is_not_asked_for_again() {
+        let bare = |n: u8| Authorization {
+            url: format!("https://ca.example/authz/{n}"),
+            ..Authorization::default()
+        };
+        let names = ["a.example.com", "b.example.com"];
+        let unread = order("o").state(State::Pending).change(|o| {
+            o.spec.dns_names = names.map(str::to_owned).to_vec();
+            o.status.authorizations = vec![bare(1), bare(2)];
+        });
+        let read = Authorization { identifier: names[0].to_owned(), ..bare(1) };
+        let busy = Problem { detail: "busy".to_owned(), ..Problem::default() };
+        let refusal = Refusal::Until(Box::new(busy), at(9));
+        let some = Outcome::AuthorizationsFetched(vec![read.clone()], Some(refusal));
+        let new = record(&unread.build(), some, at(1));
+        assert_eq!(new.status.authorizations, [read, bare(2)]);
+        assert!(new.status.reason.starts_with("Failed to fetch authorization: "));
+        let waiting = order("o").change(|o| o.status = new.status.clone());
+        let waiting = waiting.change(|o| remember(o, &new.memory)).build();
+        check(&waiting, &[], 8, &Action::Wait(Wake::At(at(9))));
+        check(&waiting, &[], 9, &Action::FetchAuthorizations(vec![bare(2).url]));
     }
 
     #[test]

@@ -84,8 +84,8 @@ pub enum Outcome {
     Fetched(SeenOrder),
     /// The signing request was taken; this is the CA's answer.
     Finalized(SeenOrder),
-    /// The authorizations were read, in the order asked.
-    AuthorizationsFetched(Vec<Authorization>),
+    /// Authorizations were read, in the order asked, and why the others were not.
+    AuthorizationsFetched(Vec<Authorization>, Option<Refusal>),
     /// An authorization holds no more, nor can it be shown any more: its name, and the CA's word for that.
     AuthorizationLost(String, &'static str),
     /// The CA refused.
@@ -144,7 +144,6 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         notes: Vec::new(),
     };
     let (mut problem, waits_for) = facts(&outcome);
-    let earlier = unanswered(order, &new.memory);
     match outcome {
         Outcome::Created(seen) if seen.url.is_empty() => {
             let why =
@@ -163,19 +162,8 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             new.status.reason = String::new();
             fold(&mut new, &order.spec, seen, now);
         }
-        Outcome::Fetched(mut seen) => {
-            seen.state = own_state(order, seen.state);
-            remember(&mut new.memory, &seen, now);
-            answered(&mut new);
-            let is_unexplained = seen.problems.is_empty();
-            fold(&mut new, &order.spec, seen, now);
-            if let Some((why, said)) = earlier
-                && is_unexplained
-                && new.status.state == Some(State::Invalid)
-            {
-                new.status.reason = format!("{why}; then the order is invalid");
-                problem = Some(said);
-            }
+        Outcome::Fetched(seen) => {
+            problem = fetched(&mut new, order, seen, now).or(problem);
         }
         Outcome::Finalized(seen) => {
             new.memory.finalized_at = Some(now);
@@ -184,7 +172,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             answered(&mut new);
             fold(&mut new, &order.spec, seen, now);
         }
-        Outcome::AuthorizationsFetched(read) => {
+        Outcome::AuthorizationsFetched(read, refusal) => {
             answered(&mut new);
             for authorization in read {
                 let slots = new.status.authorizations.iter_mut();
@@ -194,6 +182,9 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             }
             if let Some(why) = mismatch(&order.spec, &new.status.authorizations) {
                 fail(&mut new, State::Errored, why, now);
+            }
+            if let Some(refusal) = refusal {
+                refuse(&mut new, OrderRequest::FetchAuthorizations, refusal, now);
             }
         }
         Outcome::AuthorizationLost(name, word) => {
@@ -218,13 +209,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             new.status.reason.clone_from(&why);
             new.notes.push(Note::warning(source::ORDERS, reason::SOLVER, why));
         }
-        Outcome::Refused(deed, Refusal::Final(problem)) => {
-            fail(&mut new, State::Errored, format!("{FAILED}{deed}: {problem}"), now);
-        }
-        Outcome::Refused(deed, Refusal::Until(problem, at)) => {
-            new.memory.next_try = Some(at);
-            new.status.reason = format!("{FAILED}{deed}: {problem}{NEXT_TRY}{at:.0}");
-        }
+        Outcome::Refused(deed, refusal) => refuse(&mut new, deed, refusal, now),
         Outcome::Unanswered(deed, _, why) => new.status.reason = format!("{FAILED}{deed}: {why}"),
         Outcome::Expired(at) => {
             fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
@@ -251,6 +236,41 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
     new
 }
 
+/// Notes what the CA does not do, and from when on it may be asked again.
+fn refuse(new: &mut Recorded<OrderStatus>, asked: OrderRequest, refusal: Refusal, now: Timestamp) {
+    match refusal {
+        Refusal::Final(problem) => {
+            fail(new, State::Errored, format!("{FAILED}{asked}: {problem}"), now);
+        }
+        Refusal::Until(problem, at) => {
+            new.memory.next_try = Some(at);
+            new.status.reason = format!("{FAILED}{asked}: {problem}{NEXT_TRY}{at:.0}");
+        }
+    }
+}
+
+/// Folds in an order as it was read. Returns the problem of an earlier refusal where the CA does not say itself why the order is
+/// invalid.
+fn fetched(
+    new: &mut Recorded<OrderStatus>,
+    order: &Order,
+    mut seen: SeenOrder,
+    now: Timestamp,
+) -> Option<Problem> {
+    let earlier = unanswered(order, &new.memory);
+    seen.state = own_state(order, seen.state);
+    remember(&mut new.memory, &seen, now);
+    answered(new);
+    let is_unexplained = seen.problems.is_empty();
+    fold(new, &order.spec, seen, now);
+    let (why, said) = earlier?;
+    if !is_unexplained || new.status.state != Some(State::Invalid) {
+        return None;
+    }
+    new.status.reason = format!("{why}; then the order is invalid");
+    Some(said)
+}
+
 /// Keeps what is known of the new reason. Facts of before stay until then, about a reason that is no more: taking them off would be
 /// a write of its own.
 fn tell(new: &mut Recorded<OrderStatus>, problem: Option<Problem>, waits_for: Option<OrderWait>) {
@@ -266,9 +286,13 @@ fn tell(new: &mut Recorded<OrderStatus>, problem: Option<Problem>, waits_for: Op
 /// What is known of the reason that an outcome leaves: the CA's problem, and what is waited for.
 fn facts(outcome: &Outcome) -> (Option<Problem>, Option<OrderWait>) {
     match outcome {
-        Outcome::Refused(_, Refusal::Final(problem)) => (Some((**problem).clone()), None),
-        Outcome::Refused(_, Refusal::Until(problem, _)) => {
-            (Some((**problem).clone()), Some(OrderWait::Authority))
+        Outcome::Refused(_, refusal) | Outcome::AuthorizationsFetched(_, Some(refusal)) => {
+            match refusal {
+                Refusal::Final(problem) => (Some((**problem).clone()), None),
+                Refusal::Until(problem, _) => {
+                    (Some((**problem).clone()), Some(OrderWait::Authority))
+                }
+            }
         }
         Outcome::Unanswered(_, problem, _) => {
             (problem.as_deref().cloned(), Some(OrderWait::Authority))
@@ -284,7 +308,7 @@ fn facts(outcome: &Outcome) -> (Option<Problem>, Option<OrderWait>) {
             (seen.problems.first().map(|(_, problem)| problem.clone()), None)
         }
         Outcome::AuthorizationLost(..)
-        | Outcome::AuthorizationsFetched(_)
+        | Outcome::AuthorizationsFetched(_, None)
         | Outcome::ChallengesCreated(_)
         | Outcome::ChallengesDeleted
         | Outcome::Dropped(_)

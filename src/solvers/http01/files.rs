@@ -4,8 +4,10 @@ use std::path::{Path, absolute};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::webroot::Webroot;
+use crate::model::arrival::Arrival;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge};
 use crate::solvers::{SolveError, Solver};
@@ -65,6 +67,10 @@ impl Solver for Files {
 
     fn webroot(&self) -> Option<&str> {
         self.webroot.as_deref()
+    }
+
+    fn came_since(&self, answer: &Answer, since: Timestamp) -> Vec<Arrival> {
+        self.chosen.came_since(answer, since)
     }
 }
 

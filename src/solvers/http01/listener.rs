@@ -180,17 +180,13 @@ async fn answer(State(caller): State<Caller>, headers: HeaderMap, uri: Uri) -> R
     if let Some(came) = came {
         caller.note(came, Some(last));
     }
-    match found {
-        Some(body) => {
-            let fresh = (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate");
-            ([fresh], body).into_response()
-        }
-        // A cache that keeps it would hide the answer that is put up next.
-        None => {
-            let fresh = (header::CACHE_CONTROL, "no-store");
-            (StatusCode::NOT_FOUND, [DECLINED_BY], [fresh], "404 page not found\n").into_response()
-        }
+    if let Some(body) = found {
+        let fresh = (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate");
+        return ([fresh], body).into_response();
     }
+    // A cache that keeps it would hide the answer that is put up next.
+    let fresh = (header::CACHE_CONTROL, "no-store");
+    (StatusCode::NOT_FOUND, [DECLINED_BY], [fresh], "404 page not found\n").into_response()
 }
 
 impl Caller {
@@ -207,9 +203,12 @@ impl Caller {
 #[derive(Clone, Debug, Default)]
 struct AnswerTable {
     entries: Arc<Mutex<HashMap<(Identifier, String), ShownAnswer>>>,
-    /// The oldest first: those that name a token, and those that do not.
-    arrivals: Arc<Mutex<[VecDeque<(String, Arrival)>; 2]>>,
+    /// Those that name no token, and those that do.
+    arrivals: Arc<Mutex<[Arrivals; 2]>>,
 }
+
+/// What has come, each with its token, or with an empty one; the oldest first.
+type Arrivals = VecDeque<(String, Arrival)>;
 
 struct ShownAnswer {
     key_authorization: String,

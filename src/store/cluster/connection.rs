@@ -78,9 +78,8 @@ impl Connection {
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let plugin = config.auth_info.exec.clone();
         // A log-in plugin is a process that may ask a person.
-        let make = move || login::without_a_word(|| kube::Client::try_from(config));
-        let made = tokio::task::spawn_blocking(make).await;
-        let client = match made {
+        let connect = move || login::without_a_word(|| kube::Client::try_from(config));
+        let client = match tokio::task::spawn_blocking(connect).await {
             Ok(Ok(client)) => client,
             Ok(Err(kube::Error::Auth(error))) => {
                 let why = login::plugin_fault(&error, plugin.as_ref());

@@ -21,16 +21,16 @@ pub(super) fn without_a_word<T>(make: impl FnOnce() -> T) -> T {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = panic::take_hook();
-        panic::set_hook(Box::new(move |told| {
+        panic::set_hook(Box::new(move |info| {
             if !IS_QUIET.get() {
-                usual(told);
+                usual(info);
             }
         }));
     });
     IS_QUIET.set(true);
-    let made = panic::catch_unwind(AssertUnwindSafe(make));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(make));
     IS_QUIET.set(false);
-    made.unwrap_or_else(|panic| panic::resume_unwind(panic))
+    outcome.unwrap_or_else(|panic| panic::resume_unwind(panic))
 }
 
 /// Leaves out blanks and line ends around a token, as kubectl does where it is in a file. kube takes it with them, and no header can
