@@ -57,15 +57,14 @@ impl Software {
             Self::Apache => {
                 let site = site.replace("*:80", &format!("127.0.0.1:{port}"));
                 let modules = ["mpm_event", "authz_core", "alias", "proxy", "proxy_http"];
-                let modules: String = modules
-                    .iter()
+                let modules = modules
                     .map(|it| {
-                        format!("LoadModule {it}_module /usr/lib/apache2/modules/mod_{it}.so\n")
+                        format!("LoadModule {it}_module /usr/lib/apache2/modules/mod_{it}.so")
                     })
-                    .collect();
+                    .join("\n");
                 format!(
                     "ServerRoot {folder}\nDefaultRuntimeDir {folder}\nPidFile {folder}/pid\n\
-                     ErrorLog {folder}/error.log\nServerName localhost\n{modules}\
+                     ErrorLog {folder}/error.log\nServerName localhost\n{modules}\n\
                      User www-data\nGroup www-data\nListen 127.0.0.1:{port}\n{site}"
                 )
             }
