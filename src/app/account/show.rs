@@ -20,6 +20,11 @@ pub struct ShowAccountArgs {
     /// Names of Issuers, or KIND/NAME; all of them when there are none
     #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
     issuers: Vec<String>,
+    /// Ask for the list of each account's orders as well
+    ///
+    /// A step-ca of today takes no more orders of an account whose list is read while none of its orders is pending.
+    #[arg(long)]
+    orders: bool,
     /// How CAs are asked
     #[command(flatten)]
     ask: AskArgs,
@@ -48,7 +53,7 @@ pub async fn run(args: ShowAccountArgs, context: &Context) -> Result<(), Failure
     }
     let (mut accounts, mut failures) = (Vec::new(), Vec::new());
     for account in &named {
-        let (reported, failure) = look(&desk, account, context).await?;
+        let (reported, failure) = look(&desk, account, args.orders, context).await?;
         accounts.push(reported);
         failures.extend(failure);
     }
@@ -67,6 +72,7 @@ pub async fn run(args: ShowAccountArgs, context: &Context) -> Result<(), Failure
 async fn look(
     desk: &AccountDesk,
     account: &NamedAccount,
+    with_orders: bool,
     context: &Context,
 ) -> Result<(ReportedAccount, Option<Failure>), Failure> {
     let (acme, issuer) = (&account.acme, &account.issuer);
@@ -80,7 +86,7 @@ async fn look(
         external_account: acme.external_account_binding.as_ref().map(|b| b.key_id.clone()),
         ..ReportedAccount::default()
     };
-    let asked = read(desk, account, &mut reported, context).await;
+    let asked = read(desk, account, with_orders, &mut reported, context).await;
     match asked {
         Ok(()) => Ok((reported, None)),
         Err(failure) if failure.message.is_empty() => Err(failure),
@@ -94,6 +100,7 @@ async fn look(
 async fn read(
     desk: &AccountDesk,
     account: &NamedAccount,
+    with_orders: bool,
     reported: &mut ReportedAccount,
     context: &Context,
 ) -> Result<(), Failure> {
@@ -116,7 +123,7 @@ async fn read(
     reported.url = Some(state.url);
     reported.status = Some(state.status);
     reported.contact = state.contact;
-    if let Some(orders) = &state.orders {
+    if with_orders && let Some(orders) = &state.orders {
         // Some name a list and serve none.
         reported.orders = ask(session.orders(orders), account, what, context).await.ok();
     }

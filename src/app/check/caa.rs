@@ -23,19 +23,19 @@ const AT_ONCE: usize = 8;
 type OwnRecords = Result<CaaRecordSet, String>;
 
 /// What was heard so far.
-pub(super) struct CaaRecords {
+pub(crate) struct CaaRecords {
     resolver: Arc<dyn Resolve>,
     heard: Mutex<HashMap<String, Arc<OnceCell<OwnRecords>>>>,
 }
 
 impl CaaRecords {
     /// Nothing yet.
-    pub(super) fn new(resolver: &Arc<dyn Resolve>) -> Self {
+    pub(crate) fn new(resolver: &Arc<dyn Resolve>) -> Self {
         Self { resolver: Arc::clone(resolver), heard: Mutex::default() }
     }
 
     /// Which names of a certificate a CA may not issue for, and of which that is not known.
-    pub(super) async fn look(
+    pub(crate) async fn look(
         &self,
         names: &[String],
         (identities, account): (&[String], Option<&str>),

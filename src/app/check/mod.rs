@@ -2,7 +2,7 @@
 //! what was revoked and CAA records are asked (`surveyor`), what was found is judged by rules without I/O
 //! (`diagnosis::replacement`), and where that is wanted those of the store are replaced (`replacing`), some in each hour.
 
-mod caa;
+pub(crate) mod caa;
 pub mod places;
 pub mod replacing;
 pub mod surveyor;

@@ -1,5 +1,6 @@
 //! How challenges are answered and looked at: flags of every command that works on resources.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use crate::app::failure::Failure;
 use crate::app::preflight::permissions::task::Places;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
-use crate::model::Duration;
 use crate::model::request_rates::RequestRates;
+use crate::model::{ChallengeType, Duration};
 use crate::reconcile::request::Approval;
 use crate::solvers::http01::files::Files;
 use crate::solvers::http01::listener::Listener;
@@ -122,7 +123,7 @@ impl DriveArgs {
     }
 
     /// Tells whether answering HTTP-01 takes a port of this machine.
-    pub fn takes_a_port(&self, in_cluster: bool) -> bool {
+    fn takes_a_port(&self, in_cluster: bool) -> bool {
         self.http01_webroot.is_none() && (!in_cluster || !self.http01_listen.is_empty())
     }
 
@@ -154,6 +155,22 @@ impl DriveArgs {
             }
             cluster => self.http01_here(cluster.is_none()).await,
         }
+    }
+
+    /// Opens what answers HTTP-01 where a challenge of that type is asked for; otherwise nothing answers, and no port is taken.
+    ///
+    /// # Errors
+    /// Fails as [`Self::http01`] does.
+    pub async fn http01_for(
+        &self,
+        asked: &BTreeSet<ChallengeType>,
+        in_cluster: bool,
+        context: &Context,
+    ) -> Result<Arc<dyn Solver>, Failure> {
+        if self.takes_a_port(in_cluster) && !asked.contains(&ChallengeType::Http01) {
+            return Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))));
+        }
+        self.http01(context).await
     }
 
     /// Opens what answers HTTP-01 on this machine; challenges that are kept here remember files of theirs.

@@ -130,7 +130,7 @@ async fn work_on(
         permit,
         drive: &args.work.drive,
         rehearsal: None,
-        clients: None,
+        leaves_names_out: false,
         by_hand: manual.dns01_manual,
         given,
         open,

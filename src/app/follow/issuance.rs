@@ -179,7 +179,7 @@ impl Issuance<'_> {
             permit: workshop.permit,
             drive: &flags.drive,
             rehearsal: rehearsal.map(Rehearsal::means),
-            clients: None,
+            leaves_names_out: self.rounds > 0,
             by_hand: flags.manual.dns01_manual,
             given,
             open,

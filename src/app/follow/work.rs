@@ -15,7 +15,6 @@ use super::renewal::look_anew;
 use super::required_types::required_types;
 use super::supervise::{ByHand, Halt, Hands, OtherDriver, Supervision, SupervisionSetup};
 use super::tracked::{End, Tracked, Worked};
-use crate::acme::Clients;
 use crate::app::chain;
 use crate::app::context::Context;
 use crate::app::engine::{Engine, Equipment, ProcessMemory, Rules, account_keys};
@@ -31,6 +30,7 @@ use crate::app::lead::stopping::{Stopping, say_interrupted, stop};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::lead::takeover::{Inherited, inherit, regain};
 use crate::app::preflight::permissions::Permissions;
+use crate::app::preflight::public_dns::{self, Means};
 use crate::app::rehearsal::RehearsalMeans;
 use crate::controllers::selection::Selection;
 use crate::diagnosis::failure_kind::FailureKind;
@@ -42,8 +42,6 @@ use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
-use crate::solvers::http01::files::Files;
-use crate::solvers::{Solver, Together};
 use crate::store::Store;
 
 /// How long taking answers down may hold the end of a command.
@@ -119,8 +117,8 @@ pub struct Job<'a> {
     pub drive: &'a DriveArgs,
     /// Solvers and eyes of a rehearsal, in place of those that the flags name.
     pub rehearsal: Option<RehearsalMeans>,
-    /// The CAs, where they have been asked before.
-    pub clients: Option<Clients>,
+    /// Whether names that fail are left out, which needs the CA's own word on each.
+    pub leaves_names_out: bool,
     /// Whether a person makes the records of DNS-01.
     pub by_hand: bool,
     /// Objects that may be worked on, with all that hangs on them.
@@ -301,7 +299,11 @@ async fn begin(
         Some(RehearsalMeans { http01, tls_alpn01, memory_zone, fetcher }) => {
             (http01, Some((tls_alpn01, memory_zone)), fetcher)
         }
-        None => (http01(job, &asked, context).await?, None, job.drive.fetcher().await?),
+        None => (
+            job.drive.http01_for(&asked, job.store.in_cluster(), context).await?,
+            None,
+            job.drive.fetcher().await?,
+        ),
     };
     let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
     let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
@@ -314,9 +316,6 @@ async fn begin(
     };
     let dns01 = by_flags.dns01.by_hand(job.by_hand);
     let mut equipment = Equipment { dns01, rules, ..by_flags };
-    if let Some(clients) = job.clients.take() {
-        equipment.clients = clients;
-    }
     if let Some((tls_alpn01, memory_zone)) = rehearsed {
         // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
         (equipment.tls_alpn01, equipment.memory_zone) = (tls_alpn01, memory_zone);
@@ -325,6 +324,18 @@ async fn begin(
     }
     if equipment.rules.types == Types::All && asked.contains(&ChallengeType::TlsAlpn01) {
         equipment.tls_alpn01.open().await?;
+    }
+    if is_kept && !job.leaves_names_out {
+        let due = supervision.open().iter().filter(|(_, tracked)| tracked.is_due());
+        let due: Vec<Key> = due.map(|(key, _)| key.clone()).collect();
+        let Equipment { clients, fetcher, .. } = &equipment;
+        let means = Means { clients, fetcher, deadline: job.deadline };
+        let printer = context.printer(&OutputArgs::default());
+        for (key, failure) in public_dns::check(&due, &job.store, means, &printer).await? {
+            job.given.remove(&key);
+            supervision.leave(&key, failure);
+        }
+        equipment.rules.selection = Selection::only(job.given.clone());
     }
     let grace = context.global.cluster.terms.lease.grace();
     Ok(Some(Engine::start_looking(equipment, probe, stop).with_grace(grace)))
@@ -347,19 +358,6 @@ async fn by_hand(job: &Job<'_>, open: &BTreeMap<Key, Tracked>) -> Result<Option<
     let probe = DnsProbe { zones: job.drive.zones(&fetcher).await? };
     let limits = job.drive.slots.limits();
     Ok(Some(ByHand::new(probe, limits, hands, &job.store, open.keys()).await?))
-}
-
-/// What answers HTTP-01; nobody where it would take a port of this machine that nobody asks at.
-async fn http01(
-    job: &Job<'_>,
-    asked: &BTreeSet<ChallengeType>,
-    context: &Context,
-) -> Result<Arc<dyn Solver>, Failure> {
-    let takes_a_port = job.drive.takes_a_port(job.store.in_cluster());
-    if takes_a_port && !asked.contains(&ChallengeType::Http01) {
-        return Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))));
-    }
-    job.drive.http01(context).await
 }
 
 /// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.

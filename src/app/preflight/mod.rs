@@ -8,6 +8,7 @@ pub mod own_solvers;
 pub mod permissions;
 pub mod provider_check;
 pub mod provider_secrets;
+pub(crate) mod public_dns;
 pub(crate) mod public_names;
 
 use std::collections::BTreeSet;

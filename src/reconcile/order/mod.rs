@@ -11,6 +11,7 @@
 //! is bounded. For the same reason a pending order of which no end is known is read once.
 
 pub mod outcome;
+pub mod request;
 pub mod required;
 pub mod shared;
 pub mod turns;
@@ -20,13 +21,13 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::outcome::OrderRequest;
 pub use self::outcome::Outcome;
 pub use self::outcome::SeenOrder;
 pub use self::outcome::dropped;
 pub use self::outcome::polled;
 pub use self::outcome::record;
 pub use self::outcome::waits_for;
+pub use self::request::OrderRequest;
 use self::required::{OrderTerms, Required, Unsolved, wanted};
 use self::shared::{Sharer, ahead, waiting_message};
 use self::words::{solver_message, unproven};
@@ -218,10 +219,12 @@ fn share(order: &Order, sharers: &[Sharer]) -> Option<Action> {
     Some(if told { Action::Wait(Wake::OnChange) } else { Action::StandBack(why) })
 }
 
-/// Makes missing Challenges and deletes those that are no longer called for, unless another Order goes first.
+/// Makes missing Challenges and deletes those that are no longer called for, once all authorizations are read, and unless another
+/// Order goes first.
 fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
     let is_pending = !order.status.url.is_empty() && order.status.state == Some(State::Pending);
-    if !is_pending || ahead(order, observed.sharers).is_some() {
+    let is_read = unread(&order.status).is_empty();
+    if !is_pending || !is_read || ahead(order, observed.sharers).is_some() {
         return None;
     }
     let required = match observed.required {
@@ -245,7 +248,7 @@ fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
         .map(|c| c.metadata.name.clone())
         .filter(|name| !required.iter().any(|r| r.name == *name))
         .collect();
-    if !surplus.is_empty() && unread(&order.status).is_empty() {
+    if !surplus.is_empty() {
         return Some(Action::DeleteChallenges(surplus));
     }
     // Solvers have been found since.

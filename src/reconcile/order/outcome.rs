@@ -7,10 +7,10 @@
 //! the chain.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::request::OrderRequest;
 use super::required::{Unsolved, mismatch, too_many};
 use super::shared::own_state;
 use super::words::{lost, unanswered, why_failed};
@@ -32,34 +32,6 @@ const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 /// Before what the CA did not do.
 const FAILED: &str = "Failed to ";
-
-/// What the CA is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderRequest {
-    /// newOrder (RFC 8555 §7.4).
-    Create,
-    /// The reading of the order.
-    Fetch,
-    /// The reading of its authorizations (RFC 8555 §7.5).
-    FetchAuthorizations,
-    /// The signing request.
-    Finalize,
-    /// The download of the chain (RFC 8555 §7.4.2).
-    Download,
-}
-
-impl fmt::Display for OrderRequest {
-    /// In cert-manager's words.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Create => "create Order",
-            Self::Fetch => "retrieve Order resource",
-            Self::FetchAuthorizations => "fetch authorization",
-            Self::Finalize => "finalize Order",
-            Self::Download => "retrieve signed certificate",
-        })
-    }
-}
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]

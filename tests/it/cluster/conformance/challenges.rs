@@ -150,27 +150,19 @@ async fn what_stands_in_the_way_of_a_challenge_is_said_and_waited_for() {
 #[ignore = "needs a cluster: run by just cluster"]
 async fn what_the_ca_says_to_an_acceptance_is_kept_or_tried_again() {
     let stage = Stage::open("accepted").await;
-    let refused = |label: &str, fault: Fault, state: &str, why: &str| {
-        let host = stage.host(label);
-        stage.proxy.inject(fault.at(Endpoint::Challenge).times(1));
-        stage.apply(&[certificate(label, &[&host], json!({}))]);
-        challenge_for(&stage, &host, &json!({"state": state, "reason": why}));
-        // cert-manager's Order would stay pending for ever.
-        let ended = json!({"status": {"state": "errored", "reason": format!("…{host}: …")}});
-        stage.sees_one("orders", &ended);
-        stage.kubectl.run(&["delete", "certificate", label, "--cascade=foreground"]);
-    };
+    let host = stage.host("malformed");
     let malformed = Fault::problem(400, "malformed", "no such thing");
-    refused("malformed", malformed, "expired", "Error accepting challenge: 400 …malformed: …");
-    let forbidden = Fault::problem(403, "unauthorized", "not yours");
-    refused(
-        "forbidden",
-        forbidden,
-        "errored",
-        "…403 urn:ietf:params:acme:error:unauthorized: not yours",
-    );
+    stage.proxy.inject(malformed.at(Endpoint::Challenge).times(1));
+    stage.apply(&[certificate("malformed", &[&host], json!({}))]);
+    let why = "Error accepting challenge: 400 …malformed: …";
+    challenge_for(&stage, &host, &json!({"state": "expired", "reason": why}));
+    // cert-manager's Order would stay pending for ever.
+    let ended = json!({"status": {"state": "errored", "reason": format!("…{host}: …")}});
+    stage.sees_one("orders", &ended);
+    stage.kubectl.run(&["delete", "certificate", "malformed", "--cascade=foreground"]);
 
     for (label, fault) in [
+        ("forbidden", Fault::problem(403, "unauthorized", "wrong answer")),
         ("limited", Fault::problem(429, "rateLimited", "slow").header("Retry-After", "1")),
         ("broken", Fault::status(500)),
         ("dropped", Fault::drop_request()),

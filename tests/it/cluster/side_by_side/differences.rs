@@ -3,7 +3,7 @@
 use crate::support::difference::{Difference, Instead};
 
 /// What goes on here.
-pub(super) const INSTEAD: [Instead; 4] = [
+pub(super) const INSTEAD: [Instead; 6] = [
     Instead {
         fails: ("07-issuer-errors", "web"),
         like: ("01-http01-single", "web"),
@@ -18,7 +18,16 @@ pub(super) const INSTEAD: [Instead; 4] = [
     waited_for("neworder-429", &[("neworder-503", "neworder-429"), ("-3284400180", "-4010978357")]),
     waited_for("accept-429", &[("neworder-503", "accept-429"), ("-3284400180", "-4200132847")]),
     waited_for("finalize-429", &[("neworder-503", "finalize-429"), ("-3284400180", "-1736801281")]),
+    read_again("authz-404", &[("neworder-503", "authz-404"), ("-3284400180", "-1767858066")]),
+    read_again("download-404", &[("neworder-503", "download-404"), ("-3284400180", "-1545496524")]),
 ];
+
+const fn read_again(
+    fails: &'static str,
+    words: &'static [(&'static str, &'static str)],
+) -> Instead {
+    Instead { why: LAGS, ..waited_for(fails, words) }
+}
 
 const fn waited_for(
     fails: &'static str,
@@ -127,7 +136,20 @@ pub(super) const DENIED: [Difference; 4] = [
 ];
 
 /// Recording 22.
-pub(super) const ERRORS: [Difference; 44] = [
+const LAGS: &str = "a replica of the CA may lag behind what another one has named: it is read again for half a minute";
+pub(super) const ERRORS: [Difference; 46] = [
+    Difference {
+        about: "Order authz-404-1-1767858066, reason",
+        theirs: "-",
+        ours: "- > Failed to fetch authorization: * is not there yet: the CA has named it a moment ago, and answers HTTP 404: injected malformed > -",
+        why: LAGS,
+    },
+    Difference {
+        about: "Order download-404-1-1545496524, reason",
+        theirs: "-",
+        ours: "- > Failed to retrieve signed certificate: * is not there yet: the CA has named it a moment ago, and answers HTTP 404: injected malformed > -",
+        why: LAGS,
+    },
     both("Issuer limited, event Warning ErrRegisterACMEAccount: *", "cert-manager-issuers"),
     both("Issuer limited, event Warning ErrRegisterACMEAccount: *", "the same, kubectl-acme"),
     both("events of Issuer limited", "ErrRegisterACMEAccount"),

@@ -97,7 +97,7 @@ fn pair_faults(row: &Row, seen: &Seen) -> Result<(), String> {
         .flat_map(|names| &names.value.general_names)
         .filter_map(|name| if let GeneralName::DNSName(name) = name { Some(*name) } else { None })
         .collect();
-    if names != row.names.iter().copied().collect() {
+    if names != row.names.iter().chain(&row.certified_beside).copied().collect() {
         return Err(format!("certified are {names:?}"));
     }
     if seen.secrets != ["acme-account", "web-tls"] {

@@ -62,6 +62,8 @@ pub(super) struct Row {
     pub(super) lead: Names,
     /// The CA whose request rates are kept.
     pub(super) limits: Option<&'static str>,
+    /// Names that the CA certifies beside those that are ordered.
+    pub(super) certified_beside: Vec<&'static str>,
 }
 
 impl Row {
@@ -78,6 +80,7 @@ impl Row {
             order: None,
             lead: Names::Listener,
             limits: None,
+            certified_beside: Vec::new(),
         }
     }
 
@@ -110,6 +113,12 @@ impl Row {
     /// Names lead elsewhere in the self-check.
     pub(super) fn names_lead(mut self, to: Names) -> Self {
         self.lead = to;
+        self
+    }
+
+    /// The CA certifies these names as well.
+    pub(super) fn certifies_beside(mut self, names: &[&'static str]) -> Self {
+        self.certified_beside = names.to_vec();
         self
     }
 

@@ -301,7 +301,9 @@ fn chains() -> Vec<Row> {
         issues(46, "chain-leaf-twice"),
         issues(46, "chain-leaf-only"),
         issues(46, "chain-with-a-gap").says("the chain has a gap"),
-        issues(47, "certificate-with-more-names").says("put more names into the certificate"),
+        issues(47, "certificate-with-more-names")
+            .certifies_beside(&["www.www.example.com"])
+            .says("put more names into the certificate"),
         refused("certificate-of-other-names"),
         refused("certificate-of-another-key"),
         refused("certificate-not-yet-valid"),
