@@ -139,6 +139,12 @@ pub(super) const DENIED: [Difference; 4] = [
 const LAGS: &str = "a replica of the CA may lag behind what another one has named: it is read again for half a minute";
 pub(super) const ERRORS: [Difference; 46] = [
     Difference {
+        about: "creation of authz",
+        theirs: "Certificate authz-404, CertificateRequest authz-404-1, Order authz-404-1-1767858066, Certificate authz-500, *",
+        ours: "Certificate authz-404, CertificateRequest authz-404-1, Order authz-404-1-1767858066, Challenge authz-404-1-1767858066-<authz-404.t22.example.test>, Certificate authz-500, *",
+        why: LAGS,
+    },
+    Difference {
         about: "Order authz-404-1-1767858066, reason",
         theirs: "-",
         ours: "- > Failed to fetch authorization: * is not there yet: the CA has named it a moment ago, and answers HTTP 404: injected malformed > -",
@@ -155,7 +161,6 @@ pub(super) const ERRORS: [Difference; 46] = [
     both("events of Issuer limited", "ErrRegisterACMEAccount"),
     remembered("Issuer acme, managed by"),
     remembered("Issuer limited, managed by"),
-    in_our_words("Failed to finalize Order: 404", "Failed to retrieve signed certificate: 404"),
     until(
         "Issuer acme, Ready",
         "- > False ErrRegisterACMEAccount \"Failed to register ACME account: 503 : upstream is away\" > True *",

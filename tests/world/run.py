@@ -1,0 +1,291 @@
+"""Puts ACME servers and clients of others beside ours, and writes docs/compatibility.md.
+
+    python3 tests/world/run.py PROGRAM [PRODUCT...]
+
+PROGRAM is a build of kubectl-acme. With products, only those take part, and the page keeps what it has of the others. Each product
+is pinned, and stays in KUBECTL_ACME_WORLD (~/.cache/kubectl-acme-world) once it is installed. Everything runs in a network of its
+own (unshare), with port 53, 80 and 443 on loopback and a name server for the zone acme.test, so that nothing of the machine is
+asked or changed. A cell that was better in the page before fails the run.
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from clients import CLIENTS, Order
+from operations import OPERATIONS, Cell, Visit
+from servers import HOST, SERVERS
+from tools import ADDRESS, NOBODY, ZONE, NotHere, until_open
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent.parent / "docs/compatibility.md"
+RANKS = {"fails": 0, "told": 1, "ok": 2}
+KEY, SECRET = "world", "c2VjcmV0IG9mIHRoZSB3b3JsZCBvZiB0ZXN0cw=="
+NAMES = ("one", "a", "b", "c", "alpn", "after", "late", "denied", "broken", "wild", "f", "g")
+
+
+class NameServer:
+    """BIND, which has the zone of the world and takes updates of it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        records = "".join(f"{name} 0 IN A {ADDRESS}\n" for name in NAMES)
+        (folder / "zone").write_text(
+            f"$ORIGIN {ZONE}.\n$TTL 0\n@ IN SOA ns hostmaster 1 60 60 60 0\n@ IN NS ns\nns IN A 127.0.0.1\nca IN A 127.0.0.1\n{records}")
+        (folder / "named.conf").write_text(
+            f'options {{ directory "{folder}"; pid-file none; session-keyfile "{folder}/session.key"; listen-on {{ 127.0.0.1; }}; '
+            f"listen-on-v6 {{ none; }}; recursion no; dnssec-validation no; }};\ncontrols {{ }};\n"
+            f'key "{KEY}" {{ algorithm hmac-sha256; secret "{SECRET}"; }};\n'
+            f'zone "{ZONE}" {{ type primary; file "zone"; allow-update {{ key "{KEY}"; }}; }};\n')
+        with open(folder / "log", "wb") as log:
+            self.process = subprocess.Popen(
+                [shutil.which("named") or "/usr/sbin/named", "-f", "-c", str(folder / "named.conf")], stdout=log, stderr=log)
+        until_open("127.0.0.1", 53, self.process)
+
+    def address(self, name: str, address: str) -> None:
+        """Gives a name another address."""
+        text = f"server 127.0.0.1\nupdate delete {name}. A\nupdate add {name}. 0 A {address}\nsend\n"
+        subprocess.run(["nsupdate", "-y", f"hmac-sha256:{KEY}:{SECRET}"], input=text, text=True, check=True)
+
+    @staticmethod
+    def credentials() -> dict:
+        """The variables by which the program reaches it."""
+        return {
+            "RFC2136_NAMESERVER": "127.0.0.1:53", "RFC2136_TSIG_KEY": KEY, "RFC2136_TSIG_SECRET": SECRET,
+            "RFC2136_TSIG_ALGORITHM": "hmac-sha256."}
+
+
+def stop(process: subprocess.Popen) -> None:
+    """Ends a process and its children."""
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(10)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        process.kill()
+
+
+def visit(name: str, program: str, folder: Path, dns: NameServer) -> dict:
+    """What comes of every operation of ours at a server."""
+    (folder / "server").mkdir(parents=True)
+    server = SERVERS[name].start(folder / "server")
+    try:
+        port = int(re.search(r":(\d+)/", server.directory).group(1))
+        until_open("127.0.0.1", port, server.process)
+        here, cells = Visit(program, server, folder, dns), {}
+        for words, operation in OPERATIONS.items():
+            try:
+                cells[words] = operation(here)
+            except Exception as error:  # noqa: BLE001: a cell of its own, whatever it is
+                traceback.print_exc()
+                cells[words] = Cell("fails", f"{type(error).__name__}: {error}")
+            print(f"{name}: {words}: {cells[words]}", flush=True)
+        return cells
+    finally:
+        stop(server.process)
+
+
+def serve(program: str, name: str, folder: Path, dns: NameServer) -> dict:
+    """What a client makes of our CA, as it is by default and with --strict."""
+    cells = {}
+    for words, flags in {"by default": [], "`--strict`": ["--strict"]}.items():
+        place = folder / words.strip("`-").replace(" ", "-")
+        (place / "client").mkdir(parents=True)
+        (place / "www/.well-known/acme-challenge").mkdir(parents=True)
+        root = place / "root.pem"
+        command = [program, "ca", "--listen", "127.0.0.1:14000", "--name", HOST, "--root", str(root), *flags]
+        with open(place / "log", "wb") as log:
+            ca = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        web = ThreadingHTTPServer((ADDRESS, 80), partial(Quiet, directory=str(place / "www")))
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        try:
+            until_open("127.0.0.1", 14000, ca)
+            order = Order(f"https://{HOST}:14000/directory", root, [f"f.{ZONE}", f"g.{ZONE}"], place / "client", place / "www")
+            cells[words] = judge(CLIENTS[name], order)
+        except Exception as error:  # noqa: BLE001
+            cells[words] = Cell("fails", f"{type(error).__name__}: {error}".splitlines()[0][:200])
+        finally:
+            web.shutdown()
+            web.server_close()
+            stop(ca)
+        print(f"{name} at ours, {words}: {cells[words]}", flush=True)
+    return cells
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and says nothing of it."""
+
+    def log_message(self, *_):
+        pass
+
+
+def judge(client, order: Order) -> Cell:
+    """Runs a client, and looks for a certificate of ours for its names in its folder."""
+    done = client.issue(order)
+    for file in order.folder.rglob("*"):
+        if not file.is_file() or b"BEGIN CERTIFICATE" not in file.read_bytes():
+            continue
+        command = ["openssl", "x509", "-in", str(file), "-noout", "-ext", "subjectAltName"]
+        shown = subprocess.run(command, capture_output=True, text=True).stdout
+        if set(re.findall(r"DNS:([^,\s]+)", shown)) == set(order.names):
+            return Cell("ok")
+    said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return Cell("fails", f"exit {done.returncode}: {said[-1][:160] if said else ''}")
+
+
+def table(title: str, columns: list, rows: dict) -> str:
+    lines = [f"| {title} | " + " | ".join(columns) + " |", "| --- |" + " --- |" * len(columns)]
+    for row, cells in rows.items():
+        lines.append(f"| {row} | " + " | ".join(text(cells.get(column, "not run")) for column in columns) + " |")
+    return "\n".join(lines)
+
+
+def text(cell) -> str:
+    return str(cell).replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def known() -> dict:
+    """The cells of the page as it is: by table, row and column."""
+    cells, columns = {}, []
+    for line in PAGE.read_text().splitlines() if PAGE.exists() else []:
+        parts = [part.strip() for part in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if not parts or set(parts[0]) == {"-"}:
+            continue
+        if parts[0] in ("operation", "client"):
+            columns = parts[1:]
+        elif columns and len(parts) == len(columns) + 1:
+            for column, cell in zip(columns, parts[1:]):
+                cells[(parts[0], column)] = cell
+        else:
+            columns = []
+    return cells
+
+
+def remarks() -> str:
+    """What differs and what the program does about it (remarks.tsv: product, operation, words)."""
+    rows = [line.split("\t") for line in (HERE / "remarks.tsv").read_text().splitlines() if line and not line.startswith("#")]
+    return "\n".join(f"- **{product}**, {operation}: {words}" for product, operation, words in rows)
+
+
+def main() -> int:
+    program, wanted = str(Path(sys.argv[1]).resolve()), sys.argv[2:]
+    if unknown := [name for name in wanted if name not in {**SERVERS, **CLIENTS}]:
+        print(f"no such product: {', '.join(unknown)}; there are {', '.join({**SERVERS, **CLIENTS})}", file=sys.stderr)
+        return 2
+    if "KUBECTL_ACME_WORLD_INSIDE" not in os.environ:
+        return outside(program, wanted)
+    return inside(program, wanted)
+
+
+def outside(program: str, wanted: list) -> int:
+    """Installs what takes part, and runs the rest in a network of its own."""
+    there = []
+    for name, product in {**SERVERS, **CLIENTS}.items():
+        if wanted and name not in wanted:
+            continue
+        try:
+            there.append(f"{name}={product.install() or product.version}")
+        except NotHere as why:
+            print(f"{name} is left out: {why}", file=sys.stderr)
+    if not there:
+        return 1
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    command = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, __file__, program, *wanted]
+    done = subprocess.run(command, env={**os.environ, "KUBECTL_ACME_WORLD_INSIDE": "\n".join(there)})
+    return done.returncode
+
+
+def inside(program: str, wanted: list) -> int:
+    """Runs everything on loopback, and writes the page."""
+    there = dict(line.split("=", 1) for line in os.environ["KUBECTL_ACME_WORLD_INSIDE"].splitlines())
+    folder = Path(tempfile.mkdtemp(prefix="world-"))
+    for command in (["ip", "link", "set", "lo", "up"], ["ip", "address", "add", f"{ADDRESS}/32", "dev", "lo"], ["ip", "address", "add", f"{NOBODY}/32", "dev", "lo"]):
+        subprocess.run(command, check=True)
+    (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+    subprocess.run(["mount", "--bind", str(folder / "resolv.conf"), os.path.realpath("/etc/resolv.conf")], check=True)
+    (folder / "dns").mkdir()
+    dns = NameServer(folder / "dns")
+    servers, clients = {}, {}
+    try:
+        for name in [name for name in SERVERS if name in there]:
+            for host in NAMES:
+                dns.address(f"{host}.{ZONE}", ADDRESS)
+            try:
+                servers[name] = visit(name, program, folder / name, dns)
+            except NotHere as why:
+                print(f"{name} is left out: {why}\n{(folder / name / 'server/log').read_text()[-2000:]}", file=sys.stderr)
+        for name in [name for name in CLIENTS if name in there]:
+            clients[name] = serve(program, name, folder / name.replace(" ", "-"), dns)
+    finally:
+        dns.process.kill()
+    worse = write(there, servers, clients)
+    if worse or os.environ.get("KUBECTL_ACME_WORLD_KEEP"):
+        print(f"what everybody wrote is in {folder}", file=sys.stderr)
+    else:
+        shutil.rmtree(folder)
+    for line in worse:
+        print(f"worse than before: {line}", file=sys.stderr)
+    return 1 if worse else 0
+
+
+def write(there: dict, servers: dict, clients: dict) -> list:
+    """Writes the page with what is new and what is known, and returns what got worse."""
+    before, worse = known(), []
+
+    def merged(row: str, column: str, new):
+        old = before.get((row, column))
+        if new is None:
+            return old or "not run"
+        was = RANKS.get((old or "").split(":")[0], -1)
+        if RANKS[new.word] < was:
+            worse.append(f"{row}, {column}: {new} (it was: {old})")
+        return new
+
+    columns = {name: f"{name} {SERVERS[name].version}" for name in SERVERS}
+    at_servers = {
+        operation: {columns[name]: merged(operation, columns[name], servers.get(name, {}).get(operation)) for name in SERVERS}
+        for operation in OPERATIONS
+    }
+    at_ours = {}
+    for name in CLIENTS:
+        named = f"{name} {there[name]}" if name in there else next((row for row, _ in before if row.startswith(f"{name} ")), name)
+        at_ours[named] = {words: merged(named, words, clients.get(name, {}).get(words)) for words in ("by default", "`--strict`")}
+    PAGE.write_text(f"""# What others make of it
+
+ACME servers and clients of others beside this program, each as it is published. `just world` installs them, runs every operation, and
+writes this page; nobody edits it. A cell that gets worse fails that recipe.
+
+*ok*: it does what it should, and the certificate leads to the server's root. *told*: the server does not have or allow it, and the
+program says so with the right exit code. *fails*: anything else, with its last words.
+
+## The program at servers of others
+
+{table("operation", list(columns.values()), at_servers)}
+
+"A failure that is mended" is a CA that finds nobody at the name's address: the order has to end with exit code 4 within 30 s, and the
+same command has to issue once the address is right.
+
+## Clients of others at `kubectl-acme ca`
+
+Each orders one certificate for two names (gufo-acme: one) by HTTP-01.
+
+{table("client", ["by default", "`--strict`"], at_ours)}
+
+## What differs, and what the program does about it
+
+{remarks()}
+""")
+    return worse
+
+
+if __name__ == "__main__":
+    sys.exit(main())

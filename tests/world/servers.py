@@ -1,0 +1,201 @@
+"""ACME servers of others: how each is installed, configured for the world's names, and started."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools import ADDRESS, CACHE, DENIED, ZONE, go_install, npm_install, pip_install, read
+
+HOST = f"ca.{ZONE}"
+
+
+@dataclass
+class Server:
+    """A server that has been started: its directory URL, the root that its own certificate leads to, and its process."""
+
+    directory: str
+    root: Path
+    process: subprocess.Popen = field(repr=False)
+
+
+def authority(folder: Path) -> None:
+    """Makes a root, an intermediate and a certificate for HOST in that folder, all with P-256 keys."""
+    made = {
+        "root": ("/CN=World Root", None, "basicConstraints=critical,CA:TRUE,pathlen:1\nkeyUsage=critical,keyCertSign,cRLSign\n"),
+        "intermediate": (
+            "/CN=World Intermediate",
+            "root",
+            "basicConstraints=critical,CA:TRUE,pathlen:0\nkeyUsage=critical,keyCertSign,cRLSign,digitalSignature\n",
+        ),
+        "server": ("/", "intermediate", f"subjectAltName=DNS:{HOST}\nextendedKeyUsage=serverAuth\n"),
+    }
+    for name, (subject, issuer, extensions) in made.items():
+        files = {kind: str(folder / f"{name}.{kind}") for kind in ("key", "crt", "csr", "ext")}
+        Path(files["ext"]).write_text(
+            extensions + "subjectKeyIdentifier=hash\n" + ("authorityKeyIdentifier=keyid\n" if issuer else "")
+        )
+        new = ["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-sha256"]
+        subprocess.run([*new, "-subj", subject, "-keyout", files["key"], "-out", files["csr"]], check=True, capture_output=True)
+        by = ["-CA", str(folder / f"{issuer}.crt"), "-CAkey", str(folder / f"{issuer}.key")] if issuer else ["-signkey", files["key"]]
+        sign = ["openssl", "x509", "-req", "-in", files["csr"], "-days", "365", "-sha256", "-extfile", files["ext"]]
+        serial = ["-set_serial", str(1 + len(name))]
+        subprocess.run([*sign, *by, *serial, "-out", files["crt"]], check=True, capture_output=True)
+    chain = (folder / "server.crt").read_text() + (folder / "intermediate.crt").read_text()
+    (folder / "server-chain.crt").write_text(chain)
+
+
+def begin(folder: Path, command: list, **more) -> subprocess.Popen:
+    """Starts a server whose output goes to `log` in its folder."""
+    environment = {**os.environ, "HOME": str(folder), **more.pop("env", {})}
+    with open(folder / "log", "wb") as log:
+        return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True, **more)
+
+
+class StepCa:
+    """smallstep's CA, with one ACME provisioner and one name that its policy denies."""
+
+    version = "0.30.2"
+
+    def install(self) -> None:
+        go_install("github.com/smallstep/certificates/cmd/step-ca", self.version)
+
+    def start(self, folder: Path) -> Server:
+        authority(folder)
+        (folder / "ca.json").write_text(f"""{{
+          "root": "root.crt", "crt": "intermediate.crt", "key": "intermediate.key",
+          "address": "127.0.0.1:9000", "dnsNames": ["{HOST}"], "logger": {{"format": "text"}},
+          "db": {{"type": "badgerv2", "dataSource": "db"}},
+          "authority": {{
+            "policy": {{"x509": {{"deny": {{"dns": ["{DENIED}"]}}}}}},
+            "provisioners": [{{"type": "ACME", "name": "acme"}}]}}}}""")
+        process = begin(folder, [str(CACHE / "bin/step-ca"), "ca.json"])
+        return Server(f"https://{HOST}:9000/acme/acme/directory", folder / "root.crt", process)
+
+
+class Caddy:
+    """Caddy's acme_server, with one name that it denies."""
+
+    version = "2.11.9"
+
+    def install(self) -> None:
+        go_install("github.com/caddyserver/caddy/v2/cmd/caddy", self.version)
+
+    def start(self, folder: Path) -> Server:
+        (folder / "Caddyfile").write_text(textwrap.dedent(f"""
+            {{
+                admin off
+                http_port 8081
+                https_port 9443
+                skip_install_trust
+                default_bind 127.0.0.1
+                storage file_system {folder}/storage
+            }}
+            https://{HOST} {{
+                tls internal
+                acme_server {{
+                    deny {{
+                        domains {DENIED}
+                    }}
+                }}
+            }}
+            """))
+        process = begin(folder, [str(CACHE / "bin/caddy"), "run", "--config", "Caddyfile"])
+        root = folder / "storage/pki/authorities/local/root.crt"
+        return Server(f"https://{HOST}:9443/acme/local/directory", root, process)
+
+
+class Acme2Certifier:
+    """acme2certifier by gunicorn, with its OpenSSL handler and SQLite."""
+
+    version = "0.46.3"
+
+    def install(self) -> None:
+        pip_install("acme2certifier", f"acme2certifier=={self.version}", "gunicorn==23.0.0")
+
+    def start(self, folder: Path) -> Server:
+        authority(folder)
+        (folder / "acme_srv.cfg").write_text(textwrap.dedent(f"""
+            [DEFAULT]
+            debug: False
+            [CAhandler]
+            handler_module: acme2certifier.cahandlers.openssl_ca_handler
+            issuing_ca_key: {folder}/intermediate.key
+            issuing_ca_cert: {folder}/intermediate.crt
+            issuing_ca_crl: {folder}/crl.pem
+            cert_save_path: {folder}/certs
+            cert_validity_days: 30
+            ca_cert_chain_list: ["{folder}/root.crt"]
+            blocked_domainlist: ["{DENIED}"]
+            [DBhandler]
+            handler: wsgi
+            dbfile: {folder}/acme.db
+            [Directory]
+            url_prefix:
+            """).replace("url_prefix:\n", ""))
+        # Its handler of revocations adds to a list that has to be there.
+        (folder / "certs").mkdir()
+        (folder / "index.txt").touch()
+        (folder / "list.conf").write_text("[ca]\ndefault_ca=world\n[world]\ndatabase=index.txt\ndefault_md=sha256\ndefault_crl_days=30\n")
+        listed = ["openssl", "ca", "-gencrl", "-config", "list.conf", "-cert", "intermediate.crt", "-keyfile", "intermediate.key", "-out", "crl.pem"]
+        subprocess.run(listed, cwd=folder, check=True, capture_output=True)
+        package = read([str(CACHE / "acme2certifier/bin/python3"), "-c", "import acme2certifier, os; print(os.path.dirname(acme2certifier.__file__))"])
+        shutil.copy(f"{package}/share/acme2certifier_wsgi.py", folder / "served.py")
+        command = [
+            str(CACHE / "acme2certifier/bin/gunicorn"), "served:application", "--bind", "127.0.0.1:9001", "--threads", "8",
+            "--certfile", "server-chain.crt", "--keyfile", "server.key",
+        ]
+        process = begin(folder, command, env={"ACME_SRV_CONFIGFILE": str(folder / "acme_srv.cfg")})
+        return Server(f"https://{HOST}:9001/directory", folder / "root.crt", process)
+
+
+class Serles:
+    """Serles by gunicorn, with a back end of ours that signs what it is given: the one that it ships leaves out all names."""
+
+    version = "1.3.0"
+
+    def install(self) -> None:
+        pip_install("serles", f"serles-acme=={self.version}", "gunicorn==23.0.0")
+
+    def start(self, folder: Path) -> Server:
+        authority(folder)
+        (folder / "signer.py").write_text(textwrap.dedent("""
+            import subprocess, tempfile
+
+            class Backend:
+                def __init__(self, config):
+                    self.folder = config["world"]["folder"]
+
+                def sign(self, csr, subject, names, email):
+                    with tempfile.NamedTemporaryFile("wb", suffix=".csr") as file:
+                        file.write(csr if isinstance(csr, bytes) else csr.encode())
+                        file.flush()
+                        made = subprocess.run(
+                            ["openssl", "x509", "-req", "-in", file.name, "-days", "30", "-copy_extensions", "copyall",
+                             "-CA", f"{self.folder}/intermediate.crt", "-CAkey", f"{self.folder}/intermediate.key"],
+                            stdout=subprocess.PIPE, check=True)
+                    chain = made.stdout + open(f"{self.folder}/intermediate.crt", "rb").read()
+                    return chain.decode(), None
+            """))
+        (folder / "config.ini").write_text(textwrap.dedent(f"""
+            [serles]
+            database = sqlite:///{folder}/serles.db
+            backend = signer:Backend
+            subjectNameTemplate = CN={{SAN[0]}}
+            allowWildcards = true
+            allowIpIdentifiers = true
+            [world]
+            folder = {folder}
+            """))
+        command = [
+            str(CACHE / "serles/bin/gunicorn"), "serles:create_app()", "--bind", "127.0.0.1:9002", "--threads", "8",
+            "--certfile", "server-chain.crt", "--keyfile", "server.key",
+        ]
+        process = begin(folder, command, env={"CONFIG": str(folder / "config.ini"), "PYTHONPATH": str(folder)})
+        return Server(f"https://{HOST}:9002/directory", folder / "root.crt", process)
+
+
+SERVERS = {"step-ca": StepCa(), "Caddy": Caddy(), "acme2certifier": Acme2Certifier(), "Serles": Serles()}
