@@ -57,7 +57,7 @@ words:
 # Check the shell scripts, and that the faults that the simulation has to find fit what ships
 scripts:
     git apply --check tests/sim/mutants/switches.patch
-    shellcheck --external-sources tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,conformance,diagnose,dns01,pace,scale,soak}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
+    shellcheck --external-sources findings/*.sh tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,conformance,diagnose,dns01,pace,scale,soak}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -136,6 +136,11 @@ pebble-up *arguments:
 # Start a Kubernetes API server with cert-manager's CRDs for a person, until Ctrl-C
 cluster-up *arguments:
     @tests/bed/cluster-up {{ arguments }}
+
+# Put ACME servers and clients of others beside ours, and write docs/compatibility.md; words choose products
+world *products:
+    cargo build --release --locked
+    python3 tests/world/run.py target/release/kubectl-acme {{ products }}
 
 # Measure ours beside certbot and lego, on one Pebble, and how the cost of a certificate grows with their number
 bench:

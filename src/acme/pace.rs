@@ -15,7 +15,7 @@ use super::error::AcmeError;
 use crate::http::exchange::Reply;
 use crate::model::request_rates::{Endpoint, Rate, RequestRates};
 
-/// How many signed requests are in flight at one CA. Pebble's store locks up at some 250, and more than 32 were no quicker.
+/// How many signed requests are in flight at one CA. The store of Pebble 2.10 locks up at some 250.
 pub(super) const IN_FLIGHT_MAX: usize = 32;
 /// How often newNonce is asked of a CA that publishes nothing, while no answer brings a nonce. One that refuses many nonces would
 /// be asked for them without end.

@@ -187,7 +187,7 @@ async fn unreachable_first(
     let looks = asked.into_iter().take(MAX_ADDRESSED).map(|name| async move {
         let found = fetcher.resolver.addresses(&name).await.ok()?;
         let first = *found.first()?;
-        let has_other = found.iter().any(|address| address.is_ipv4());
+        let has_other = found.iter().any(IpAddr::is_ipv4);
         (first.is_ipv6() && has_other && !has_route(first).await).then_some((name, first))
     });
     stream::iter(looks).buffered(CONCURRENCY).filter_map(async |found| found).collect().await
