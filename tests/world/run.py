@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -95,34 +96,43 @@ def visit(name: str, program: str, folder: Path, dns: NameServer) -> dict:
         stop(server.process)
 
 
-def serve(program: str, name: str, folder: Path, dns: NameServer) -> dict:
-    """What a client makes of our CA, as it is by default and with --strict."""
-    cells = {}
-    for words, flags in {"by default": [], "`--strict`": ["--strict"]}.items():
-        place = folder / words.strip("`-").replace(" ", "-")
-        (place / "client").mkdir(parents=True)
-        (place / "www/.well-known/acme-challenge").mkdir(parents=True)
-        root = place / "root.pem"
-        command = [program, "ca", "--listen", "127.0.0.1:14000", "--name", HOST, "--root", str(root), *flags]
-        with open(place / "log", "wb") as log:
-            ca = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        web = ThreadingHTTPServer((ADDRESS, 80), partial(Quiet, directory=str(place / "www")))
-        threading.Thread(target=web.serve_forever, daemon=True).start()
-        try:
-            until_open("127.0.0.1", 14000, ca)
-            # Some libraries read the machine's bundle alone.
-            subprocess.run(["mount", "--bind", str(root), BUNDLE], check=True)
-            order = Order(f"https://{HOST}:14000/directory", root, [f"f.{ZONE}", f"g.{ZONE}"], place / "client", place / "www")
-            cells[words] = judge(CLIENTS[name], order)
-        except Exception as error:  # noqa: BLE001
-            cells[words] = Cell("fails", f"{type(error).__name__}: {error}".splitlines()[0][:200])
-        finally:
-            subprocess.run(["umount", BUNDLE], check=False)
-            web.shutdown()
-            web.server_close()
-            stop(ca)
-        print(f"{name} at ours, {words}: {cells[words]}", flush=True)
+def serve(program: str, name: str, folder: Path) -> dict:
+    """What a client makes of our CA, as it is by default and with --strict, which throws dice: thrice, and one success counts."""
+    cells = {"by default": once(program, name, folder / "default", [])}
+    thrice = [once(program, name, folder / f"strict-{number}", ["--strict"]) for number in range(3)]
+    good = sum(cell.word == "ok" for cell in thrice)
+    worst = next((cell for cell in thrice if cell.word != "ok"), thrice[0])
+    cells["`--strict`"] = worst if good in (0, 3) else Cell("ok", f"{good} of 3; {worst.more}")
+    for words, cell in cells.items():
+        print(f"{name} at ours, {words}: {cell}", flush=True)
     return cells
+
+
+def once(program: str, name: str, place: Path, flags: list) -> Cell:
+    """What a client makes of a CA with these flags."""
+    (place / "client").mkdir(parents=True)
+    (place / "www/.well-known/acme-challenge").mkdir(parents=True)
+    root = place / "root.pem"
+    command = [program, "ca", "--listen", "127.0.0.1:14000", "--name", HOST, "--root", str(root), *flags]
+    with open(place / "log", "wb") as log:
+        ca = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    web = ThreadingHTTPServer((ADDRESS, 80), partial(Quiet, directory=str(place / "www")))
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    try:
+        until_open("127.0.0.1", 14000, ca)
+        while not root.exists():
+            time.sleep(0.05)
+        # Some libraries read the machine's bundle alone.
+        subprocess.run(["mount", "--bind", str(root), BUNDLE], check=True)
+        order = Order(f"https://{HOST}:14000/directory", root, [f"f.{ZONE}", f"g.{ZONE}"], place / "client", place / "www")
+        return judge(CLIENTS[name], order)
+    except Exception as error:  # noqa: BLE001: a cell of its own, whatever it is
+        return Cell("fails", f"{type(error).__name__}: {error}".splitlines()[0][:200])
+    finally:
+        subprocess.run(["umount", BUNDLE], check=False)
+        web.shutdown()
+        web.server_close()
+        stop(ca)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -142,6 +152,7 @@ def judge(client, order: Order) -> Cell:
         shown = subprocess.run(command, capture_output=True, text=True).stdout
         if set(re.findall(r"DNS:([^,\s]+)", shown)) == set(order.names):
             return Cell("ok")
+    (order.folder / "said").write_text(done.stdout + done.stderr)
     said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return Cell("fails", f"exit {done.returncode}: {said[-1][:160] if said else ''}")
 
@@ -228,7 +239,7 @@ def inside(program: str, wanted: list) -> int:
             except NotHere as why:
                 print(f"{name} is left out: {why}\n{(folder / name / 'server/log').read_text()[-2000:]}", file=sys.stderr)
         for name in [name for name in CLIENTS if name in there]:
-            clients[name] = serve(program, name, folder / name.replace(" ", "-"), dns)
+            clients[name] = serve(program, name, folder / name.replace(" ", "-"))
     finally:
         dns.process.kill()
     worse = write(there, servers, clients)
@@ -280,7 +291,8 @@ same command has to issue once the address is right.
 
 ## Clients of others at `kubectl-acme ca`
 
-Each orders one certificate for two names (gufo-acme: one) by HTTP-01.
+Each orders one certificate for two names (gufo-acme: one) by HTTP-01. `--strict` throws dice over nonces and the order of challenges:
+each orders thrice there, and "2 of 3" is a client that fails over one throw.
 
 {table("client", ["by default", "`--strict`"], at_ours)}
 
