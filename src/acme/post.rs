@@ -104,7 +104,7 @@ pub(super) async fn post(
                 Identity::Account(account) => Some(account),
                 Identity::Key => None,
             };
-            authority.named.judge(refused(&reply), url, account, reply.came)
+            authority.named.judge(refused(&reply), url, account)
         });
         let bad_nonce = error.as_ref().is_some_and(is_bad_nonce);
         authority.count(if bad_nonce {

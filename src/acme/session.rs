@@ -116,7 +116,7 @@ impl Session {
         // Nothing of an account but its URL is needed to order.
         let account = account.unwrap_or_default();
         if reply.status == 201 {
-            self.authority.named.note([url.as_str()], reply.came);
+            self.authority.named.note([url.as_str()]);
         }
         if matches!(account.status.as_str(), "deactivated" | "revoked") {
             return Err(closed(&url, &account.status));
@@ -196,7 +196,7 @@ impl Session {
             // It is there, and another newOrder would be another one: its URL is read for what this answer does not say.
             Err(why) if is_made || !url.is_empty() => {
                 warn!("{why}");
-                self.authority.named.note([url.as_str()], reply.came);
+                self.authority.named.note([url.as_str()]);
                 Ok(OrderReply { url, ..OrderReply::default() })
             }
             read => read,
@@ -210,7 +210,7 @@ impl Session {
         let authorizations = order.authorizations.iter().map(String::as_str);
         let certificate = order.certificate.iter().map(String::as_str);
         let named = authorizations.chain([url.as_str(), &order.finalize]).chain(certificate);
-        self.authority.named.note(named, reply.came);
+        self.authority.named.note(named);
         Ok(OrderReply { url, expires, retry_after: pause_of(reply), ..order })
     }
 }
@@ -291,7 +291,7 @@ impl Acme for Session {
             .map_err(|why| protocol(&reply.url, why))?;
         let expires = by_our_clock(authorization.expires, &reply);
         let named = authorization.challenges.iter().map(|challenge| challenge.url.as_str());
-        self.authority.named.note(named, reply.came);
+        self.authority.named.note(named);
         Ok(AuthorizationReply { expires, retry_after: pause_of(&reply), ..authorization })
     }
 

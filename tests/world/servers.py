@@ -3,12 +3,11 @@
 import os
 import shutil
 import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools import ADDRESS, CACHE, DENIED, ZONE, go_install, npm_install, pip_install, read
+from tools import CACHE, DENIED, ZONE, NotHere, debian, go_install, newest_python, pip_install, read
 
 HOST = f"ca.{ZONE}"
 
@@ -198,4 +197,63 @@ class Serles:
         return Server(f"https://{HOST}:9002/directory", folder / "root.crt", process)
 
 
-SERVERS = {"step-ca": StepCa(), "Caddy": Caddy(), "acme2certifier": Acme2Certifier(), "Serles": Serles()}
+class Acmeeh:
+    """acmeeh by gunicorn, with a PostgreSQL of Debian, behind a Caddy that speaks TLS."""
+
+    version = "2.1.0"
+
+    def install(self) -> None:
+        debian("postgres", "postgresql")
+        go_install("github.com/caddyserver/caddy/v2/cmd/caddy", Caddy.version)
+        pip_install("acmeeh", f"acmeeh=={self.version}", "gunicorn==23.0.0", python=newest_python(12))
+
+    def start(self, folder: Path) -> Server:
+        if os.geteuid() != 0 or subprocess.run(["setpriv", "--reuid", "postgres", "true"], capture_output=True).returncode:
+            raise NotHere("PostgreSQL does not run as root, and this process may not become another user")
+        authority(folder)
+        (folder / "Caddyfile").write_text(textwrap.dedent(f"""
+            {{
+                admin off
+                auto_https off
+                default_bind 127.0.0.1
+                storage file_system {folder}/storage
+            }}
+            https://{HOST}:9003 {{
+                tls {folder}/server-chain.crt {folder}/server.key
+                reverse_proxy 127.0.0.1:8443
+            }}
+            """))
+        # It refuses to look at loopback addresses, and looks at records of DNS-01 only where it is told to.
+        (folder / "config.yaml").write_text(textwrap.dedent(f"""
+            server: {{external_url: "https://{HOST}:9003", bind: 127.0.0.1, port: 8443}}
+            proxy: {{enabled: true, trusted_proxies: ["127.0.0.1/32"]}}
+            database: {{host: 127.0.0.1, port: 5433, database: postgres, user: postgres, sslmode: disable, auto_setup: true}}
+            ca:
+              internal: {{root_cert_path: "{folder}/intermediate.crt", root_key_path: "{folder}/intermediate.key"}}
+            challenges:
+              enabled: [http-01, dns-01, tls-alpn-01]
+              dns01: {{auto_validate: true, propagation_wait_seconds: 0}}
+            security: {{identifier_policy: {{forbidden_domains: ["{DENIED}"]}}}}
+            ari: {{enabled: true}}
+            """))
+        binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+        data = folder / "data"
+        data.mkdir()
+        shutil.chown(data, "postgres")
+        for above in [folder, *list(folder.parents)[:2]]:
+            above.chmod(0o755)
+        as_postgres = "setpriv --reuid postgres --regid postgres --clear-groups"
+        (folder / "run.sh").write_text(textwrap.dedent(f"""
+            set -e
+            {as_postgres} {binaries}/initdb -D {data} --auth trust >/dev/null
+            {as_postgres} {binaries}/postgres -D {data} -p 5433 -k {data} -h 127.0.0.1 &
+            until {binaries}/pg_isready -q -h 127.0.0.1 -p 5433; do sleep 0.2; done
+            {CACHE}/acmeeh/bin/acmeeh -c config.yaml serve &
+            until (exec 3<>/dev/tcp/127.0.0.1/8443) 2>/dev/null; do sleep 0.2; done
+            exec {CACHE}/bin/caddy run --config Caddyfile
+            """))
+        process = begin(folder, ["bash", "run.sh"])
+        return Server(f"https://{HOST}:9003/directory", folder / "root.crt", process)
+
+
+SERVERS = {"step-ca": StepCa(), "Caddy": Caddy(), "acme2certifier": Acme2Certifier(), "Serles": Serles(), "acmeeh": Acmeeh()}

@@ -49,12 +49,28 @@ def go_install(module: str, version: str) -> None:
         mark.touch()
 
 
-def pip_install(name: str, *packages: str) -> Path:
+def newest_python(least: int) -> str:
+    """Returns the newest interpreter of Python 3 on this machine.
+
+    Raises NotHere if its minor version is less than that.
+    """
+    found = {}
+    for path in [*Path.home().glob(".pyenv/versions/3.*/bin/python3"), *Path("/usr/bin").glob("python3.*"), Path("/usr/bin/python3")]:
+        try:
+            found[int(read([str(path), "-c", "import sys; print(sys.version_info[1])"]))] = str(path)
+        except (subprocess.CalledProcessError, OSError, ValueError):
+            continue
+    if max(found, default=0) < least:
+        raise NotHere(f"there is no Python 3.{least} or newer")
+    return found[max(found)]
+
+
+def pip_install(name: str, *packages: str, python: str = "python3") -> Path:
     """Installs Python packages into an environment of their own in the cache, once for each set of versions."""
     folder = CACHE / name
     mark = folder / ".packages"
     if not (mark.exists() and mark.read_text() == " ".join(packages)):
-        install(["python3", "-m", "venv", "--clear", str(folder)], name)
+        install([python, "-m", "venv", "--clear", str(folder)], name)
         install([str(folder / "bin/pip"), "install", "--quiet", *packages], name)
         mark.write_text(" ".join(packages))
     return folder / "bin"
