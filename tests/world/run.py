@@ -25,6 +25,7 @@ from pathlib import Path
 
 from clients import CLIENTS, Order
 from operations import OPERATIONS, Cell, Visit
+from resolvers import RESOLVERS, behind
 from servers import HOST, SERVERS
 from tools import ADDRESS, NOBODY, ZONE, NotHere, until_open
 
@@ -175,7 +176,7 @@ def known() -> dict:
         parts = [part.strip() for part in re.split(r"(?<!\\)\|", line)[1:-1]]
         if not parts or set(parts[0]) == {"-"}:
             continue
-        if parts[0] in ("operation", "client"):
+        if parts[0] in ("operation", "client", "resolver"):
             columns = parts[1:]
         elif columns and len(parts) == len(columns) + 1:
             for column, cell in zip(columns, parts[1:]):
@@ -193,8 +194,8 @@ def remarks() -> str:
 
 def main() -> int:
     program, wanted = str(Path(sys.argv[1]).resolve()), sys.argv[2:]
-    if unknown := [name for name in wanted if name not in {**SERVERS, **CLIENTS}]:
-        print(f"no such product: {', '.join(unknown)}; there are {', '.join({**SERVERS, **CLIENTS})}", file=sys.stderr)
+    if unknown := [name for name in wanted if name not in {**SERVERS, **CLIENTS, **RESOLVERS}]:
+        print(f"no such product: {', '.join(unknown)}; there are {', '.join({**SERVERS, **CLIENTS, **RESOLVERS})}", file=sys.stderr)
         return 2
     if "KUBECTL_ACME_WORLD_INSIDE" not in os.environ:
         return outside(program, wanted)
@@ -204,7 +205,7 @@ def main() -> int:
 def outside(program: str, wanted: list) -> int:
     """Installs what takes part, and runs the rest in a network of its own."""
     there = []
-    for name, product in {**SERVERS, **CLIENTS}.items():
+    for name, product in {**SERVERS, **CLIENTS, **RESOLVERS}.items():
         if wanted and name not in wanted:
             continue
         try:
@@ -229,7 +230,7 @@ def inside(program: str, wanted: list) -> int:
     subprocess.run(["mount", "--bind", str(folder / "resolv.conf"), os.path.realpath("/etc/resolv.conf")], check=True)
     (folder / "dns").mkdir()
     dns = NameServer(folder / "dns")
-    servers, clients = {}, {}
+    servers, clients, resolvers = {}, {}, {}
     try:
         for name in [name for name in SERVERS if name in there]:
             for host in NAMES:
@@ -240,9 +241,13 @@ def inside(program: str, wanted: list) -> int:
                 print(f"{name} is left out: {why}\n{(folder / name / 'server/log').read_text()[-2000:]}", file=sys.stderr)
         for name in [name for name in CLIENTS if name in there]:
             clients[name] = serve(program, name, folder / name.replace(" ", "-"))
+        for name in [name for name in RESOLVERS if name in there]:
+            issued, words = behind(name, program, folder / name.replace(" ", "-"), dns)
+            resolvers[name] = Cell("ok", "10 of 10") if issued == 10 else Cell("fails", f"{issued} of 10: {words}")
+            print(f"behind {name}: {resolvers[name]}", flush=True)
     finally:
         dns.process.kill()
-    worse = write(there, servers, clients)
+    worse = write(there, servers, clients, resolvers)
     if worse or os.environ.get("KUBECTL_ACME_WORLD_KEEP"):
         print(f"what everybody wrote is in {folder}", file=sys.stderr)
     else:
@@ -252,7 +257,7 @@ def inside(program: str, wanted: list) -> int:
     return 1 if worse else 0
 
 
-def write(there: dict, servers: dict, clients: dict) -> list:
+def write(there: dict, servers: dict, clients: dict, resolvers: dict) -> list:
     """Writes the page with what is new and what is known, and returns what got worse."""
     before, worse = known(), []
 
@@ -274,6 +279,10 @@ def write(there: dict, servers: dict, clients: dict) -> list:
     for name in CLIENTS:
         named = f"{name} {there[name]}" if name in there else next((row for row, _ in before if row.startswith(f"{name} ")), name)
         at_ours[named] = {words: merged(named, words, clients.get(name, {}).get(words)) for words in ("by default", "`--strict`")}
+    column, behind_them = "wildcard and base name, dns-01", {}
+    for name in RESOLVERS:
+        named = f"{name} {there[name]}" if name in there else next((row for row, _ in before if row.startswith(f"{name} ")), name)
+        behind_them[named] = {column: merged(named, column, resolvers.get(name))}
     PAGE.write_text(f"""# What others make of it
 
 ACME servers and clients of others beside this program, each as it is published. `just world` installs them, runs every operation, and
@@ -295,6 +304,13 @@ Each orders one certificate for two names (gufo-acme: one) by HTTP-01. `--strict
 each orders thrice there, and "2 of 3" is a client that fails over one throw.
 
 {table("client", ["by default", "`--strict`"], at_ours)}
+
+## Behind resolvers of others
+
+A wildcard and its base name share the name of their record. They are ordered, and renewed nine times, six seconds apart, by RFC 2136
+and BIND, at a `kubectl-acme ca` that asks through the resolver and keeps no authorization.
+
+{table("resolver", [column], behind_them)}
 
 ## What differs, and what the program does about it
 
