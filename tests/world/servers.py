@@ -198,14 +198,14 @@ class Serles:
 
 
 class Acmeeh:
-    """acmeeh by gunicorn, with a PostgreSQL of Debian, behind a Caddy that speaks TLS."""
+    """acmeeh by its development server (its workers lose the database behind gunicorn), with a PostgreSQL of Debian, behind a Caddy that speaks TLS."""
 
     version = "2.1.0"
 
     def install(self) -> None:
         debian("postgres", "postgresql")
         go_install("github.com/caddyserver/caddy/v2/cmd/caddy", Caddy.version)
-        pip_install("acmeeh", f"acmeeh=={self.version}", "gunicorn==23.0.0", python=newest_python(12))
+        pip_install("acmeeh", f"acmeeh=={self.version}", python=newest_python(12))
 
     def start(self, folder: Path) -> Server:
         if os.geteuid() != 0 or subprocess.run(["setpriv", "--reuid", "postgres", "true"], capture_output=True).returncode:
@@ -248,7 +248,7 @@ class Acmeeh:
             {as_postgres} {binaries}/initdb -D {data} --auth trust >/dev/null
             {as_postgres} {binaries}/postgres -D {data} -p 5433 -k {data} -h 127.0.0.1 &
             until {binaries}/pg_isready -q -h 127.0.0.1 -p 5433; do sleep 0.2; done
-            {CACHE}/acmeeh/bin/acmeeh -c config.yaml serve &
+            {CACHE}/acmeeh/bin/acmeeh -c config.yaml serve --dev &
             until (exec 3<>/dev/tcp/127.0.0.1/8443) 2>/dev/null; do sleep 0.2; done
             exec {CACHE}/bin/caddy run --config Caddyfile
             """))
