@@ -103,7 +103,7 @@ impl Zones {
         })
     }
 
-    /// The same looking for zones as cert-manager does.
+    /// Zones and servers as these, looked for as cert-manager does, by SOA records alone.
     pub(super) fn by_soa_alone(&self) -> Self {
         Self { by_soa_alone: true, remembered: Remembered::default(), ..self.clone() }
     }

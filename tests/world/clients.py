@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import ADDRESS, CACHE, NotHere, debian, go_install, npm_install, pip_install, read
+from tools import CACHE, debian, npm_install, pip_install
 
 
 @dataclass
@@ -55,6 +55,8 @@ class Order:
 class Certbot:
     """certbot of Debian, by its webroot plugin."""
 
+    program = "/usr/bin/certbot"
+
     def install(self) -> str:
         return debian("certbot", "certbot")
 
@@ -62,25 +64,19 @@ class Certbot:
         names = [word for name in order.names for word in ("-d", name)]
         folders = [word for name in ("config", "work", "logs") for word in (f"--{name}-dir", str(order.folder / name))]
         return order.run(
-            ["/usr/bin/certbot", "certonly", "-n", "--agree-tos", "--register-unsafely-without-email", "--server", order.directory,
+            [self.program, "certonly", "-n", "--agree-tos", "--register-unsafely-without-email", "--server", order.directory,
              "--webroot", "-w", str(order.webroot), *folders, *names])
 
 
 class CertbotOfPyPI(Certbot):
     """The newest certbot, from PyPI."""
 
+    program = str(CACHE / "certbot/bin/certbot")
     version = "5.6.0"
 
     def install(self) -> str:
         pip_install("certbot", f"certbot=={self.version}")
         return self.version
-
-    def issue(self, order: Order) -> subprocess.CompletedProcess:
-        names = [word for name in order.names for word in ("-d", name)]
-        folders = [word for name in ("config", "work", "logs") for word in (f"--{name}-dir", str(order.folder / name))]
-        return order.run(
-            [str(CACHE / "certbot/bin/certbot"), "certonly", "-n", "--agree-tos", "--register-unsafely-without-email", "--server",
-             order.directory, "--webroot", "-w", str(order.webroot), *folders, *names])
 
 
 class Lego:
@@ -204,23 +200,6 @@ const fs = require('fs');
 }})().catch((error) => {{ console.error(error.message); process.exit(1); }});
 """)
         return order.run(["node", program])
-
-
-class LegoOfGo(Lego):
-    """The newest lego of its fourth series, built from its module."""
-
-    version = "4.35.2"
-
-    def install(self) -> str:
-        go_install("github.com/go-acme/lego/v4/cmd/lego", self.version)
-        return self.version
-
-    def issue(self, order: Order) -> subprocess.CompletedProcess:
-        names = [f"--domains={name}" for name in order.names]
-        return order.run(
-            [str(CACHE / "bin/lego"), "--accept-tos", "--email=a@acme.test", f"--server={order.directory}", "--path",
-             str(order.folder / "lego"), "--http", f"--http.webroot={order.webroot}", *names, "run"],
-            LEGO_CA_CERTIFICATES=str(order.root))
 
 
 CLIENTS = {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What the CA is asked for.
+/// A request to the CA about an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderRequest {
     /// newOrder (RFC 8555 §7.4).

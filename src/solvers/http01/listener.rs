@@ -203,11 +203,11 @@ impl Caller {
 #[derive(Clone, Debug, Default)]
 struct AnswerTable {
     entries: Arc<Mutex<HashMap<(Identifier, String), ShownAnswer>>>,
-    /// Those that name no token, and those that do.
+    /// Arrivals that name no token, and those that name one.
     arrivals: Arc<Mutex<[Arrivals; 2]>>,
 }
 
-/// What has come, each with its token, or with an empty one; the oldest first.
+/// Arrivals, each with its token, or with an empty one; the oldest first.
 type Arrivals = VecDeque<(String, Arrival)>;
 
 struct ShownAnswer {
