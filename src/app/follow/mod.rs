@@ -1,6 +1,7 @@
 //! Following what was asked for until each has ended: what is watched, what it waits for, and what is left on disk.
 
 pub mod again;
+mod answer_removal;
 pub mod chosen;
 pub mod closing;
 pub mod due;

@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration as StdDuration;
 
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use super::answer_removal::await_removal_of_answers;
 use super::leftovers;
 use super::manual::ManualArgs;
 use super::renewal::look_anew;
 use super::required_types::required_types;
 use super::supervise::{ByHand, Halt, Hands, OtherDriver, Supervision, SupervisionSetup};
 use super::tracked::{End, Tracked, Worked};
-use crate::app::chain;
 use crate::app::context::Context;
 use crate::app::engine::{Engine, Equipment, ProcessMemory, Rules, account_keys};
 use crate::app::failure::Failure;
@@ -28,14 +27,14 @@ use crate::app::input::completers;
 use crate::app::lead::Claim;
 use crate::app::lead::stopping::{Stopping, say_interrupted, stop};
 use crate::app::lead::sweep::sweep_before_work;
-use crate::app::lead::takeover::{Inherited, inherit, regain};
+use crate::app::lead::takeover::{Inherited, inherit, once_the_cluster_answers, regain};
 use crate::app::preflight::permissions::Permissions;
 use crate::app::preflight::public_dns::{self, Means};
 use crate::app::rehearsal::RehearsalMeans;
 use crate::controllers::selection::Selection;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::order_budget::Allowance;
-use crate::model::{Challenge, ChallengeType, Duration, Key};
+use crate::model::{ChallengeType, Duration, Key};
 use crate::print::age::short;
 use crate::print::event_log::EventLog;
 use crate::print::progress::Progress;
@@ -43,10 +42,6 @@ use crate::probes::dns::DnsProbe;
 use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::store::Store;
-
-/// How long taking answers down may hold the end of a command.
-const CLEAN_UP_TIMEOUT: StdDuration = StdDuration::from_secs(10);
-const POLL: StdDuration = StdDuration::from_millis(20);
 
 /// Flags of every command that works until Certificates have ended.
 #[derive(Clone, Debug, clap::Args)]
@@ -172,6 +167,7 @@ async fn follow(
     let mut engine = None;
     // A Lease that is lost and had again makes new controllers.
     let memory = ProcessMemory::new(Allowance::OneShot);
+    let mut is_first_turn = true;
     let ended = loop {
         if is_kept {
             // Only now: what was read before the turn was ours may be old.
@@ -179,10 +175,15 @@ async fn follow(
         }
         supervision.begin_turn(&job.store, job.claim.is_cert_manager());
         if let Claim::Drives(_) | Claim::Alone = job.claim {
-            engine = begin(&mut job, &mut supervision, &memory, context).await?;
+            engine = if is_first_turn {
+                begin(&mut job, &mut supervision, &memory, context).await?
+            } else {
+                begin_again(&mut job, &mut supervision, &memory, context).await?
+            };
         } else if !job.store.in_cluster() {
             look_anew(&job.store, &job.given, job.started).await?;
         }
+        is_first_turn = false;
         let lost = job.claim.lost();
         let watched = tokio::select! {
             watched = supervision.run(engine.as_ref(), other(&job, context)) => watched,
@@ -213,7 +214,7 @@ async fn follow(
     if let Some(engine) = engine {
         let lost = job.claim.lost();
         if let Ok(ends) = &ended {
-            answers_taken_down(&job.store, ends, &lost, context).await;
+            await_removal_of_answers(&job.store, ends, &lost, context).await;
         }
         let why = match &ended {
             _ if interrupted.is_some() => Stopping::BySignal,
@@ -272,6 +273,21 @@ pub fn interruption(kind: FailureKind, is_kept: bool) -> Failure {
 fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<OtherDriver<'a>> {
     let Claim::Watches(other) = &job.claim else { return None };
     Some(OtherDriver { other, turn: Box::pin(inherit(context, &job.permit, other)) })
+}
+
+/// Starts the controllers of a later turn once the cluster answers; none where the turn is lost meanwhile.
+async fn begin_again(
+    job: &mut Job<'_>,
+    supervision: &mut Supervision,
+    memory: &ProcessMemory,
+    context: &Context,
+) -> Result<Option<Engine>, Failure> {
+    let (deadline, lost) = (job.deadline, job.claim.lost());
+    let start = async || begin(job, supervision, memory, context).await;
+    tokio::select! {
+        begun = once_the_cluster_answers("go on", context, deadline, start) => begun,
+        () = lost.cancelled() => Ok(None),
+    }
 }
 
 /// Starts the controllers on what is ours to issue; what is not ends here. Without anything left there are none.
@@ -358,34 +374,4 @@ async fn by_hand(job: &Job<'_>, open: &BTreeMap<Key, Tracked>) -> Result<Option<
     let probe = DnsProbe { zones: job.drive.zones(&fetcher).await? };
     let limits = job.drive.slots.limits();
     Ok(Some(ByHand::new(probe, limits, hands, &job.store, open.keys()).await?))
-}
-
-/// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.
-async fn answers_taken_down(
-    store: &Arc<dyn Store>,
-    ends: &BTreeMap<Key, End>,
-    lost: &CancellationToken,
-    context: &Context,
-) {
-    let is_up = |challenge: &Challenge| challenge.status.processing && challenge.has_ended();
-    let failed = ends.iter().filter(|(_, end)| matches!(end, End::Failed(_)));
-    let certificates: Vec<&Key> =
-        failed.map(|(key, _)| key).filter(|key| key.kind.is_issued()).collect();
-    let all_down = async {
-        for key in certificates {
-            // A store that is away for a moment has told nothing yet.
-            while chain::of(store, key).await.map_or_else(
-                |error| error.may_pass(),
-                |chain| chain.is_some_and(|c| c.challenges.iter().any(is_up)),
-            ) {
-                tokio::time::sleep(POLL).await;
-            }
-        }
-    };
-    tokio::select! {
-        () = all_down => {}
-        () = tokio::time::sleep(CLEAN_UP_TIMEOUT) => {}
-        () = lost.cancelled() => {}
-        _ = context.interrupted().wait() => {}
-    }
 }

@@ -64,20 +64,39 @@ pub async fn regain(
     deadline: Timestamp,
     permit: &Permissions,
 ) -> Result<Claim, Failure> {
+    let lease = async || claim(context, deadline, permit).await;
+    once_the_cluster_answers("take the Lease again", context, deadline, lease).await.map_err(
+        |failure| {
+            if failure.kind == FailureKind::Cluster { still_lost(failure) } else { failure }
+        },
+    )
+}
+
+/// Makes an attempt, and makes it again until the cluster does not fail it: one that has just come back answers some requests
+/// and refuses others, for lack of what it has not read yet.
+///
+/// # Errors
+/// Fails as the attempt does, with what the cluster said last once the deadline has passed, and when interrupted.
+pub async fn once_the_cluster_answers<T>(
+    what: &str,
+    context: &Context,
+    deadline: Timestamp,
+    mut attempt: impl AsyncFnMut() -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let mut last = Failure::new(FailureKind::Cluster, "the cluster does not answer");
     loop {
         // A server that stands still answers nothing, not even no.
         let left = Duration::try_from(deadline.duration_since(Timestamp::now()));
         let failure = tokio::select! {
-            claim = claim(context, deadline, permit) => match claim {
+            made = attempt() => match made {
                 Err(failure) if failure.kind == FailureKind::Cluster => failure,
-                settled => return settled,
+                made => return made,
             },
-            () = sleep(left.unwrap_or_default()) => return Err(still_lost(last)),
+            () = sleep(left.unwrap_or_default()) => return Err(last),
             kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
         };
         if failure.message != last.message {
-            let line = format!("cannot take the Lease again yet: {}", failure.message);
+            let line = format!("cannot {what} yet: {}", failure.message);
             context.printer(&OutputArgs::default()).note(&line);
         }
         last = failure;

@@ -1,9 +1,9 @@
 //! One request to the API server: built, sent, sent again when the server asks for patience, and read.
 //!
 //! No request waits for another one; Events and clean-up go between the writes that certificates wait for. One place in
-//! sixteen left free for the latter showed no gain: what a write costs is the API server's own time. Only 429 is tried
-//! again here, eight times, after its Retry-After; all else is the driver's. Every request ends after
-//! `--request-timeout`.
+//! sixteen left free for the latter showed no gain: what a write costs is the API server's own time. Only 429, and a 503
+//! with Retry-After (an API server that has just started), are tried again here, eight times, after that time, as client-go
+//! does; all else is the driver's. Every request ends after `--request-timeout`.
 
 use std::time::Duration;
 
@@ -149,7 +149,9 @@ impl Wire {
             let exchanged = exchange.await.map_err(slow)?;
             let (status, patience, answer) =
                 exchanged.map_err(|error| fault::unanswered(&self.server, &error))?;
-            if status == StatusCode::TOO_MANY_REQUESTS && tries < BUSY_RETRIES {
+            let asks_for_patience = status == StatusCode::TOO_MANY_REQUESTS
+                || (status == StatusCode::SERVICE_UNAVAILABLE && patience.is_some());
+            if asks_for_patience && tries < BUSY_RETRIES {
                 tries += 1;
                 tracing::debug!(
                     ?patience,
@@ -237,10 +239,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_asks_for_patience_gets_it() {
-        assert_eq!(
-            check(2, StatusCode::TOO_MANY_REQUESTS).await,
-            (Ok(serde_json::json!({})), 3, 6)
-        );
+        for code in [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE] {
+            assert_eq!(check(2, code).await, (Ok(serde_json::json!({})), 3, 6));
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -254,7 +255,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn other_failures_are_for_the_caller_to_try_again() {
-        let (answer, asked, _) = check(1, StatusCode::SERVICE_UNAVAILABLE).await;
+        let (answer, asked, _) = check(1, StatusCode::INTERNAL_SERVER_ERROR).await;
         assert!(answer.unwrap_err().starts_with("the cluster at https://double could not list"));
         assert_eq!(asked, 1);
     }
