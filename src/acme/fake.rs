@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use axum::Router;
@@ -12,7 +13,7 @@ use axum::response::Response;
 use axum::serve::Listener;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -276,10 +277,15 @@ async fn answer(State(ca): State<Arc<Inner>>, request: Request) -> Response {
     }
     let body = match said.body {
         Speech::Text(text) => Body::from(text),
-        Speech::Cut => Body::from_stream(stream::iter([
-            Ok(Bytes::from_static(b"{")),
-            Err(std::io::Error::other("cut")),
-        ])),
+        // The head goes out with what comes before a pause.
+        Speech::Cut => Body::from_stream(stream::iter([0, 20]).then(async |pause| {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            if pause == 0 {
+                Ok(Bytes::from_static(b"{"))
+            } else {
+                Err(std::io::Error::other("cut"))
+            }
+        })),
         Speech::Endless => Body::from_stream(stream::repeat_with(|| {
             Ok::<_, std::io::Error>(Bytes::from_static(&[b' '; 4096]))
         })),

@@ -33,7 +33,7 @@ use crate::store::overlay::Overlay;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct DiagnoseArgs {
-    /// KIND/NAME, the name of a Certificate, or a domain; every Certificate that is not ready when there is none
+    /// KIND/NAME, the name of a Certificate, or a domain; every Certificate and Issuer that is not ready when there is none
     ///
     /// ingress/NAME, gateway/NAME, httproute/NAME, service/NAME, pod/NAME and secret/NAME lead to what belongs to them.
     #[arg(value_name = "KIND/NAME|DOMAIN", add = completers::objects())]

@@ -27,8 +27,9 @@ impl Selection {
         Self { given: Some(Arc::new(given)), ..Self::default() }
     }
 
-    /// Tells whether an object is worked on: it was given, or its chain of owners leads to one that was. A key without a
-    /// name stands for a whole kind and is always covered.
+    /// Tells whether an object is worked on: it was given, or its chain of owners leads to one that was. A Challenge that is to go
+    /// after its Order is worked on wherever something was given in its namespace, for nobody else takes its answer down. A key
+    /// without a name stands for a whole kind and is always covered.
     ///
     /// # Errors
     /// Fails when the store does.
@@ -37,10 +38,13 @@ impl Selection {
         if key.name.name.is_empty() || self.is_known(key) {
             return Ok(true);
         }
+        let is_near = given.iter().any(|near| near.name.namespace == key.name.namespace);
         let mut link = key.clone();
+        let mut is_leftover = false;
         while !given.contains(&link) && !self.is_known(&link) {
-            let Some(record) = store.get(&link).await? else { return Ok(false) };
+            let Some(record) = store.get(&link).await? else { return Ok(is_leftover) };
             let metadata = record.metadata();
+            is_leftover |= is_near && link.kind == Kind::Challenge && metadata.is_deleted();
             let Some(owner) = metadata.controller() else { return Ok(false) };
             let Some(kind) = Kind::of_owner(&owner.api_version, &owner.kind) else {
                 return Ok(false);

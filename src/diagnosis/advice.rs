@@ -1,5 +1,6 @@
 //! The next step: what helps against which obstacle.
 
+use super::chain::Chain;
 use super::failure_kind::FailureKind;
 use super::next_step::{AnswerStep, NextStep};
 use super::refusal_words::{RefusedRequest, refused_request};
@@ -128,20 +129,20 @@ pub fn then_again(step: NextStep) -> NextStep {
     NextStep::ThenAgain(Box::new(step))
 }
 
-/// What helps when an order of that issuer failed so.
+/// What helps when an order of that chain failed so.
 pub fn for_order(
     kind: FailureKind,
     problem: Option<&Problem>,
     challenge: Option<&Challenge>,
-    (issuer, in_cluster): (&Key, bool),
+    chain: &Chain,
 ) -> Option<NextStep> {
-    let issuer = || issuer.clone();
+    let issuer = || chain.named_issuer();
     match (kind, problem.map(Problem::short_kind), challenge) {
         (FailureKind::Validation, _, Some(challenge)) => {
             let kept = problem.and_then(|problem| facts::kept_by_resolver(challenge, problem));
             Some(match kept {
                 Some(kept) => NextStep::KeptByResolver(kept, challenge.spec.record_name()),
-                None => for_answer(challenge, in_cluster),
+                None => for_answer(challenge, chain.in_cluster),
             })
         }
         (FailureKind::Account, Some(kind), _) if needs_user(kind) => {
@@ -151,7 +152,10 @@ pub fn for_order(
             FailureKind::Account,
             Some("accountDoesNotExist" | "badSignatureAlgorithm" | "unauthorized"),
             _,
-        ) => Some(NextStep::OtherAccount(issuer())),
+        ) => {
+            let secret = chain.account_key()?.to_owned();
+            Some(then_again(NextStep::OtherAccount { issuer: issuer(), secret }))
+        }
         // The page that lifts the pause stands in the CA's words.
         (FailureKind::RateLimited, _, _) if problem.is_some_and(error::says_paused) => {
             Some(NextStep::LiftPause)

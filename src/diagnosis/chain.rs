@@ -87,6 +87,12 @@ impl Chain {
         keys
     }
 
+    /// The name of the Secret that the Issuer keeps its account key in; `None` if the Issuer is gone, or not ACME.
+    pub fn account_key(&self) -> Option<&str> {
+        let acme = self.issuer.as_ref()?.spec.acme.as_ref()?;
+        Some(&acme.private_key_secret_ref.name)
+    }
+
     /// The issuer as hints name it: called an Issuer where its kind is none of ours, and nothing is asked of it.
     pub fn named_issuer(&self) -> Key {
         let Certificate { metadata, spec, .. } = &self.certificate;

@@ -76,8 +76,14 @@ pub enum NextStep {
     },
     /// Ask for a certificate of another kind of key.
     OtherKindOfCertificateKey,
-    /// Have another account at the CA of this issuer: it takes no orders from this one any more.
-    OtherAccount(Key),
+    /// Have another account at the CA of this issuer, by taking the account key away: the CA takes no orders from this account
+    /// any more.
+    OtherAccount {
+        /// Issuer.
+        issuer: Key,
+        /// Name of the Secret with the account key.
+        secret: String,
+    },
     /// Add the Secret that this issuer names.
     AddSecret(Key),
     /// Change this issuer.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::{io, iter, mem};
 
 use async_trait::async_trait;
+use http::header::LOCATION;
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use reqwest::{RequestBuilder, Response};
@@ -70,7 +71,8 @@ impl Carrier for Network {
     }
 }
 
-/// Sends a request and reads the answer.
+/// Sends a request and reads the answer. A body that breaks off, or is too large, counts as empty where the head says that
+/// something was created and where it is (201 with `Location`): it is there, and may not be asked for a second time.
 ///
 /// # Errors
 /// Fails when no whole answer comes in time, or one of more than `limit` bytes.
@@ -78,7 +80,11 @@ pub async fn send(request: RequestBuilder, limit: usize) -> Result<Reply, Unansw
     let mut response = request.send().await?;
     let (status, url) = (response.status(), response.url().clone());
     let headers = mem::take(response.headers_mut());
-    let body = read(response, limit).await?;
+    let is_named = status == StatusCode::CREATED && headers.contains_key(LOCATION);
+    let body = match read(response, limit).await {
+        Err(_) if is_named => Vec::new(),
+        body => body?,
+    };
     Ok(Reply { status, headers, body, url, came: Timestamp::now() })
 }
 

@@ -14,15 +14,16 @@ use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::Targets;
 use crate::app::input::{lookup, target};
 use crate::app::preflight::certificates::names;
+use crate::controllers::accounts::is_being_changed;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::rules::hangs_in_deletion;
 use crate::model::certificate::CertificateStatus;
-use crate::model::common::is_true;
+use crate::model::common::{ConditionStatus, condition, is_true};
 use crate::model::names::host_in;
-use crate::model::{Certificate, Identifier, Key, Kind, Record, Time};
+use crate::model::{Certificate, Identifier, Issuer, Key, Kind, ObjectName, Record, Secret, Time};
 use crate::store::Store;
 use crate::store::error::unless_forbidden;
-use crate::store::resources::typed;
+use crate::store::resources::{Resources, typed};
 
 /// How much of its life a certificate has to have left.
 const LEAST_SHARE: i32 = 10;
@@ -36,7 +37,7 @@ pub struct UnreadyScope<'a> {
     pub selector: Option<&'a LabelSelector>,
 }
 
-/// What the words are about; every Certificate that is not ready where there are none.
+/// What the words are about; every Certificate and Issuer that is not ready where there are none.
 ///
 /// # Errors
 /// Fails when an object is not there, or the store cannot be read.
@@ -149,7 +150,7 @@ async fn of_word(
     }
 }
 
-/// Every Certificate that is not ready.
+/// Every Certificate and Issuer that is not ready.
 async fn unready(
     UnreadyScope { all_namespaces, selector }: UnreadyScope<'_>,
     store: &Arc<dyn Store>,
@@ -172,6 +173,39 @@ async fn unready(
     }
     if selector.is_none() {
         unready.extend(hanging(store, namespace, now).await?);
+        for kind in [Kind::Issuer, Kind::ClusterIssuer] {
+            unready.extend(unready_issuers(kind, namespace, store, context).await?);
+        }
+    }
+    Ok(unready)
+}
+
+/// ACME Issuers that are not ready, and those whose account was to get another key and has both: their Certificates may be ready
+/// until the next renewal. What may not be read is passed over.
+async fn unready_issuers(
+    kind: Kind,
+    namespace: Option<&str>,
+    store: &Arc<dyn Store>,
+    context: &Context,
+) -> Result<Vec<DiagnosisTarget>, Failure> {
+    let all = unless_forbidden(store.list(kind, &target::scope(kind, namespace)).await)?;
+    let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
+    let mut unready = Vec::new();
+    for record in all.unwrap_or_default() {
+        let key = record.key.clone();
+        let issuer: Issuer = typed(record)?;
+        let Some(acme) = &issuer.spec.acme else { continue };
+        let is_ready = condition(&issuer.status.conditions, "Ready")
+            .is_none_or(|ready| ready.status != ConditionStatus::False);
+        let is_between_keys = async || {
+            let place = issuer.secret_namespace(&context.global.cluster_resource_namespace);
+            let name = ObjectName::new(place, &acme.private_key_secret_ref.name);
+            let secret = unless_forbidden(secrets.get(&name).await)?.flatten();
+            Ok::<_, Failure>(secret.is_some_and(|secret| is_being_changed(acme, &secret)))
+        };
+        if !is_ready || is_between_keys().await? {
+            unready.push(DiagnosisTarget::Issuer(key));
+        }
     }
     Ok(unready)
 }

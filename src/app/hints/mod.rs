@@ -163,9 +163,9 @@ impl Words {
                  RSA and 2048"
                     .to_owned()
             }
-            NextStep::OtherAccount(issuer) => format!(
-                "the CA takes no orders from this account any more: name another Secret in \
-                 spec.acme.privateKeySecretRef of {issuer} for an account with a new key, or ask the CA"
+            NextStep::OtherAccount { issuer, secret } => format!(
+                "the CA takes no orders from this account any more: {} takes its key away, for another account; or ask the CA",
+                without_secret(secret, issuer)
             ),
             NextStep::AddSecret(_) | NextStep::ChangeIssuer(_) if self.is_made => {
                 "change --server or --email".to_owned()

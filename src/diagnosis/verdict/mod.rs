@@ -240,9 +240,8 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     };
     let failed_so = Failed::new(kind, format!("{key} was not issued: {why}"));
     let excluded = CaaRefusal::of(chain, &failed, &why).map(Box::new);
-    let place = (&chain.named_issuer(), chain.in_cluster);
     // Where CAA records are at fault, what the challenge has to show was seen.
-    let step = advice::for_order(kind, problem.as_ref(), challenge, place);
+    let step = advice::for_order(kind, problem.as_ref(), challenge, chain);
     let failed_so = failed_so.told_by(problem).helped_by(step.filter(|_| excluded.is_none()));
     let tried = |order: &Order| Tried {
         uid: order.metadata.uid.clone(),

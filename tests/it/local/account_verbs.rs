@@ -100,6 +100,8 @@ fn a_change_of_the_key_that_cannot_be_ended_is_named_and_given_up() {
     let issuer = site.issuer();
     site.ends(&["account", "rollover", &issuer], 6, "--abandon");
     site.ends(&["diagnose", &format!("issuer/{issuer}")], 10, "ACC-12");
+    // Its Certificate is ready, and is not renewed once the CA wants the other key.
+    site.ends(&["diagnose", "-A"], 10, "ACC-12");
     site.ends(&["account", "rollover", &issuer, "--abandon"], 0, "keeps its key");
     site.ends(&["account", "rollover", &issuer, "--abandon"], 0, "no change");
     site.orders("b.example.com", 0, "");
@@ -132,7 +134,8 @@ fn after_the_end_of_an_account_its_secret_is_deleted_for_another_one() {
     let said = site.ends(&["account", "deactivate", &issuer, "--yes"], 0, "is deactivated");
     let hint = said.lines().find_map(|line| line.split_once("delete secret ")).unwrap().1;
     let secret = hint.split_whitespace().next().unwrap();
-    site.orders("b.example.com", 7, "takes no orders from this account");
+    let cure = format!("delete secret {secret} takes its key away");
+    site.orders("b.example.com", 7, &cure);
     site.ends(&["delete", "secret", secret], 2, "--yes");
     site.ends(&["delete", "secret", "a-example-com-tls", "--yes"], 2, "holds no account key");
     site.ends(&["delete", "secret", secret, "--yes"], 0, "deleted");

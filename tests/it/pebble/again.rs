@@ -321,6 +321,22 @@ fn a_deleted_order_goes_with_its_challenges_and_may_be_made_again() {
     assert_eq!((scene.pebble.accounts(), scene.pebble.orders()), (1, 2));
 }
 
+/// `delete` waits for nobody: the next command has to take the answer down before it can make a Challenge of the same name.
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn an_order_that_is_deleted_while_nobody_works_is_made_again_by_the_next_command() {
+    let scene = Scene::new(&PebbleOptions::default());
+    let order = scene.get_stuck();
+    let said = scene.terminal.run(&["delete", &format!("order/{order}")]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let going = scene.terminal.objects("challenges");
+    assert!(!going[0]["metadata"]["deletionTimestamp"].is_null(), "{going:?}");
+
+    let said = scene.issue(json!({}));
+    scene.check(&said);
+    assert_eq!((scene.pebble.accounts(), scene.pebble.orders()), (1, 2));
+}
+
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
 fn a_ca_that_asks_for_more_patience_than_there_is_ends_the_wait_at_once() {
