@@ -73,7 +73,7 @@ fn of(number: usize, event: &Event) -> Vec<Saying<'_>> {
 fn tell_issuances_apart(sayings: &mut [Saying<'_>]) {
     let (mut issuance, mut is_under_way, mut has_key) = (0, false, false);
     let mut homes: HashMap<(&str, &str, &str), usize> = HashMap::new();
-    let mut told: HashSet<(usize, usize)> = HashSet::new();
+    let mut told = HashSet::new();
     for saying in sayings {
         let begins = saying.stage == Stage::Begun && is_under_way;
         if begins || (saying.is_key() && has_key) {
@@ -88,7 +88,10 @@ fn tell_issuances_apart(sayings: &mut [Saying<'_>]) {
         } else {
             *homes.entry((&object.kind, &object.name, &object.uid)).or_insert(issuance)
         };
-        saying.is_first = told.insert((saying.number, saying.issuance));
+        // An object that is made again under its old name tells the same once more, by events of its own.
+        let Event { reason, message, .. } = saying.event;
+        saying.is_first =
+            told.insert((&object.kind, &object.name, reason, message, saying.issuance));
     }
 }
 

@@ -497,6 +497,33 @@ mod tests {
     }
 
     #[test]
+    fn an_object_that_is_made_again_keeps_its_own_moments() {
+        let ordered_again = ("Order/web-1-8", "OrderedAgain", "asking for another order");
+        let mut told = vec![
+            told("03:00:00.000", 1, CHALLENGED),
+            told("03:00:00.010", 2, STARTED),
+            told("03:00:09.000", 3, ordered_again),
+            told("03:00:09.100", 4, CHALLENGED),
+            told("03:00:09.110", 5, STARTED),
+            told("03:00:09.200", 6, PRESENTED),
+        ];
+        for event in &mut told[2..] {
+            event.involved_object.uid = "another".to_owned();
+        }
+        let expected = [
+            "0s Created",
+            "10ms Started",
+            "9s OrderedAgain",
+            "9.1s Created",
+            "9.11s Started",
+            "9.2s Presented",
+        ];
+        for sequence in [Sequence::Revisions, Sequence::Moments] {
+            assert_eq!(reasons(&told, sequence), expected);
+        }
+    }
+
+    #[test]
     fn what_is_told_again_and_again_is_told_the_first_and_the_last_time() {
         let error = ("Challenge/web-1-8-9", "PresentError", "no route");
         let mut failing = told("03:00:10.000", 2, error);
