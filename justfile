@@ -9,9 +9,9 @@ export PATH := KUBECTL_ACME_BED + ":" + env("PATH")
 default:
     @{{ just_executable() }} --list --unsorted
 
-# Everything, in the order of the gate; tests last, then what was slow and their sum
+# Everything, in the order of the gate; tests and programs of others last, then what was slow and the sum of the tests
 ci:
-    @JUST={{ just_executable() }} tests/bed/sum fmt lint docs supply unused words scripts tests
+    @JUST={{ just_executable() }} tests/bed/sum fmt lint docs supply unused words scripts tests world-quick
 
 # What the gate leaves out: the oldest Rust, kills at every write on a live cluster, many certificates, cert-manager beside us twice, wider searches
 nightly:
@@ -136,6 +136,10 @@ pebble-up *arguments:
 # Start a Kubernetes API server with cert-manager's CRDs for a person, until Ctrl-C
 cluster-up *arguments:
     @tests/bed/cluster-up {{ arguments }}
+
+# Compare docs/compatibility.md with what is quick of it: a server, two clients and two resolvers of others
+world-quick:
+    python3 tests/world/run.py --check target/debug/kubectl-acme Serles 'acme-tiny (PyPI)' 'certbot (Debian)' unbound dnsmasq
 
 # Put ACME servers and clients of others beside ours, and write docs/compatibility.md; words choose products
 world *products:

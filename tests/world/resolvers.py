@@ -73,9 +73,9 @@ class Dnsmasq:
 RESOLVERS = {"CoreDNS": CoreDns(), "Knot Resolver": KnotResolver(), "unbound": Unbound(), "dnsmasq": Dnsmasq()}
 
 
-def behind(name: str, program: str, folder: Path, dns) -> tuple:
-    """Orders a wildcard with its base name, and renews it nine times, behind a resolver that serves our CA and the program.
-    Returns how many were issued, and the last words of one that was not."""
+def behind(name: str, program: str, folder: Path, dns, times: int) -> tuple:
+    """Orders a wildcard with its base name so many times, renewals after the first, behind a resolver that serves our CA and the
+    program. Returns how many were issued, and the last words of one that was not."""
     folder.mkdir()
     resolver = RESOLVERS[name].start(folder)
     root = folder / "root.pem"
@@ -90,7 +90,7 @@ def behind(name: str, program: str, folder: Path, dns) -> tuple:
             "order", "--domain", base, "--domain", f"*.{base}", "--server", "https://127.0.0.1:14000/directory", "--ca-bundle", str(root),
             "--dns01", "rfc2136", *common]
         renew = ["certificate", "renew", base.replace(".", "-"), *common]
-        for number in range(10):
+        for number in range(times):
             if number:
                 time.sleep(KEPT)
             with open(folder / f"said-{number}", "wb") as said:
