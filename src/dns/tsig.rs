@@ -161,6 +161,11 @@ impl fmt::Debug for Key {
     }
 }
 
+/// Recursion available, in the fourth octet of a header (RFC 1035 §4.1.1).
+const RA: u8 = 0x80;
+/// Authentic data, in the same octet (RFC 4035 §3.1.6).
+const AD: u8 = 0x20;
+
 /// A request that was signed.
 pub(super) struct Signed<'a> {
     key: &'a Key,
@@ -178,6 +183,8 @@ pub(super) enum Verdict {
     Echoed,
     /// Its signature does not hold.
     Bad,
+    /// Its signature holds for the answer without the bits that only a resolver sets: a forwarder stands in between.
+    Forwarded,
     /// Its signature holds, but its clock differs too much from ours.
     Late,
 }
@@ -198,9 +205,13 @@ impl Signed<'_> {
         let mut bare = answer[..start].to_vec();
         bare[..2].copy_from_slice(&signature.oid.to_be_bytes());
         count_additional(&mut bare, -1);
-        let expected = self.key.mac_of_answer(&self.mac, &bare, &signature);
-        if aws_lc_rs::constant_time::verify_slices_are_equal(&expected, &signature.mac).is_err() {
-            return Verdict::Bad;
+        let holds = |bare: &[u8]| {
+            let expected = self.key.mac_of_answer(&self.mac, bare, &signature);
+            aws_lc_rs::constant_time::verify_slices_are_equal(&expected, &signature.mac).is_ok()
+        };
+        if !holds(&bare) {
+            bare[3] &= !(RA | AD);
+            return if holds(&bare) { Verdict::Forwarded } else { Verdict::Bad };
         }
         // The server tells the time it has, when ours is what it objects to.
         if error == 0 && signature.time.abs_diff(now) > u64::from(signature.fudge) {

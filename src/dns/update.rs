@@ -72,6 +72,12 @@ pub enum UpdateError {
     /// The server refuses.
     #[error("{0}")]
     Refused(UpdateRefusal),
+    /// An answer came that another server has signed, and that was changed on its way; the change may be made.
+    #[error("{server} passes updates on to another server, and changes the signed answer")]
+    Forwarded {
+        /// Server.
+        server: SocketAddr,
+    },
     /// An answer came whose signature is missing or does not hold.
     #[error("{server} {why}")]
     Untrusted {
@@ -296,12 +302,17 @@ impl Exchange<'_> {
         let is_authority = answer[2] & AUTHORITY != 0 && answer[6..8] != [0, 0];
         let refusal = match verdict {
             // Whoever knows no updates has read no signature.
-            Some(Verdict::Bad | Verdict::Echoed | Verdict::Late) if code == NOTIMP => {
+            Some(Verdict::Bad | Verdict::Echoed | Verdict::Forwarded | Verdict::Late)
+                if code == NOTIMP =>
+            {
                 UpdateRefusal::UnsignedCode(code)
             }
             Some(Verdict::Good(18) | Verdict::Unsigned(18)) => UpdateRefusal::BadTime,
             Some(Verdict::Unsigned(16)) => UpdateRefusal::BadSignature,
             Some(Verdict::Unsigned(17)) => UpdateRefusal::BadKey,
+            Some(Verdict::Forwarded) => {
+                return Err(UpdateError::Forwarded { server: self.updater.server });
+            }
             Some(Verdict::Bad) => return Err(untrusted("signs its answer with another secret")),
             Some(Verdict::Late) => return Err(untrusted("signs its answer with another time")),
             Some(Verdict::Unsigned(_)) if code == 0 => {
@@ -512,6 +523,14 @@ mod tests {
             vec![tsig::tests::signed_answer(&stranger, request, header(request, 5), now())]
         };
         check(refused, Some(key()), "SERVER signs its answer with another secret").await;
+        // dnsmasq passes an update on like a question, and says in the answer that it looks up further.
+        let forwarded = |request: &[u8]| {
+            let mut answer = tsig::tests::signed_answer(&key(), request, header(request, 0), now());
+            answer[3] |= 0x80;
+            vec![answer]
+        };
+        let passed_on = "SERVER passes updates on to another server, and changes the signed answer";
+        check(forwarded, Some(key()), passed_on).await;
         check(|request| vec![echoed(request, 5)], Some(key()), "REFUSED").await;
         let consent = "SERVER sends our own signature back, and none of its own";
         check(|request| vec![echoed(request, 0)], Some(key()), consent).await;

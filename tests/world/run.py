@@ -29,9 +29,11 @@ from operations import OPERATIONS, Cell, Visit
 from resolvers import RESOLVERS, behind
 from servers import HOST, SERVERS
 from tools import ADDRESS, NOBODY, ZONE, NotHere, until_open
+from updates import REFUSERS, refused
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs/compatibility.md"
+PRODUCTS = {**SERVERS, **CLIENTS, **REFUSERS, **RESOLVERS}
 RANKS = {"fails": 0, "told": 1, "ok": 2}
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 KEY, SECRET = "world", "c2VjcmV0IG9mIHRoZSB3b3JsZCBvZiB0ZXN0cw=="
@@ -177,7 +179,7 @@ def known() -> dict:
         parts = [part.strip() for part in re.split(r"(?<!\\)\|", line)[1:-1]]
         if not parts or set(parts[0]) == {"-"}:
             continue
-        if parts[0] in ("operation", "client", "resolver"):
+        if parts[0] in ("operation", "client", "resolver", "name server"):
             columns = parts[1:]
         elif columns and len(parts) == len(columns) + 1:
             for column, cell in zip(columns, parts[1:]):
@@ -196,8 +198,8 @@ def remarks() -> str:
 def main() -> int:
     words = [word for word in sys.argv[1:] if word != "--check"]
     program, wanted = str(Path(words[0]).resolve()), words[1:]
-    if unknown := [name for name in wanted if name not in {**SERVERS, **CLIENTS, **RESOLVERS}]:
-        print(f"no such product: {', '.join(unknown)}; there are {', '.join({**SERVERS, **CLIENTS, **RESOLVERS})}", file=sys.stderr)
+    if unknown := [name for name in wanted if name not in PRODUCTS]:
+        print(f"no such product: {', '.join(unknown)}; there are {', '.join(PRODUCTS)}", file=sys.stderr)
         return 2
     if "KUBECTL_ACME_WORLD_INSIDE" not in os.environ:
         return outside(program, wanted)
@@ -207,7 +209,7 @@ def main() -> int:
 def outside(program: str, wanted: list) -> int:
     """Installs what takes part, and runs the rest in a network of its own."""
     there = []
-    for name, product in {**SERVERS, **CLIENTS, **RESOLVERS}.items():
+    for name, product in PRODUCTS.items():
         if wanted and name not in wanted:
             continue
         try:
@@ -236,7 +238,7 @@ def inside(program: str, wanted: list, is_check: bool) -> int:
     subprocess.run(["mount", "--bind", str(folder / "resolv.conf"), os.path.realpath("/etc/resolv.conf")], check=True)
     (folder / "dns").mkdir()
     dns = NameServer(folder / "dns")
-    servers, clients, resolvers = {}, {}, {}
+    servers, clients, resolvers, refusers = {}, {}, {}, {}
     try:
         for name in [name for name in SERVERS if name in there]:
             for host in NAMES:
@@ -253,9 +255,12 @@ def inside(program: str, wanted: list, is_check: bool) -> int:
             all_issued = f"{issued} of {times}"
             resolvers[name] = Cell("ok", all_issued) if issued == times else Cell("fails", f"{all_issued}: {words}")
             print(f"behind {name}: {resolvers[name]}", flush=True)
+        for name in [name for name in REFUSERS if name in there]:
+            refusers[name] = refused(name, program, folder / f"{name}-update", dns)
+            print(f"an update at {name}: {refusers[name]}", flush=True)
     finally:
         dns.process.kill()
-    page, worse = compared(there, servers, clients, resolvers)
+    page, worse = compared(there, servers, clients, resolvers, refusers)
     if not is_check:
         PAGE.write_text(page)
     if worse or os.environ.get("KUBECTL_ACME_WORLD_KEEP"):
@@ -267,7 +272,7 @@ def inside(program: str, wanted: list, is_check: bool) -> int:
     return 1 if worse else 0
 
 
-def compared(there: dict, servers: dict, clients: dict, resolvers: dict) -> tuple:
+def compared(there: dict, servers: dict, clients: dict, resolvers: dict, refusers: dict) -> tuple:
     """Returns the page with what is new and what is known, and a list of what got worse."""
     before, worse = known(), []
 
@@ -285,14 +290,16 @@ def compared(there: dict, servers: dict, clients: dict, resolvers: dict) -> tupl
         operation: {columns[name]: merged(operation, columns[name], servers.get(name, {}).get(operation)) for name in SERVERS}
         for operation in OPERATIONS
     }
+    def named(name: str) -> str:
+        return f"{name} {there[name]}" if name in there else next((row for row, _ in before if row.startswith(f"{name} ")), name)
+
     at_ours = {}
-    for name in CLIENTS:
-        named = f"{name} {there[name]}" if name in there else next((row for row, _ in before if row.startswith(f"{name} ")), name)
-        at_ours[named] = {words: merged(named, words, clients.get(name, {}).get(words)) for words in ("by default", "`--strict`")}
-    column, behind_them = "wildcard and base name, dns-01", {}
-    for name in RESOLVERS:
-        named = f"{name} {there[name]}" if name in there else next((row for row, _ in before if row.startswith(f"{name} ")), name)
-        behind_them[named] = {column: merged(named, column, resolvers.get(name))}
+    for client in CLIENTS:
+        at_ours[named(client)] = {
+            words: merged(named(client), words, clients.get(client, {}).get(words)) for words in ("by default", "`--strict`")}
+    both, update = "wildcard and base name, dns-01", "an update (RFC 2136)"
+    behind_them = {named(name): {both: merged(named(name), both, resolvers.get(name))} for name in RESOLVERS}
+    at_refusers = {named(name): {update: merged(named(name), update, refusers.get(name))} for name in REFUSERS}
     page = f"""# What others make of it
 
 ACME servers and clients of others beside this program, each as it is published. `just world` installs them, runs every operation, and
@@ -320,7 +327,13 @@ each orders thrice there, and "2 of 3" is a client that fails over one throw.
 A wildcard and its base name share the name of their record. They are ordered, and renewed nine times, six seconds apart, by RFC 2136
 and BIND, at a `kubectl-acme ca` that asks through the resolver and keeps no authorization.
 
-{table("resolver", [column], behind_them)}
+{table("resolver", [both], behind_them)}
+
+## At name servers that take no updates
+
+The CA sees no order: the command ends with exit code 9, and names the server and its answer.
+
+{table("name server", [update], at_refusers)}
 
 ## What differs, and what the program does about it
 

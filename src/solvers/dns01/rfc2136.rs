@@ -173,6 +173,12 @@ impl Rfc2136 {
             UpdateError::Silent { .. } => {
                 failed("DNS update failed", false, Some(SILENT.to_owned()))
             }
+            UpdateError::Forwarded { server } => {
+                let hint = format!(
+                    "name the primary server of {zone} as nameserver in the dns01 solver, in place of {server}"
+                );
+                failed("DNS update failed", true, Some(hint))
+            }
             UpdateError::Untrusted { server, .. } => {
                 let hint = format!("whoever answers at {server} has to sign by the same key");
                 failed("DNS update failed", true, Some(hint))
@@ -193,6 +199,7 @@ impl Rfc2136 {
                 (ProviderFault::NoUpdates, refusal.to_string())
             }
             UpdateError::Refused(refusal) => (ProviderFault::Update, refusal.to_string()),
+            UpdateError::Forwarded { .. } => (ProviderFault::NoUpdates, String::new()),
             UpdateError::Untrusted { .. } => (ProviderFault::Update, String::new()),
             UpdateError::Silent { .. } => (ProviderFault::Unreachable, String::new()),
             UpdateError::Unwritable(_) => (ProviderFault::Other, String::new()),

@@ -31,7 +31,7 @@ pub(super) const KIT: &[Behaviour] = &[
         name: "endless-order",
         value: Value::None,
         does: "never ends the answer to a new order",
-        reaction: "stop reading at a limit",
+        reaction: "stop reading at a limit; the header names the order, which is read in place of another one",
         rules: &[Trigger::always(&["newOrder"], Sends(Sending::Endlessly))],
     },
     Behaviour {

@@ -319,15 +319,24 @@ fn chains() -> Vec<Row> {
 }
 
 fn bodies() -> Vec<Row> {
-    let endless = |name| ends(49, name, 6).runs_out_of_time();
     let late = |name| ends(50, name, 6).runs_out_of_time().asks_between("order", 1, 4);
     vec![
-        endless("endless-order").asks_between("newOrder", 1, 10),
-        endless("endless-chain").asks("finalize", 1).asks_between("certificate", 1, 10),
+        // The head of the answer names the order.
+        issues(49, "endless-order"),
+        ends(49, "endless-chain", 6).runs_out_of_time().asks("finalize", 1).asks_between(
+            "certificate",
+            1,
+            10,
+        ),
         late("slow-bytes"),
         late("silent"),
         // As many as are in flight at most.
         issues(50, "store-locks-up=32").names(MANY).asks("newOrder", 1),
+        // Directory and nonces are answered, nothing else ever.
+        ends(50, "store-locks-up=0", 6)
+            .runs_out_of_time()
+            .asks("newOrder", 0)
+            .says("new-account: no answer for"),
         issues(51, "directory-moves").asks("directory", 2),
         issues(52, "clock-behind"),
         issues(52, "clock-ahead"),
