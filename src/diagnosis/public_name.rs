@@ -60,6 +60,8 @@ pub enum NotPublic {
     OneLabel,
     /// A name below this suffix.
     Suffix(String),
+    /// A name that is itself a suffix below which others have their domains, or a wildcard for all of those.
+    PublicSuffix,
 }
 
 impl NotPublic {
@@ -67,7 +69,7 @@ impl NotPublic {
     pub fn cause(&self) -> CauseId {
         match self {
             Self::Form(_) => CauseId::Cfg10,
-            Self::OneLabel | Self::Suffix(_) => CauseId::Cfg12,
+            Self::OneLabel | Self::Suffix(_) | Self::PublicSuffix => CauseId::Cfg12,
             Self::Address(_) => CauseId::Cfg21,
         }
     }
@@ -80,6 +82,9 @@ impl fmt::Display for NotPublic {
             Self::Form(fault) => fault.fmt(f),
             Self::OneLabel => f.write_str("it has one label only"),
             Self::Suffix(suffix) => write!(f, "{suffix} is no public suffix"),
+            Self::PublicSuffix => {
+                f.write_str("it is a public suffix, below which others have their domains")
+            }
         }
     }
 }
@@ -102,7 +107,13 @@ pub fn refusal(identifier: &Identifier) -> Option<NotPublic> {
     if NEVER_PUBLIC.contains(&last) {
         return Some(NotPublic::Suffix(last.to_owned()));
     }
-    (!base.contains('.')).then_some(NotPublic::OneLabel)
+    if !base.contains('.') {
+        return Some(NotPublic::OneLabel);
+    }
+    // Of the private section a name may be its owner's own. A suffix that the list lacks may be newer than this program.
+    let is_suffix = psl::suffix(base.as_bytes())
+        .is_some_and(|suffix| suffix.typ() == Some(psl::Type::Icann) && suffix == base);
+    is_suffix.then_some(NotPublic::PublicSuffix)
 }
 
 /// The first rule that a name breaks, as it is ordered, a wildcard as such; nothing where a public CA may take it.
@@ -204,6 +215,8 @@ mod tests {
             ("com", "it has one label only"),
             ("a.b.internal", "internal is no public suffix"),
             ("nas.local", "local is no public suffix"),
+            ("co.uk", "it is a public suffix, below which others have their domains"),
+            ("*.com.br", "it is a public suffix, below which others have their domains"),
             ("nas.home.arpa", "home.arpa is no public suffix"),
             ("web.shop.svc.cluster.local", "cluster.local is no public suffix"),
             ("*.acme.test", "test is no public suffix"),
@@ -217,7 +230,17 @@ mod tests {
             let found = refusal(&Identifier::parse(name).unwrap()).map(|why| why.to_string());
             assert_eq!(found.as_deref(), Some(expected), "{name}");
         }
-        for name in ["example.com", "*.example.org", "9.9.9.9", "2620:fe::9", "xn--bcher-kva.com"] {
+        for name in [
+            "example.com",
+            "*.example.org",
+            "9.9.9.9",
+            "2620:fe::9",
+            "xn--bcher-kva.com",
+            "shop.co.uk",
+            "*.shop.co.uk",
+            "github.io",
+            "www.newer-than-this-list",
+        ] {
             assert_eq!(refusal(&Identifier::parse(name).unwrap()), None, "{name}");
         }
     }

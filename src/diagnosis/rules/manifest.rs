@@ -184,7 +184,10 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
         let Some(why) = refusal.filter(|_| is_for_public_ca(case, name)) else { continue };
         let suffix = match &why {
             NotPublic::Suffix(suffix) => suffix.as_str(),
-            NotPublic::Address(_) | NotPublic::Form(_) | NotPublic::OneLabel => &name.name,
+            NotPublic::Address(_)
+            | NotPublic::Form(_)
+            | NotPublic::OneLabel
+            | NotPublic::PublicSuffix => &name.name,
         };
         let shown = stored(asked, case.at, why.to_string());
         found.push(
