@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
-use super::outcome::{BODY_LIMIT, FetchError, HttpReply};
+use super::outcome::{FetchError, HttpReply};
 use super::tls;
 use crate::http::client::USER_AGENT;
 use crate::model::arrival::DECLINED_BY;
@@ -84,17 +84,17 @@ impl NoAnswer {
     }
 }
 
-/// Gets a URL from that address, without following redirects.
+/// Gets a URL from that address, without following redirects; reads so many bytes of the body at most.
 pub(super) async fn get(
     url: &Url,
     address: SocketAddr,
-    patience: Patience,
+    (patience, limit): (Patience, usize),
 ) -> Result<FetchAnswer, NoAnswer> {
     let stream = connect(address, patience).await?;
     let talking = async {
         match url.scheme() {
-            "https" => talk(handshake(url, address, stream).await?, url, address).await,
-            _ => talk(stream, url, address).await,
+            "https" => talk(handshake(url, address, stream).await?, (url, limit), address).await,
+            _ => talk(stream, (url, limit), address).await,
         }
     };
     timeout(patience.answer, talking).await.unwrap_or_else(|_| Err(late(address, patience)))
@@ -150,7 +150,11 @@ pub(super) fn no_handshake(address: SocketAddr, why: &dyn std::fmt::Display) -> 
     NoAnswer::Silent(why, Some(Symptom::NoTls))
 }
 
-async fn talk<S>(stream: S, url: &Url, address: SocketAddr) -> Result<FetchAnswer, NoAnswer>
+async fn talk<S>(
+    stream: S,
+    (url, limit): (&Url, usize),
+    address: SocketAddr,
+) -> Result<FetchAnswer, NoAnswer>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -160,7 +164,7 @@ where
     // It carries the bytes while we wait, and ends with this look.
     let _carrier = AbortOnDropHandle::new(tokio::spawn(connection));
     let response = sender.send_request(request).await.map_err(fault)?;
-    read(response, address).await
+    read(response, address, limit).await
 }
 
 fn request(url: &Url) -> Result<Request<Empty<Bytes>>, http::Error> {
@@ -181,10 +185,14 @@ fn request(url: &Url) -> Result<Request<Empty<Bytes>>, http::Error> {
         .body(Empty::new())
 }
 
-async fn read(response: Response<Incoming>, address: SocketAddr) -> Result<FetchAnswer, NoAnswer> {
+async fn read(
+    response: Response<Incoming>,
+    address: SocketAddr,
+    limit: usize,
+) -> Result<FetchAnswer, NoAnswer> {
     let (head, mut incoming) = response.into_parts();
     let mut body = Vec::new();
-    while body.len() <= BODY_LIMIT {
+    while body.len() <= limit {
         let Some(frame) = incoming.frame().await else { break };
         let frame = frame.map_err(|_| {
             let why = format!("{address} broke off in the middle of its answer");
@@ -192,8 +200,8 @@ async fn read(response: Response<Incoming>, address: SocketAddr) -> Result<Fetch
         })?;
         body.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
     }
-    let truncated = body.len() > BODY_LIMIT;
-    body.truncate(BODY_LIMIT);
+    let truncated = body.len() > limit;
+    body.truncate(limit);
     let (name, who) = DECLINED_BY;
     let is_declined = head.headers.get(name).is_some_and(|value| value == who);
     let location = head.headers.get(header::LOCATION).map(HeaderValue::as_bytes);

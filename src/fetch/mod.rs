@@ -23,6 +23,7 @@ use self::connection::{FetchAnswer, NoAnswer, Patience, Refusals};
 pub(crate) use self::outcome::{FetchError, Fetched, Hop};
 pub use self::overrides::{InvalidOverride, Overrides};
 use crate::dns::Resolve;
+use crate::model::challenge::answer_limit;
 
 /// How long a CA waits for a connection, and as long again for the answer.
 const CA_PATIENCE: Patience =
@@ -55,11 +56,13 @@ impl Fetcher {
     }
 
     async fn get_within(&self, url: &Url, patience: Patience) -> Fetched {
+        // The last part of the path is the token, or the name of nothing that is read.
+        let limit = answer_limit(url.path().rsplit('/').next().unwrap_or_default());
         let mut hops = Vec::new();
         let mut next = url.clone();
         loop {
             hops.push(Hop { url: next.to_string(), address: None, status: None });
-            let answer = match self.ask(&next, &mut hops, patience).await {
+            let answer = match self.ask(&next, &mut hops, (patience, limit)).await {
                 Ok(answer) => answer,
                 Err(error) => return Fetched { hops, result: Err(error) },
             };
@@ -79,7 +82,7 @@ impl Fetcher {
         &self,
         url: &Url,
         hops: &mut [Hop],
-        patience: Patience,
+        bounds: (Patience, usize),
     ) -> Result<FetchAnswer, FetchError> {
         let addresses = self.addresses(url).await?;
         let mut refusals = Refusals::default();
@@ -87,7 +90,7 @@ impl Fetcher {
             if let Some(hop) = hops.last_mut() {
                 hop.address = Some(address);
             }
-            match connection::get(url, address, patience).await {
+            match connection::get(url, address, bounds).await {
                 Ok(answer) => {
                     if let Some(hop) = hops.last_mut() {
                         hop.status = Some(answer.reply.status);
@@ -145,7 +148,7 @@ mod tests {
 
     use super::*;
     use crate::dns::LookupError;
-    use crate::fetch::outcome::{BODY_LIMIT, HttpReply};
+    use crate::fetch::outcome::HttpReply;
 
     const SHORT: Patience =
         Patience { connect: Duration::from_secs(1), answer: Duration::from_secs(1) };
@@ -185,6 +188,7 @@ mod tests {
             .route("/echo", get(echo))
             .route("/long", get(|| async { "x".repeat(129) }))
             .route("/full", get(|| async { "x".repeat(128) }))
+            .route(&format!("/{}", "t".repeat(86)), get(|| async { "x".repeat(130) }))
             .route("/broken", get(|| async { StatusCode::INTERNAL_SERVER_ERROR }))
             .route("/elsewhere", get(|| async { moved("http://www.example.com:8080/x") }))
             .route("/there", get(|| async { moved("/back") }))
@@ -257,11 +261,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn at_most_128_bytes_are_read() {
+    async fn at_most_128_bytes_are_read_or_what_a_long_token_needs() {
         let server = serve().await;
-        for (path, truncated) in [("full", false), ("long", true)] {
+        let token = "t".repeat(86);
+        for (path, length, truncated) in
+            [("full", 128, false), ("long", 128, true), (&token, 130, false)]
+        {
             let seen = look(server, &format!("http://www.example.com/{path}")).await;
-            let body = b"x".repeat(BODY_LIMIT);
+            let body = b"x".repeat(length);
             assert_eq!(
                 seen.result,
                 Ok(HttpReply { status: 200, body, truncated, is_declined: false })

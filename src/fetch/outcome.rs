@@ -5,9 +5,6 @@ use std::net::SocketAddr;
 use crate::dns::LookupError;
 use crate::model::cause::Symptom;
 
-/// The most bytes of a body that a CA reads.
-pub const BODY_LIMIT: usize = 128;
-
 /// What one look brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {

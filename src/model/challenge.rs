@@ -122,6 +122,16 @@ pub struct Answer {
     pub key_authorization: String,
 }
 
+/// The most bytes of an HTTP-01 answer that a public CA reads (Boulder).
+pub const ANSWER_LIMIT: usize = 128;
+
+/// Returns how many bytes of the HTTP-01 answer to a token are read: as many as a public CA reads, and for a longer token (RFC 8555
+/// §8.3 names no bound) the whole key authorization with a line end.
+pub fn answer_limit(token: &str) -> usize {
+    const DOT_THUMBPRINT_AND_LINE_END: usize = 1 + 43 + 2;
+    ANSWER_LIMIT.max(token.len() + DOT_THUMBPRINT_AND_LINE_END)
+}
+
 impl Answer {
     /// Reads from a Challenge what the CA must see for it.
     ///

@@ -6,6 +6,7 @@ use super::challenge::Readiness;
 use crate::model::Answer;
 use crate::model::arrival::{Arrival, Came};
 use crate::model::cause::{Sighting, Symptom};
+use crate::model::challenge::answer_limit;
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::text::is_steering;
 
@@ -162,7 +163,8 @@ fn is_over_ipv6(look: &Observation) -> bool {
 fn is_of_other_account(answer: &Answer, body: &str) -> bool {
     let text = body.trim_end();
     let token = text.split_once('.').map(|(token, _)| token);
-    text != answer.key_authorization && token == Some(answer.token.as_str())
+    // The beginning of the right answer is nobody else's.
+    !answer.key_authorization.starts_with(text) && token == Some(answer.token.as_str())
 }
 
 /// Where an answer came from, as far as the URL of the look does not say it: the end of redirects, and that it was asked for over
@@ -182,7 +184,8 @@ fn place(observation: &Observation) -> String {
 fn wrong_body(answer: &Answer, body: &str, truncated: bool) -> Option<String> {
     let text = body.trim_end();
     if text == answer.key_authorization {
-        return truncated.then(|| "the right answer and more than 128 bytes in all".to_owned());
+        let limit = answer_limit(&answer.token);
+        return truncated.then(|| format!("the right answer and more than {limit} bytes in all"));
     }
     if text.is_empty() {
         return Some("an empty body".to_owned());
@@ -460,6 +463,19 @@ mod tests {
             reply(200, "token.other"),
             "did not get expected response when querying endpoint: got \"token.other\", \
              the answer of another account for the same token",
+        );
+    }
+
+    #[test]
+    fn the_beginning_of_the_right_answer_is_nobody_elses() {
+        check_one(
+            Seen::Reply {
+                status: 200,
+                body: "token.thumb".to_owned(),
+                truncated: true,
+                is_declined: false,
+            },
+            "did not get expected response when querying endpoint: got \"token.thumb\"",
         );
     }
 
