@@ -11,10 +11,7 @@
 # shellcheck source=findings/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 python_packages dnspython==2.9.2
-if ! GOBIN=$work CGO_ENABLED=0 go install github.com/coredns/coredns@v1.12.4 >go.log 2>&1; then
-  printf 'cannot be had: coredns\n' >&2
-  exit 2
-fi
+go_program github.com/coredns/coredns@v1.12.4
 
 cat >zone.py <<'PY'
 # A server that answers each question with the number of the question, and TTL 0.
