@@ -1,55 +1,12 @@
 """ACME clients of others, each issuing one certificate for two names by HTTP-01 on the world's address."""
 
-import os
-import stat
 import subprocess
-from dataclasses import dataclass
-from pathlib import Path
+import textwrap
 
-from tools import CACHE, debian, npm_install, pip_install
-
-
-@dataclass
-class Order:
-    """What a client is to do: the CA's directory and root, the names, and an empty folder; `webroot` is served on port 80."""
-
-    directory: str
-    root: Path
-    names: list
-    folder: Path
-    webroot: Path
-
-    def run(self, command: list, **environment) -> subprocess.CompletedProcess:
-        """Runs the client, which trusts the CA's root; 90 s at most."""
-        trust = {name: str(self.root) for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")}
-        everything = {**os.environ, "HOME": str(self.folder), **trust, **environment}
-        return subprocess.run(command, cwd=self.folder, env=everything, capture_output=True, text=True, errors="replace", timeout=90)
-
-    @property
-    def answers(self) -> Path:
-        """The folder of the answers to HTTP-01."""
-        return self.webroot / ".well-known/acme-challenge"
-
-    def key_and_request(self) -> tuple:
-        """Makes a key and a signing request for the names."""
-        key, request = self.folder / "key.pem", self.folder / "request.csr"
-        names = ",".join(f"DNS:{name}" for name in self.names)
-        new = ["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/"]
-        subprocess.run([*new, "-keyout", str(key), "-out", str(request), "-addext", f"subjectAltName={names}"], check=True, capture_output=True)
-        return key, request
-
-    def account_key(self) -> Path:
-        """Makes an account key of RSA 2048."""
-        key = self.folder / "account.pem"
-        subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
-        return key
-
-    def script(self, name: str, text: str) -> str:
-        """Writes a script that can be run."""
-        path = self.folder / name
-        path.write_text(text)
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return str(path)
+from libraries import LIBRARIES
+from order import Order
+from servers import Caddy
+from tools import ADDRESS, CACHE, debian, go_install, pip_install
 
 
 class Certbot:
@@ -140,66 +97,143 @@ class AcmeTiny:
         return done
 
 
-class GufoAcme:
-    """gufo-acme, a library of PyPI, by its webroot client."""
-
-    version = "0.7.0"
+class Acmetool:
+    """acmetool of Debian, by its webroot."""
 
     def install(self) -> str:
-        pip_install("gufo-acme", f"gufo-acme=={self.version}")
+        return debian("acmetool", "acmetool")
+
+    def issue(self, order: Order) -> subprocess.CompletedProcess:
+        target = order.folder / "state/conf/target"
+        target.parent.mkdir(parents=True)
+        target.write_text(f"request:\n  provider: {order.directory}\n  challenge:\n    webroot-paths:\n      - {order.answers}\n")
+        answers = order.folder / "answers.yaml"
+        terms = order.directory.replace("/directory", "/terms")
+        answers.write_text(f'"acme-enter-email": "a@acme.test"\n"acme-agreement:{terms}": true\n')
+        common = ["/usr/bin/acmetool", "--state", str(order.folder / "state"), "--hooks", str(order.folder), "--batch", "--response-file", str(answers)]
+        return order.run([*common, "want", *order.names])
+
+
+class Lacme:
+    """lacme of Debian, as root throughout, by a webroot."""
+
+    def install(self) -> str:
+        debian("lacme", "libcrypt-openssl-rsa-perl")
+        return debian("lacme", "lacme")
+
+    def issue(self, order: Order) -> subprocess.CompletedProcess:
+        key, _ = order.key_and_request()
+        (order.folder / "accountd.conf").write_text(f"privkey = file:{order.account_key()}\n")
+        (order.folder / "lacme.conf").write_text(textwrap.dedent(f"""
+            [client]
+            server = {order.directory}
+            user =
+            group =
+            [webserver]
+            listen =
+            challenge-directory = {order.answers}
+            user =
+            group =
+            [accountd]
+            config = {order.folder}/accountd.conf
+            """))
+        (order.folder / "certs.conf").write_text(textwrap.dedent(f"""
+            CAfile =
+            [www]
+            certificate-key = {key}
+            certificate-chain = {order.folder}/chain.pem
+            subject = /CN={order.names[0]}
+            subjectAltName = {",".join(f"DNS:{name}" for name in order.names)}
+            """))
+        common = ["/usr/sbin/lacme", f"--config={order.folder}/lacme.conf"]
+        made = order.run([*common, "account", "--register", "--tos-agreed", "mailto:a@acme.test"])
+        return made if made.returncode else order.run([*common, "newOrder", f"--config-certs={order.folder}/certs.conf"])
+
+
+class Step:
+    """smallstep's client, the newest that builds from modules, by its webroot."""
+
+    version = "0.21.0"
+
+    def install(self) -> str:
+        go_install("github.com/smallstep/cli/cmd/step", self.version)
         return self.version
 
     def issue(self, order: Order) -> subprocess.CompletedProcess:
-        # One certificate has one name here: the library asks for no more. Its HTTP client trusts public roots alone.
-        program = order.script("issue.py", f"""
-import asyncio
-from pathlib import Path
-from gufo.acme.clients.web import WebAcmeClient
-from gufo.http.async_client import HttpClient
+        names = [word for name in order.names for word in ("--san", name)]
+        return order.run(
+            [str(CACHE / "bin/step"), "ca", "certificate", order.names[0], "certificate.pem", "key.pem", "--acme", order.directory, "--root",
+             str(order.root), "--webroot", str(order.webroot), "--contact", "mailto:a@acme.test", *names])
 
-class Client(WebAcmeClient):
-    def _get_client(self, auth=None):
-        return HttpClient(headers={{"User-Agent": self._user_agent.encode()}}, auth=auth, validate_cert=False)
 
-async def main():
-    key = Client.get_key()
-    async with Client({order.directory!r}, path={str(order.answers)!r}, key=key) as client:
-        await client.new_account("a@acme.test")
-        private = Client.get_domain_private_key()
-        request = Client.get_domain_csr({order.names[0]!r}, private)
-        Path("certificate.pem").write_bytes(await client.sign({order.names[0]!r}, request))
+class CaddyAsClient:
+    """Caddy, which gets a certificate for a site on its own."""
 
-asyncio.run(main())
-""")
+    listens = True
+
+    def install(self) -> str:
+        Caddy().install()
+        return Caddy.version
+
+    def issue(self, order: Order) -> subprocess.CompletedProcess:
         order.names = order.names[:1]
-        return order.run([str(CACHE / "gufo-acme/bin/python3"), program])
+        (order.folder / "Caddyfile").write_text(textwrap.dedent(f"""
+            {{
+                admin off
+                default_bind {ADDRESS}
+                storage file_system {order.folder}/storage
+                email a@acme.test
+                cert_issuer acme {{
+                    dir {order.directory}
+                    trusted_roots {order.root}
+                    disable_tlsalpn_challenge
+                }}
+            }}
+            {order.names[0]} {{
+                respond ok
+            }}
+            """))
+        return order.serve([str(CACHE / "bin/caddy"), "run", "--config", "Caddyfile"])
 
 
-class AcmeClient:
-    """acme-client, a library of npm."""
+class ApacheMd:
+    """Apache's mod_md, which gets certificates for the names of a server on its own."""
 
-    version = "5.4.0"
+    listens = True
 
     def install(self) -> str:
-        npm_install("acme-client", f"acme-client@{self.version}")
-        return self.version
+        return debian("apache2", "apache2-bin")
 
     def issue(self, order: Order) -> subprocess.CompletedProcess:
-        program = order.script("issue.js", f"""
-const acme = require({str(CACHE / "acme-client/node_modules/acme-client")!r});
-const fs = require('fs');
-(async () => {{
-  const client = new acme.Client({{ directoryUrl: {order.directory!r}, accountKey: await acme.crypto.createPrivateKey() }});
-  const [, csr] = await acme.crypto.createCsr({{ altNames: {order.names!r} }});
-  const certificate = await client.auto({{
-    csr, email: 'a@acme.test', termsOfServiceAgreed: true, challengePriority: ['http-01'],
-    challengeCreateFn: async (_, challenge, answer) => fs.writeFileSync({str(order.answers)!r} + '/' + challenge.token, answer),
-    challengeRemoveFn: async () => {{}},
-  }});
-  fs.writeFileSync('certificate.pem', certificate);
-}})().catch((error) => {{ console.error(error.message); process.exit(1); }});
+        # It works as another user, who has to reach the folder.
+        for above in [order.folder, *list(order.folder.parents)[:3]]:
+            above.chmod(0o755)
+        modules = "\n".join(
+            f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in ("mpm_event", "authz_core", "socache_shmcb", "ssl", "md"))
+        (order.folder / "httpd.conf").write_text(f"""{modules}
+ServerRoot {order.folder}
+PidFile httpd.pid
+ErrorLog error.log
+LogLevel md:debug
+User www-data
+Listen {ADDRESS}:80
+Listen {ADDRESS}:443
+ServerName {order.names[0]}
+MDStoreDir md
+MDCertificateAuthority {order.directory}
+MDCACertificateFile {order.root}
+MDCertificateAgreement accepted
+MDContactEmail a@acme.test
+MDCAChallenges http-01
+MDomain {" ".join(order.names)}
+<VirtualHost {ADDRESS}:443>
+ServerName {order.names[0]}
+ServerAlias {order.names[1]}
+SSLEngine on
+</VirtualHost>
 """)
-        return order.run(["node", program])
+        return order.serve(["/usr/sbin/apache2", "-X", "-f", str(order.folder / "httpd.conf")])
+
 
 
 CLIENTS = {
@@ -209,6 +243,10 @@ CLIENTS = {
     "uacme (Debian)": Uacme(),
     "dehydrated (Debian)": Dehydrated(),
     "acme-tiny (PyPI)": AcmeTiny(),
-    "gufo-acme (PyPI)": GufoAcme(),
-    "acme-client (npm)": AcmeClient(),
+    "acmetool (Debian)": Acmetool(),
+    "lacme (Debian)": Lacme(),
+    "step (Go)": Step(),
+    "Caddy, its client": CaddyAsClient(),
+    "Apache mod_md (Debian)": ApacheMd(),
+    **LIBRARIES,
 }

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools import CACHE, DENIED, ZONE, NotHere, debian, go_install, newest_python, pip_install, read
+from tools import CACHE, DENIED, NAMES, PROGRAMS, ZONE, NotHere, build, debian, go_install, newest_python, pip_install, read
 
 HOST = f"ca.{ZONE}"
 
@@ -256,4 +256,88 @@ class Acmeeh:
         return Server(f"https://{HOST}:9003/directory", folder / "root.crt", process)
 
 
-SERVERS = {"step-ca": StepCa(), "Caddy": Caddy(), "acme2certifier": Acme2Certifier(), "Serles": Serles(), "acmeeh": Acmeeh()}
+class Vault:
+    """Vault's core with its secrets engine pki, in a program of ours: the one that is published does not build from modules."""
+
+    version = "1.21.4"
+
+    def install(self) -> None:
+        # The sdk of that release is published nowhere: the next one differs in a type that this release fills in.
+        script = """
+            sdk=$(go mod download -json github.com/hashicorp/vault/sdk@v0.21.0 | sed -n 's/.*"Dir": "\\(.*\\)",/\\1/p')
+            rm -rf sdk
+            cp -r "$sdk" sdk
+            chmod -R u+w sdk
+            sed -i '/ActivationFunc func(/s/, string)/)/' sdk/framework/backend.go
+            CGO_ENABLED=0 go build -mod=mod -o vault .
+            """
+        module = textwrap.dedent(f"""
+            module world
+
+            go 1.26.0
+
+            require github.com/hashicorp/vault v{self.version}
+
+            replace github.com/99designs/keyring => github.com/Jeffail/keyring v1.2.3
+
+            replace github.com/ma314smith/signedxml v1.1.1 => github.com/moov-io/signedxml v1.1.1
+
+            replace github.com/hashicorp/vault/sdk => ./sdk
+            """)
+        build("vault", {"go.mod": module, "main.go": (PROGRAMS / "vault.go").read_text()}, ["bash", "-euo", "pipefail", "-c", script])
+
+    def start(self, folder: Path) -> Server:
+        authority(folder)
+        bundle = "".join((folder / name).read_text() for name in ("intermediate.key", "intermediate.crt", "root.crt"))
+        (folder / "bundle.pem").write_text(bundle)
+        names = [name for name in (f"{host}.{ZONE}" for host in NAMES) if name != DENIED]
+        where = ["127.0.0.1:9004", f"https://{HOST}:9004"]
+        process = begin(folder, [str(CACHE / "vault/vault"), *where, "server-chain.crt", "server.key", "bundle.pem", *names])
+        return Server(f"https://{HOST}:9004/v1/pki/acme/directory", folder / "root.crt", process)
+
+
+
+class DjangoCa:
+    """django-ca by gunicorn, with SQLite and without Celery: it looks at challenges while it answers."""
+
+    version = "3.2.0"
+
+    def install(self) -> None:
+        pip_install("django-ca", f"django-ca=={self.version}", "gunicorn==23.0.0", python=newest_python(11))
+
+    def start(self, folder: Path) -> Server:
+        authority(folder)
+        (folder / "world_settings.py").write_text(textwrap.dedent(f"""
+            SECRET_KEY = "world"
+            ALLOWED_HOSTS = ["{HOST}"]
+            INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "django_ca"]
+            DATABASES = {{"default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": "{folder}/database", "OPTIONS": {{"timeout": 20}}}}}}
+            ROOT_URLCONF = "world_urls"
+            USE_TZ = True
+            STORAGES = {{
+                "default": {{"BACKEND": "django.core.files.storage.FileSystemStorage"}},
+                "staticfiles": {{"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}},
+                "django-ca": {{"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {{"location": "{folder}/files"}}}},
+            }}
+            CA_DEFAULT_HOSTNAME = "{HOST}:9005"
+            CA_DEFAULT_CA = "0D"
+            CA_ENABLE_ACME = True
+            CA_USE_CELERY = False
+            """))
+        (folder / "world_urls.py").write_text(
+            'from django.urls import include, path\nurlpatterns = [path("django_ca/", include("django_ca.urls"))]\n')
+        environment = {"DJANGO_SETTINGS_MODULE": "world_settings", "PYTHONPATH": str(folder)}
+        tools = CACHE / "django-ca/bin"
+        imported = [["root"], ["intermediate", "--acme-enable", "--acme-contact-optional"]]
+        for words in (["migrate"], *(["import_ca", *more, name, f"{name}.key", f"{name}.crt"] for name, *more in imported)):
+            read([str(tools / "django-admin"), *words], cwd=folder, env={**os.environ, **environment})
+        command = [
+            str(tools / "gunicorn"), "django.core.wsgi:get_wsgi_application()", "--bind", "127.0.0.1:9005", "--threads", "8",
+            "--certfile", "server-chain.crt", "--keyfile", "server.key",
+        ]
+        process = begin(folder, command, env=environment)
+        return Server(f"https://{HOST}:9005/django_ca/acme/directory/", folder / "root.crt", process)
+
+
+
+SERVERS = {"step-ca": StepCa(), "Caddy": Caddy(), "acme2certifier": Acme2Certifier(), "Serles": Serles(), "acmeeh": Acmeeh(), "Vault": Vault(), "django-ca": DjangoCa()}

@@ -1,6 +1,7 @@
 """What installs, runs and waits: shared by the servers and the clients of the world."""
 
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -15,6 +16,10 @@ ADDRESS = "192.0.2.10"
 NOBODY = "192.0.2.11"
 # The name that servers with a policy deny.
 DENIED = f"denied.{ZONE}"
+# Names of the zone that lead to the address.
+NAMES = ("one", "a", "b", "c", "alpn", "after", "late", "denied", "broken", "wild", "f", "g")
+# Programs of ours around libraries of others.
+PROGRAMS = Path(__file__).resolve().parent / "programs"
 
 
 class NotHere(Exception):
@@ -26,13 +31,13 @@ def read(command: list, **more) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, **more).stdout.strip()
 
 
-def install(command: list, what: str, **environment) -> None:
-    """Runs an installer.
+def install(command: list, what: str, folder: Path | None = None, **environment) -> None:
+    """Runs an installer, in that folder.
 
     Raises NotHere with its last words if it fails.
     """
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=1800, env={**os.environ, **environment})
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=1800, cwd=folder, env={**os.environ, **environment})
     except FileNotFoundError:
         raise NotHere(f"{command[0]} is not installed") from None
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
@@ -47,6 +52,25 @@ def go_install(module: str, version: str) -> None:
     if not (program.exists() and mark.exists()):
         install(["go", "install", f"{module}@v{version}"], program.name, GOBIN=str(CACHE / "bin"), CGO_ENABLED="0")
         mark.touch()
+
+
+def build(name: str, files: dict, *commands: list) -> Path:
+    """Builds what is of ours around a library of others: writes files (texts by their places) into a folder of the cache, and runs the
+    commands there; once for each set of texts and commands."""
+    folder = CACHE / name
+    mark, wanted = folder / ".built", repr((files, commands))
+    if not (mark.exists() and mark.read_text() == wanted):
+        mark.unlink(missing_ok=True)
+        # What compilers left stays.
+        for top in {Path(place).parts[0] for place in files if "/" in place}:
+            shutil.rmtree(folder / top, ignore_errors=True)
+        for place, text in files.items():
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (folder / place).write_text(text)
+        for command in commands:
+            install(command, name, folder)
+        mark.write_text(wanted)
+    return folder
 
 
 def newest_python(least: int) -> str:
