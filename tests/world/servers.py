@@ -298,7 +298,10 @@ class Vault:
 
 
 class DjangoCa:
-    """django-ca by gunicorn, with SQLite and without Celery: it looks at challenges while it answers."""
+    """django-ca by gunicorn, with SQLite and without Celery: it looks at challenges while it answers.
+
+    One request at a time: SQLite refuses a transaction that waits for another one, and the challenge then stays `processing`.
+    """
 
     version = "3.2.0"
 
@@ -332,7 +335,7 @@ class DjangoCa:
         for words in (["migrate"], *(["import_ca", *more, name, f"{name}.key", f"{name}.crt"] for name, *more in imported)):
             read([str(tools / "django-admin"), *words], cwd=folder, env={**os.environ, **environment})
         command = [
-            str(tools / "gunicorn"), "django.core.wsgi:get_wsgi_application()", "--bind", "127.0.0.1:9005", "--threads", "8",
+            str(tools / "gunicorn"), "django.core.wsgi:get_wsgi_application()", "--bind", "127.0.0.1:9005",
             "--certfile", "server-chain.crt", "--keyfile", "server.key",
         ]
         process = begin(folder, command, env=environment)
