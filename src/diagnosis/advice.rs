@@ -129,7 +129,7 @@ pub fn then_again(step: NextStep) -> NextStep {
     NextStep::ThenAgain(Box::new(step))
 }
 
-/// What helps when an order of that chain failed so.
+/// Returns what helps where the order of a chain has failed; `None` if nothing is known to.
 pub fn for_order(
     kind: FailureKind,
     problem: Option<&Problem>,

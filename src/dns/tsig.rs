@@ -183,7 +183,7 @@ pub(super) enum Verdict {
     Echoed,
     /// Its signature does not hold.
     Bad,
-    /// Its signature holds for the answer without the bits that only a resolver sets: a forwarder stands in between.
+    /// The signature holds for the answer without the bits that only a resolver sets: a forwarder stands in between.
     Forwarded,
     /// Its signature holds, but its clock differs too much from ours.
     Late,

@@ -37,7 +37,7 @@ pub struct UnreadyScope<'a> {
     pub selector: Option<&'a LabelSelector>,
 }
 
-/// What the words are about; every Certificate and Issuer that is not ready where there are none.
+/// Finds what the words are about; without words every Certificate and Issuer that is not ready.
 ///
 /// # Errors
 /// Fails when an object is not there, or the store cannot be read.

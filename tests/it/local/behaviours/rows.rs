@@ -323,7 +323,11 @@ fn bodies() -> Vec<Row> {
     vec![
         // The head of the answer names the order.
         issues(49, "endless-order"),
-        ends(49, "endless-chain", 6).runs_out_of_time().asks("finalize", 1).polls("certificate"),
+        ends(49, "endless-chain", 6).runs_out_of_time().asks("finalize", 1).asks_between(
+            "certificate",
+            1,
+            10,
+        ),
         late("slow-bytes"),
         late("silent"),
         // As many as are in flight at most.
