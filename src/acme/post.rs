@@ -87,13 +87,16 @@ pub(super) async fn post(
         place.ended(&sent);
         let reply = match sent {
             Ok(reply) => reply,
-            // Reading has no effect at the CA: a connection that broke under way is worth a second try.
-            Err(error) => match (payload, error.retry()) {
-                (Payload::Read, Retry::Backoff) if attempt == 1 && started.elapsed() < SWIFT => {
+            // Reading has no effect at the CA: a connection that broke under way is worth a second try, an answer that is too long is not.
+            Err(error) => {
+                let is_broken =
+                    matches!(error, AcmeError::Transport { .. }) && error.retry() == Retry::Backoff;
+                let is_read = matches!(payload, Payload::Read);
+                if is_read && is_broken && attempt == 1 && started.elapsed() < SWIFT {
                     continue;
                 }
-                _ => return Err(error),
-            },
+                return Err(error);
+            }
         };
         let status = reply.status.as_u16();
         let given = nonce_of(&reply.headers);

@@ -343,4 +343,50 @@ class DjangoCa:
 
 
 
-SERVERS = {"step-ca": StepCa(), "Caddy": Caddy(), "acme2certifier": Acme2Certifier(), "Serles": Serles(), "acmeeh": Acmeeh(), "Vault": Vault(), "django-ca": DjangoCa()}
+class AcmeProxy:
+    """acme-proxy with its own CA (`local_ca`), SQLite and one name that a rule denies; it validates in a queue of jobs."""
+
+    version = "0.7.0"
+
+    def install(self) -> None:
+        # Its lock file names releases that were withdrawn since.
+        build("acme-proxy", {}, ["cargo", "install", "acme-proxy", "--version", self.version, "--ignore-rust-version", "--root", "."])
+
+    def start(self, folder: Path) -> Server:
+        authority(folder)
+        (folder / "config.toml").write_text(textwrap.dedent(f"""
+            [database]
+            url = "sqlite://{folder}/database"
+            [server]
+            bind_address = "127.0.0.1:9006"
+            base_url = "https://{HOST}:9006"
+            [server.tls]
+            enabled = true
+            cert_path = "server-chain.crt"
+            key_path = "server.key"
+            [audit]
+            reverse_dns = false
+            [signer.local_ca]
+            cert_path = "intermediate.crt"
+            key_path = "intermediate.key"
+            crl_path = "list.crl"
+            [challenge]
+            enabled = ["http-01", "dns-01", "tls-alpn-01"]
+            [filter]
+            rules = ["names"]
+            [filter.check.names]
+            type = "identifiers"
+            deny = ["{DENIED}"]
+            [filter.rule.names]
+            when = "names"
+            then = "allow"
+            [profiles.default]
+            """))
+        process = begin(folder, [str(CACHE / "acme-proxy/bin/acme-proxy"), "serve"], env={"ACME_PROXY_CONFIG": str(folder / "config.toml")})
+        return Server(f"https://{HOST}:9006/profile/default/directory", folder / "root.crt", process)
+
+
+SERVERS = {
+    "step-ca": StepCa(), "Caddy": Caddy(), "acme2certifier": Acme2Certifier(), "Serles": Serles(), "acmeeh": Acmeeh(), "Vault": Vault(),
+    "django-ca": DjangoCa(), "acme-proxy": AcmeProxy(),
+}

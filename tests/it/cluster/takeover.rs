@@ -87,6 +87,7 @@ fn a_frozen_cert_manager_is_taken_over_from_and_finds_nothing_to_do_when_it_wake
     let orders = bench.orders();
     let said = finished(&bench, order, "cert-manager's Lease in kube-system expired, ");
     assert_eq!(said.matches("nothing has moved").count(), 1, "{said}");
+    assert_eq!(bench.orders(), orders, "while it stood still");
     cert_manager.thaw();
     let holder = "--output=jsonpath={.spec.holderIdentity}";
     let lease = ["get", "lease", "--namespace=kube-system", "cert-manager-controller", holder];
@@ -95,7 +96,12 @@ fn a_frozen_cert_manager_is_taken_over_from_and_finds_nothing_to_do_when_it_wake
         (is_back || !cert_manager.is_running()).then_some(())
     });
     let certificate = bench.namespace.kubectl().object("certificate/web");
-    assert_eq!((&certificate["status"]["revision"], bench.orders()), (&json!(1), orders));
+    assert_eq!(
+        (&certificate["status"]["revision"], bench.orders()),
+        (&json!(1), orders),
+        "{}",
+        cert_manager.log()
+    );
     assert_eq!(bench.pebble.issued(), 1);
 }
 
