@@ -377,6 +377,7 @@ class AcmeProxy:
             [filter.check.names]
             type = "identifiers"
             deny = ["{DENIED}"]
+            allow_wildcards = true
             [filter.rule.names]
             when = "names"
             then = "allow"
