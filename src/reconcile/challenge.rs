@@ -35,6 +35,8 @@ use crate::model::{Challenge, Order, Problem, State, Time};
 const WORD_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 /// How soon is looked again for an answer that the CA did not see, and that is not seen from here either.
 const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(2);
+/// How long the value of another challenge at the same record may take before the wait for it is written down.
+const SIBLING_PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
 /// What the machine looks at beside the Challenge.
 #[derive(Clone, Copy, Debug)]
@@ -259,10 +261,10 @@ fn next_reading(
 fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
     let own = challenge.status.presented_at.map_or(now, Time::timestamp);
     let soon = own.saturating_add(FIRST_LOOKS).unwrap_or(now);
+    let late = own.saturating_add(SIBLING_PATIENCE).unwrap_or(now);
     let presented_at = match observed.record {
-        RecordState::Expected | RecordState::Lacks(_) if now < soon => {
-            return Action::Wait(Wake::At(soon));
-        }
+        RecordState::Expected if now < soon => return Action::Wait(Wake::At(soon)),
+        RecordState::Lacks(_) if now < late => return Action::Wait(Wake::At(late)),
         RecordState::Lacks(other) => {
             let lack = format!(
                 "the value of challenge {other}, which stands beside this one, is not up yet"
@@ -416,12 +418,13 @@ mod tests {
         let seen = Observed { visible: Some(&Readiness::Ready), ..NOBODY_LOOKED };
         for record in [&lacks, &RecordState::Expected] {
             let observed = Observed { record, ..seen };
-            check(&presented, State::Pending, &observed, 11, &Action::Wait(Wake::At(at(12))));
+            let until = if *record == lacks { 20 } else { 12 };
+            check(&presented, State::Pending, &observed, 11, &Action::Wait(Wake::At(at(until))));
         }
         let late = Observed { record: &lacks, ..NOBODY_LOOKED };
         let reason =
             "the value of challenge default/wild, which stands beside this one, is not up yet";
-        check(&presented, State::Pending, &late, 12, &Action::Report(reason.to_owned(), None));
+        check(&presented, State::Pending, &late, 20, &Action::Report(reason.to_owned(), None));
         let never = Observed { record: &RecordState::Expected, ..seen };
         check(&presented, State::Pending, &never, 12, &Action::Accept);
         let up = RecordState::Complete(Some(at(20)));
