@@ -88,15 +88,14 @@ pub(super) async fn post(
         let reply = match sent {
             Ok(reply) => reply,
             // Reading has no effect at the CA: a connection that broke under way is worth a second try, an answer that is too long is not.
-            Err(error) => {
-                let is_broken =
-                    matches!(error, AcmeError::Transport { .. }) && error.retry() == Retry::Backoff;
-                let is_read = matches!(payload, Payload::Read);
-                if is_read && is_broken && attempt == 1 && started.elapsed() < SWIFT {
+            Err(error) => match (payload, &error, error.retry()) {
+                (Payload::Read, AcmeError::Transport { .. }, Retry::Backoff)
+                    if attempt == 1 && started.elapsed() < SWIFT =>
+                {
                     continue;
                 }
-                return Err(error);
-            }
+                _ => return Err(error),
+            },
         };
         let status = reply.status.as_u16();
         let given = nonce_of(&reply.headers);

@@ -263,8 +263,13 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
     let soon = own.saturating_add(FIRST_LOOKS).unwrap_or(now);
     let late = own.saturating_add(SIBLING_PATIENCE).unwrap_or(now);
     let presented_at = match observed.record {
-        RecordState::Expected if now < soon => return Action::Wait(Wake::At(soon)),
-        RecordState::Lacks(_) if now < late => return Action::Wait(Wake::At(late)),
+        RecordState::Expected | RecordState::Lacks(_) if now < soon => {
+            return Action::Wait(Wake::At(soon));
+        }
+        // Not every change of the other is told: its turn may go to somebody else.
+        RecordState::Lacks(_) if now < late => {
+            return Action::Wait(Wake::At(now.saturating_add(FIRST_LOOKS).unwrap_or(now)));
+        }
         RecordState::Lacks(other) => {
             let lack = format!(
                 "the value of challenge {other}, which stands beside this one, is not up yet"
@@ -418,12 +423,12 @@ mod tests {
         let seen = Observed { visible: Some(&Readiness::Ready), ..NOBODY_LOOKED };
         for record in [&lacks, &RecordState::Expected] {
             let observed = Observed { record, ..seen };
-            let until = if *record == lacks { 20 } else { 12 };
-            check(&presented, State::Pending, &observed, 11, &Action::Wait(Wake::At(at(until))));
+            check(&presented, State::Pending, &observed, 11, &Action::Wait(Wake::At(at(12))));
         }
         let late = Observed { record: &lacks, ..NOBODY_LOOKED };
         let reason =
             "the value of challenge default/wild, which stands beside this one, is not up yet";
+        check(&presented, State::Pending, &late, 12, &Action::Wait(Wake::At(at(14))));
         check(&presented, State::Pending, &late, 20, &Action::Report(reason.to_owned(), None));
         let never = Observed { record: &RecordState::Expected, ..seen };
         check(&presented, State::Pending, &never, 12, &Action::Accept);

@@ -342,7 +342,6 @@ class DjangoCa:
         return Server(f"https://{HOST}:9005/django_ca/acme/directory/", folder / "root.crt", process)
 
 
-
 class AcmeProxy:
     """acme-proxy with its own CA (`local_ca`), SQLite and one name that a rule denies; it validates in a queue of jobs."""
 

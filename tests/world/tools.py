@@ -64,6 +64,7 @@ def build(name: str, files: dict, *commands: list) -> Path:
         # What compilers left stays.
         for top in {Path(place).parts[0] for place in files if "/" in place}:
             shutil.rmtree(folder / top, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for place, text in files.items():
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
             (folder / place).write_text(text)

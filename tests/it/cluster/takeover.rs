@@ -17,7 +17,7 @@ const QUICK: [&str; 3] = [
 /// A command that soon takes over; nothing has moved for half as long again when it says so.
 const SOON: [&str; 5] = ["order", "-f", "web.yaml", "--timeout=5m", "--patience=2s"];
 /// The same, slower than any restart of an API server.
-const PATIENT: [&str; 3] = [
+pub(super) const PATIENT: [&str; 3] = [
     "--leader-election-lease-duration=10m",
     "--leader-election-renew-deadline=9m",
     "--leader-election-retry-period=2s",

@@ -6,6 +6,7 @@ use super::fixture::Scene;
 use super::row::{Row, Stop, apply};
 use super::side::{Ours, Side, Worker};
 use super::{pebble, release_lease, unfinished, wait_until_stopped};
+use crate::cluster::takeover::PATIENT;
 use crate::support::cluster::api_gate::ApiGate;
 use crate::support::cluster::{Arena, Cluster, eventually};
 use crate::support::pebble::Pebble;
@@ -41,6 +42,8 @@ impl<'a> Place<'a> {
         Ours::start(self.cluster, &self.cluster.kubeconfig(), words, &manifests)
     }
 
+    /// Starts controllers that hold the Lease on these terms. Nobody starts them again here, when a machine that stands still has cost
+    /// them the Lease.
     fn run(&self, terms: &[&str]) -> Ours {
         let kubeconfig: &Path = &self.cluster.kubeconfig();
         Ours::start(self.cluster, kubeconfig, &[&["run"], terms].concat(), &[])
@@ -67,10 +70,6 @@ impl<'a> Place<'a> {
         self.cluster.kubectl().run(&["delete", "issuers", "--all", "--all-namespaces"]);
     }
 }
-
-/// Terms on which a machine that stands still for ten seconds costs nobody the Lease: nothing would start `run` again here.
-const LONG_TERMS: [&str; 2] =
-    ["--leader-election-lease-duration=90s", "--leader-election-renew-deadline=80s"];
 
 fn wait_for_words(ours: &Ours, words: &str) {
     eventually(words, || ours.log().contains(words).then_some(()));
@@ -113,7 +112,7 @@ fn whoever_stands_by_takes_over() {
     let place = Place::new(cluster, pebble);
     let first = place.run(&[]);
     wait_for_words(&first, "Ctrl-C ends it");
-    let second = place.run(&LONG_TERMS);
+    let second = place.run(&PATIENT);
     wait_for_words(&second, "standing by while");
 
     // The first is killed, while a one-shot watches.
@@ -141,7 +140,7 @@ fn whoever_stands_by_takes_over() {
     cluster.stop_stand_in();
     let ours = place.row("together-ours", Stop::Nowhere);
     place.wait_until_presented(&ours);
-    let third = place.run(&LONG_TERMS);
+    let third = place.run(&PATIENT);
     wait_for_words(&third, "standing by while");
     peer.stop();
     wait_for_words(&third, "Ctrl-C ends it");
