@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cluster::handover::fixture::Scene;
 use crate::cluster::handover::row::{Row, Stop, apply};
 use crate::cluster::handover::side::{Ours, Side};
-use crate::cluster::handover::{pebble, release_lease, unfinished, wait_until_stopped};
+use crate::cluster::handover::{finish, pebble, release_lease, wait_until_stopped};
 use crate::support::cluster::api_gate::{ApiGate, Moment, Step};
 use crate::support::cluster::{Arena, Cluster, eventually};
 use crate::support::pebble::Pebble;
@@ -111,8 +111,7 @@ fn check(name: &str, words: &[&str], outage: Outage) {
         assert_eq!(ours.ended(), LEASE_LOST, "{}", ours.log());
         ours = start(cluster, &gate, words, &manifests);
     }
-    let lacking = unfinished(cluster, &rows);
-    assert_eq!(lacking, [""; 0], "{}", ours.log());
+    finish(cluster, &rows, || ours.log());
     if !is_run {
         assert_eq!(ours.ended(), 0, "{}", ours.log());
     }

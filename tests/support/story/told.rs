@@ -61,8 +61,8 @@ impl Told {
     ) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let who = format!("{kind} {name}");
-        // The solver objects of several Challenges are made side by side.
-        if !who.contains("cm-acme-http-solver-") {
+        // The solver objects of several Challenges are made side by side, and a temporary certificate beside its Order.
+        if !who.contains("cm-acme-http-solver-") && !self.is_filled_at_once(kind, name) {
             let family = name.split('-').next().unwrap_or_default();
             let created = self.created.entry(family.to_owned()).or_default();
             if !created.contains(&who) {
@@ -106,6 +106,16 @@ impl Told {
             }
         }
         self.last.insert(who, object.clone());
+    }
+
+    /// Whether an object is the Secret of a Certificate that asks for a temporary certificate until the CA's is there.
+    fn is_filled_at_once(&self, kind: &str, name: &str) -> bool {
+        let asks = |object: &Value| {
+            object["spec"]["secretName"] == name
+                && object["metadata"]["annotations"]["cert-manager.io/issue-temporary-certificate"]
+                    == "true"
+        };
+        kind == "Secret" && self.last.values().any(asks)
     }
 
     pub(super) fn event(&mut self, event: &Value) {

@@ -145,8 +145,7 @@ impl Handover<'_> {
         }
         drop(gate);
         let mut worker = self.second.start(self.cluster, &self.cluster.kubeconfig(), &manifests);
-        let lacking = unfinished(self.cluster, &rows);
-        assert_eq!(lacking, [""; 0], "{}", worker.log());
+        finish(self.cluster, &rows, || worker.log());
         if let (Side::Order, Worker::Ours(ours)) = (self.second, &mut worker) {
             let code = eventually("the end of the command", || ours.code());
             assert_eq!(code, 0, "{}", ours.log());
@@ -214,18 +213,27 @@ fn lines_about(namespace: &str, log: &str) -> Vec<String> {
     log.lines().filter(names_it).map(str::to_owned).collect()
 }
 
-/// Waits for the end of all rows; returns what every one lacks that has none.
-pub(crate) fn unfinished(cluster: &Cluster, rows: &[Row]) -> Vec<String> {
+/// Waits for the end of all rows; fails with what every one lacks that has none, and shows what is in the cluster of the first one.
+///
+/// `log` returns what the process that works wrote, for the message of a failure.
+pub(crate) fn finish(cluster: &Cluster, rows: &[Row], log: impl Fn() -> String) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let scene = Scene::glance(cluster);
-        let lacking = rows.iter().filter_map(|row| {
-            let lack = scene.lacks(&row.namespace)?;
-            Some(format!("{} {}: {lack}", row.namespace, row.stop))
-        });
-        let lacking: Vec<String> = lacking.collect();
-        if lacking.is_empty() || Instant::now() > deadline {
-            return lacking;
+        let lacking: Vec<(&Row, String)> =
+            rows.iter().filter_map(|row| Some((row, scene.lacks(&row.namespace)?))).collect();
+        let Some((first, _)) = lacking.first() else { return };
+        if Instant::now() > deadline {
+            let lines = lacking.iter().map(|(row, lack)| {
+                let about = lines_about(&row.namespace, &log()).join("\n");
+                format!("{} {}: {lack}\n{about}\n", row.namespace, row.stop)
+            });
+            let kinds = "certificates,certificaterequests,orders,challenges,events";
+            let objects = ["get", kinds, "--namespace", &first.namespace, "--output=yaml"];
+            let there = cluster.kubectl().try_run(&objects).unwrap_or_else(|error| error);
+            let lines: String = lines.collect();
+            // What is wrong comes first: a long output may be cut.
+            panic!("not finished:\n{lines}\n{there}\n{}", log());
         }
         sleep(PAUSE);
     }
@@ -240,8 +248,7 @@ fn undisturbed(side: Side, cluster: &Cluster, pebble: &Pebble, name: &str) -> Ve
     let manifests: Vec<Value> = rows.iter().flat_map(|row| row.manifests(pebble)).collect();
     apply(&rows.iter().collect::<Vec<_>>(), cluster, pebble);
     let worker = side.start(cluster, &gate.kubeconfig(), &manifests);
-    let lacking = unfinished(cluster, &rows);
-    assert_eq!(lacking, [""; 0], "{}", worker.log());
+    finish(cluster, &rows, || worker.log());
     let mut taken = rows.iter().map(|row| gate.writes(&row.namespace));
     let mut writes = taken.next().unwrap();
     for others in taken {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::fixture::Scene;
 use super::row::{Row, Stop, apply};
 use super::side::{Ours, Side, Worker};
-use super::{pebble, release_lease, unfinished, wait_until_stopped};
+use super::{finish, pebble, release_lease, wait_until_stopped};
 use crate::cluster::takeover::PATIENT;
 use crate::support::cluster::api_gate::ApiGate;
 use crate::support::cluster::{Arena, Cluster, eventually};
@@ -62,7 +62,7 @@ impl<'a> Place<'a> {
     ///
     /// `log` returns what the process that works wrote, for the message of a failure.
     fn check_ends(&self, rows: &[Row], log: impl Fn() -> String) {
-        assert_eq!(unfinished(self.cluster, rows), [""; 0], "{}", log());
+        finish(self.cluster, rows, log);
         let scene = Scene::look(self.cluster);
         for row in rows {
             assert_eq!(row.faults(Side::Run, &scene, self.pebble), [""; 0], "{}", row.namespace);
@@ -135,7 +135,7 @@ fn whoever_stands_by_takes_over() {
     second.end_in_good_order();
     peer.wait_until_at_work();
     cluster.start_stand_in();
-    assert_eq!(unfinished(cluster, std::slice::from_ref(&theirs)), [""; 0], "{}", peer.log());
+    finish(cluster, std::slice::from_ref(&theirs), || peer.log());
 
     cluster.stop_stand_in();
     let ours = place.row("together-ours", Stop::Nowhere);
