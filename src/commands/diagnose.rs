@@ -12,7 +12,7 @@ use crate::app::context::Context;
 use crate::app::diagnose::bundle;
 use crate::app::diagnose::ending::{FailOn, SeenCase, ToldParts, driver, tell, verdict};
 use crate::app::diagnose::investigator::Investigator;
-use crate::app::diagnose::targets::{UnreadyScope, is_domain, of_manifests, targets};
+use crate::app::diagnose::targets::{FoundTargets, UnreadyScope, is_domain, of_manifests, targets};
 use crate::app::diagnose::undefined::defined;
 use crate::app::failure::Failure;
 use crate::app::flags::findings::FindingsArgs;
@@ -131,7 +131,7 @@ const BETWEEN: Duration = Duration::from_secs(5);
 /// Runs `diagnose`. Nothing is written but a Pod that looks, where one is asked for, and nothing is spent at a CA.
 ///
 /// # Errors
-/// Fails with 10 when something is wrong, with 11 where warnings count; and when an object is not there.
+/// Fails with 10 when something is wrong, with 11 where warnings count or there is no Certificate; and when an object is not there.
 pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failure> {
     let output = (&args.output).into();
     let input = match &args.files[..] {
@@ -147,7 +147,7 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
     loop {
         let seen = look(&args, input.as_ref(), context).await?;
         let findings = rules::judge(&seen.case);
-        let kind = verdict(&findings, args.fail_on);
+        let kind = verdict(&seen, &findings, args.fail_on);
         let mark: Vec<_> = findings.iter().map(|f| (f.cause, f.subject.clone(), f.grade)).collect();
         // What is as it was at the last look is not told again.
         if told.as_ref() != Some(&mark) {
@@ -194,7 +194,8 @@ async fn look(
         let below = below.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let records = input.records();
         let above: Arc<dyn Store> = Arc::new(Overlay::of(below, records).await?);
-        (Some(above), of_manifests(records))
+        let targets = of_manifests(records);
+        (Some(above), FoundTargets { targets, nothing: None })
     } else {
         let (store, absent) = store(args, context).await?;
         seen.absent = absent;
@@ -205,6 +206,8 @@ async fn look(
         let targets = targets(&args.what, unready, store.as_ref(), context).await?;
         (store, targets)
     };
+    let FoundTargets { targets, nothing } = targets;
+    seen.nothing = nothing;
     let fetcher = args.look.fetcher().await?;
     let zones = args.nameservers.zones(&args.look, &fetcher).await?;
     seen.means.hosts = args.look.server().await?.and_then(|all| all.first().copied());

@@ -11,11 +11,11 @@ use super::facts;
 use super::name_case::NameCase;
 use super::path_case::ClusterPathCase;
 use super::provider_case::ProviderCase;
-use crate::model::common::is_true;
+use crate::model::common::{condition, is_true};
 use crate::model::validation_record::ValidationRecord;
 use crate::model::{
-    Certificate, CertificateRequest, Challenge, Issuer, Key, ObjectName, Order, Problem, State,
-    Time,
+    Certificate, CertificateRequest, Challenge, ConditionStatus, Issuer, Key, ObjectName, Order,
+    Problem, State, Time,
 };
 use crate::reconcile::schedule::Waits;
 
@@ -310,6 +310,18 @@ impl CertificateCase {
     /// Tells whether something is to be issued, so that what stands in the way matters.
     pub fn is_open(&self) -> bool {
         self.due.is_some() || is_true(&self.certificate.status.conditions, "Issuing")
+    }
+
+    /// When the running issuance began, by its condition, or by the Certificate itself where nothing was issued or asked for before;
+    /// `None` if neither says so.
+    pub fn begun_at(&self) -> Option<Timestamp> {
+        let Certificate { metadata, status, .. } = &self.certificate;
+        let issuing = condition(&status.conditions, "Issuing")
+            .filter(|it| it.status == ConditionStatus::True)
+            .and_then(|it| it.last_transition_time);
+        let is_first = status.revision.is_none() && self.requests.is_empty();
+        let made = metadata.creation_timestamp.filter(|_| is_first);
+        issuing.or(made).map(Time::timestamp)
     }
 
     /// Tells whether the CA has refused to make the order: nobody has looked for an answer, and nobody will.

@@ -216,7 +216,7 @@ pub struct LackingCase {
 }
 
 /// An Event of the type `Warning`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningCase {
     /// Kind and name of the object.
@@ -229,6 +229,12 @@ pub struct WarningCase {
     pub message: String,
     /// When it was told last.
     pub at: Option<Timestamp>,
+    /// How often.
+    #[serde(default)]
+    pub count: u64,
+    /// The program that told it, as it calls itself; empty if it does not.
+    #[serde(default)]
+    pub by: String,
 }
 
 impl ControllerCase {

@@ -218,6 +218,10 @@ impl Finding {
         if self.grade == Grade::Possible && other.grade != Grade::Possible {
             return false;
         }
+        let is_named = catalogue::entry(self.cause).explains.contains(&other.cause);
+        if other.cause == CauseId::Ord02 && is_named && self.is_error() {
+            return true;
+        }
         if is_consequence(other.cause) {
             // A CA or a provider that is away is nobody's error here, and still all that is wrong.
             let is_away = matches!(self.cause, CauseId::Lim07 | CauseId::Lim08 | CauseId::Prv12)
@@ -233,9 +237,7 @@ impl Finding {
         let same_elsewhere = self.cause == other.cause && self.subject != other.subject;
         let is_above =
             self.subject.starts_with("Issuer ") || self.subject.starts_with("ClusterIssuer ");
-        (same_elsewhere && is_above)
-            || (self.cause != other.cause
-                && catalogue::entry(self.cause).explains.contains(&other.cause))
+        (same_elsewhere && is_above) || (self.cause != other.cause && is_named)
     }
 }
 

@@ -149,9 +149,21 @@ const ZONE: &[(&[&str], Symptom)] = &[
 /// Tells whether cert-manager says that it could not reach a server; it keeps trying
 /// (`tests/fixtures/traces/07-issuer-errors.jsonl`).
 pub fn is_unreachable(message: &str) -> bool {
-    ["dial tcp", "i/o timeout", "context deadline exceeded", "connection reset by peer", ": EOF"]
-        .iter()
-        .any(|words| message.contains(words))
+    [
+        "dial tcp",
+        "read tcp",
+        "write tcp",
+        "i/o timeout",
+        "context deadline exceeded",
+        "connection reset by peer",
+        "broken pipe",
+        "net/http: ",
+        "http: server closed idle connection",
+        "unexpected EOF",
+        ": EOF",
+    ]
+    .iter()
+    .any(|words| message.contains(words))
 }
 
 /// Tells whether an issuer's message names a Secret that is not there, in cert-manager's words.
@@ -241,8 +253,9 @@ pub enum Perspective {
 
 /// The perspective that has failed, by Boulder's prefix.
 pub fn perspective(problem: &Problem) -> Perspective {
-    let prefixes = ["During secondary validation", "During secondary domain validation"];
-    if prefixes.iter().any(|prefix| problem.detail.contains(prefix)) {
+    let detail = problem.detail.to_ascii_lowercase();
+    let prefixes = ["during secondary validation", "during secondary domain validation"];
+    if prefixes.iter().any(|prefix| detail.contains(prefix)) {
         Perspective::Secondary
     } else {
         Perspective::Primary
@@ -294,11 +307,11 @@ pub enum RecordFault {
 
 /// Reads what a CA says of the record of DNS-01.
 pub fn record_fault(problem: &Problem) -> Option<RecordFault> {
-    let detail = &problem.detail;
+    let detail = problem.detail.to_ascii_lowercase();
     let says = |words: &str| detail.contains(words);
-    if says("Incorrect TXT record") || says("Correct value not found") {
+    if says("incorrect txt record") || says("correct value not found") {
         Some(RecordFault::Others)
-    } else if says("No TXT record") || says("NXDOMAIN looking up TXT") {
+    } else if says("no txt record") || says("nxdomain looking up txt") {
         Some(RecordFault::None)
     } else {
         lookup_fault(problem)
@@ -307,21 +320,22 @@ pub fn record_fault(problem: &Problem) -> Option<RecordFault> {
 
 /// Reads why a CA could not look something up, in the words of Boulder and Pebble.
 pub fn lookup_fault(problem: &Problem) -> Option<RecordFault> {
-    let says = |words: &str| problem.detail.contains(words);
-    if !says("DNS problem") && !says("looking up") {
+    let detail = problem.detail.to_ascii_lowercase();
+    let says = |words: &str| detail.contains(words);
+    if !says("dns problem") && !says("looking up") {
         return None;
     }
     // What a validating resolver adds says more than the code (RFC 8914).
-    if says("DNSSEC")
-        || says("DNSKEY Missing")
-        || says("RRSIGs Missing")
-        || says("Signature Expired")
+    if says("dnssec")
+        || says("dnskey missing")
+        || says("rrsigs missing")
+        || says("signature expired")
     {
         Some(RecordFault::Signatures)
     } else if says("timed out") || says("networking error") {
         Some(RecordFault::Silence)
-    } else if says("SERVFAIL")
-        || says("REFUSED")
+    } else if says("servfail")
+        || says("refused")
         || says("server failure")
         || says("misconfiguration")
     {

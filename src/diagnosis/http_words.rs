@@ -24,7 +24,11 @@ const HTTP: &[(&[&str], Symptom)] = &[
         ],
         Symptom::RedirectNotFollowed,
     ),
-    (&["tls: ", "Server only speaks HTTP, not TLS"], Symptom::NoTls),
+    (&["net/http: TLS handshake timeout", "timeout awaiting response headers"], Symptom::NoReply),
+    (
+        &["tls: ", "Server only speaks HTTP, not TLS", "HTTP response to HTTPS client"],
+        Symptom::NoTls,
+    ),
     (&[":443"], Symptom::TlsPortSilent),
     (&["wrong status code '404'", ": 404"], Symptom::NotFound),
     (&["wrong status code '401'", "wrong status code '403'", ": 401", ": 403"], Symptom::Forbidden),
@@ -39,23 +43,166 @@ const HTTP: &[(&[&str], Symptom)] = &[
         ],
         Symptom::WrongAnswer,
     ),
-    (&["connection refused", "Connection refused"], Symptom::ConnectionRefused),
-    (
-        &["i/o timeout", "deadline exceeded", "Timeout during connect", "no route to host"],
-        Symptom::Unreachable,
-    ),
+    (&["connection refused"], Symptom::ConnectionRefused),
+    (&["i/o timeout", "deadline exceeded", "Timeout during connect"], Symptom::Unreachable),
     (&["malformed HTTP"], Symptom::NotHttp),
-    (&["connection reset", "Connection reset", ": EOF"], Symptom::HungUp),
     (
         &[": no such host", "NXDOMAIN looking up", "no valid A records", "No valid IP addresses"],
         Symptom::NoAddress,
     ),
 ];
 
+/// What Linux says of a connection that it could not make, or that ended (strerror(3), as Go prints it).
+const KERNEL: &[(&[&str], Symptom)] = &[
+    (
+        &[
+            "address family not supported by protocol",
+            "cannot assign requested address",
+            "connection timed out",
+            "host is down",
+            "network is down",
+            "network is unreachable",
+            "no route to host",
+            // Also said of files.
+            "connect: operation not permitted",
+            "connect: permission denied",
+        ],
+        Symptom::Unreachable,
+    ),
+    (
+        &[
+            "broken pipe",
+            "connection reset",
+            "network dropped connection on reset",
+            "software caused connection abort",
+            "transport endpoint is not connected",
+        ],
+        Symptom::HungUp,
+    ),
+];
+
+/// How Go begins what it says of a connection that it could not make, and of one that ended: whatever it says behind that.
+const SHAPES: &[(&[&str], Symptom)] = &[
+    (&["dial tcp ", "dial udp "], Symptom::Unreachable),
+    (
+        &[
+            "read tcp ",
+            "write tcp ",
+            "read: ",
+            "write: ",
+            ": EOF",
+            "unexpected EOF",
+            "net/http: ",
+            "http: server closed",
+            "http2: ",
+            "use of closed network connection",
+        ],
+        Symptom::HungUp,
+    ),
+];
+
+/// What the resolver of whoever looks says where it has no answer, in Go's words: behind the name that was asked for.
+const LOOKUP: &[(&[&str], Symptom)] = &[
+    (&["i/o timeout", "temporary failure in name resolution"], Symptom::ResolverSilent),
+    (&["server misbehaving"], Symptom::NameServersFail),
+];
+
 /// What was met, by what is said of it.
 pub(super) fn symptom(said: &str) -> Option<Symptom> {
     // Others change the case of their letters from release to release.
-    let said = said.to_ascii_lowercase();
-    let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(&mark.to_ascii_lowercase()));
-    HTTP.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom)
+    let text = said.to_ascii_lowercase();
+    let find = |table: &[(&[&str], Symptom)], text: &str| {
+        let says =
+            |marks: &[&str]| marks.iter().any(|mark| text.contains(&mark.to_ascii_lowercase()));
+        table.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom)
+    };
+    let lookup = text.split_once("lookup ").and_then(|(_, rest)| find(LOOKUP, rest));
+    lookup.or_else(|| [HTTP, KERNEL, SHAPES].iter().find_map(|table| find(table, &text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts of the kernel that connect(2) can bring, as Go prints them on Linux, and what each shows.
+    const CONNECT: &[(&str, Symptom)] = &[
+        ("connection refused", Symptom::ConnectionRefused),
+        ("connection timed out", Symptom::Unreachable),
+        ("network is unreachable", Symptom::Unreachable),
+        ("network is down", Symptom::Unreachable),
+        ("no route to host", Symptom::Unreachable),
+        ("host is down", Symptom::Unreachable),
+        ("permission denied", Symptom::Unreachable),
+        ("operation not permitted", Symptom::Unreachable),
+        ("cannot assign requested address", Symptom::Unreachable),
+        ("address family not supported by protocol", Symptom::Unreachable),
+        ("i/o timeout", Symptom::Unreachable),
+        ("operation was canceled", Symptom::Unreachable),
+        ("a text that nobody has seen", Symptom::Unreachable),
+    ];
+    /// The same of reads and writes.
+    const ENDED: [&str; 6] = [
+        "connection reset by peer",
+        "broken pipe",
+        "software caused connection abort",
+        "transport endpoint is not connected",
+        "use of closed network connection",
+        "a text that nobody has seen",
+    ];
+    /// What net/http says by itself.
+    const TRANSPORT: &[(&str, Symptom)] = &[
+        ("EOF", Symptom::HungUp),
+        ("unexpected EOF", Symptom::HungUp),
+        ("http: server closed idle connection", Symptom::HungUp),
+        ("net/http: HTTP/1.x transport connection broken: unexpected EOF", Symptom::HungUp),
+        (
+            "net/http: HTTP/1.x transport connection broken: malformed HTTP response \"\\x15\\x03\"",
+            Symptom::NotHttp,
+        ),
+        ("net/http: abort Handler", Symptom::HungUp),
+        ("http2: server sent GOAWAY and closed the connection", Symptom::HungUp),
+        ("net/http: timeout awaiting response headers", Symptom::NoReply),
+        ("net/http: TLS handshake timeout", Symptom::NoReply),
+        ("http: server gave HTTP response to HTTPS client", Symptom::NoTls),
+        (
+            "context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+            Symptom::Unreachable,
+        ),
+    ];
+    /// What the resolver says.
+    const RESOLVER: &[(&str, Symptom)] = &[
+        ("no such host", Symptom::NoAddress),
+        ("server misbehaving", Symptom::NameServersFail),
+        ("i/o timeout", Symptom::ResolverSilent),
+        ("Temporary failure in name resolution", Symptom::ResolverSilent),
+    ];
+
+    #[track_caller]
+    fn check(said: &str, expected: Symptom) {
+        let get = format!("Get \"http://www.example.com/.well-known/acme-challenge/t\": {said}");
+        for said in [get.clone(), get.to_ascii_uppercase()] {
+            assert_eq!(symptom(&said), Some(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_go_and_the_kernel_say_of_a_connection_is_known_by_its_shape() {
+        for (text, expected) in CONNECT {
+            for address in ["192.0.2.1:80", "[2001:db8::1]:80"] {
+                check(&format!("dial tcp {address}: connect: {text}"), *expected);
+            }
+        }
+        for text in ENDED {
+            for call in ["read", "write"] {
+                let said = format!("{call} tcp 10.0.0.1:40000->192.0.2.1:80: {call}: {text}");
+                check(&said, Symptom::HungUp);
+            }
+        }
+        for (text, expected) in TRANSPORT {
+            check(text, *expected);
+        }
+        for (text, expected) in RESOLVER {
+            check(&format!("dial tcp: lookup www.example.com on 10.96.0.10:53: {text}"), *expected);
+        }
+    }
 }

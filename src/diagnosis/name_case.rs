@@ -157,6 +157,14 @@ pub struct CaaLevel {
 }
 
 impl NameCase {
+    /// Tells whether the answer was looked for and every look saw the answer as a CA would take it.
+    pub fn is_answer_seen(&self) -> bool {
+        match &self.answer {
+            Some(answer) => answer.reason.is_none(),
+            None => !self.looks.is_empty() && self.looks.iter().all(|look| look.is_answer),
+        }
+    }
+
     /// A name as it is ordered, a wildcard as such, at which nobody has looked.
     pub fn of(shown: &str, kind: Option<ChallengeType>) -> Self {
         let (bare, wildcard) = match shown.strip_prefix("*.") {

@@ -1,6 +1,7 @@
 //! What DNS providers refuse, in the words of cert-manager, of its libraries and of webhooks. What this program's own solvers were
 //! refused is kept as data beside the reason (`model::provider_refusal`).
 
+use super::controller_words::missing_right;
 use super::foreign::is_about_deed;
 use crate::model::Challenge;
 use crate::model::provider_refusal::{
@@ -21,6 +22,10 @@ pub fn refusal(challenge: &Challenge) -> Option<ProviderRefusal> {
 fn provider_fault(said: &str) -> Option<ProviderFault> {
     if is_about_address(said) {
         return Some(ProviderFault::AddressRefused);
+    }
+    // The API server has refused something, and was never the provider.
+    if missing_right(said).is_some() {
+        return None;
     }
     let said = said.to_lowercase();
     let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(mark));

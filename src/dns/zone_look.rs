@@ -247,11 +247,14 @@ fn question(zone: &Name, with_edns: bool) -> Message {
     question
 }
 
-/// What is wrong with an answer, where something is.
+/// What is wrong with an answer to the question for a zone's SOA record; `None` if that came. That there is no such name is as wrong
+/// as an error: the zone is there.
 fn misfit(name: &Name, answer: &Message) -> Option<String> {
     let reply = Reply(answer.clone());
-    if !reply.is_an_answer() {
-        return Some(reply.code_and_why());
+    let code = reply.code_and_why();
+    if !answer.answers.iter().any(|record| record.record_type() == RecordType::SOA) {
+        let is_empty = code == "NOERROR";
+        return Some(if is_empty { "no SOA record".to_owned() } else { code });
     }
     let other = answer.queries.iter().map(Query::name).find(|asked| !asked.eq_case(name))?;
     Some(format!("an answer to {}", other.to_ascii()))
@@ -365,6 +368,8 @@ fn signed_until(reply: &Reply, zone: &Name) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use base64::Engine as _;
+    use hickory_resolver::proto::op::ResponseCode;
+    use hickory_resolver::proto::rr::rdata::SOA;
 
     use super::*;
 
@@ -373,6 +378,26 @@ mod tests {
         let mixed = |name: &str| mixed_letters(&Name::from_ascii(name).unwrap());
         assert_eq!(mixed("example.com.").unwrap().to_ascii(), "eXaMpLe.CoM.");
         assert_eq!(mixed("1.2."), None);
+    }
+
+    #[test]
+    fn whoever_brings_no_soa_record_of_a_zone_does_not_know_its_name() {
+        let name = Name::from_ascii("eXaMpLe.CoM.").unwrap();
+        let answer = |asked: &Name, code: ResponseCode, has_soa: bool| {
+            let mut answer = question(asked, true);
+            answer.metadata.response_code = code;
+            let soa = SOA::new(name.clone(), name.clone(), 1, 60, 60, 60, 60);
+            let record = Record::from_rdata(name.clone(), 60, RData::SOA(soa));
+            answer.answers.extend(Some(record).filter(|_| has_soa));
+            misfit(&name, &answer)
+        };
+        assert_eq!(answer(&name, ResponseCode::NoError, true), None);
+        assert_eq!(answer(&name, ResponseCode::NXDomain, false).as_deref(), Some("NXDOMAIN"));
+        assert_eq!(answer(&name, ResponseCode::NoError, false).as_deref(), Some("no SOA record"));
+        assert_eq!(answer(&name, ResponseCode::Refused, false).as_deref(), Some("REFUSED"));
+        let small = Name::from_ascii("example.com.").unwrap();
+        let other = answer(&small, ResponseCode::NoError, true);
+        assert_eq!(other.as_deref(), Some("an answer to example.com."));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -301,10 +302,30 @@ async fn warnings(look: &Look<'_>, around: &Around) -> Vec<WarningCase> {
             name,
             reason: text(event, "/reason").to_owned(),
             message: cut(text(event, "/message")),
-            at: text(event, "/lastTimestamp").parse().ok(),
+            at: last_time(event),
+            count: count(event),
+            by: reporter(event).to_owned(),
         })
     };
     events.iter().filter_map(warning).take(MOST_WARNINGS).collect()
+}
+
+/// When an Event was written last: Events of `events.k8s.io` have other fields for it.
+fn last_time(event: &Value) -> Option<Timestamp> {
+    let fields = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/firstTimestamp"];
+    fields.iter().find_map(|field| text(event, field).parse().ok())
+}
+
+/// How often what an Event tells has happened.
+fn count(event: &Value) -> u64 {
+    let fields = ["/series/count", "/count"].iter();
+    fields.filter_map(|field| event.pointer(field)?.as_u64()).max().unwrap_or(1)
+}
+
+/// The program that wrote an Event, as it calls itself; empty if it does not.
+fn reporter(event: &Value) -> &str {
+    let fields = ["/reportingComponent", "/source/component"].iter();
+    fields.map(|field| text(event, field)).find(|by| !by.is_empty()).unwrap_or_default()
 }
 
 /// What the controller's account may not do where a Certificate has to be issued. Few may ask that.

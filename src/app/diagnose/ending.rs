@@ -4,19 +4,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::commands::Reproduced;
+use super::targets::NothingThere;
 use super::{bundle, report};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::follow::results;
 use crate::app::hints::reproduce::Instruments;
 use crate::app::lead;
-use crate::diagnosis::case::{Case, DriverCase};
+use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::control_case::UndefinedCase;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::finding::Finding;
 use crate::model::Key;
+use crate::model::common::is_true;
 use crate::model::order_report::InputPlace;
 use crate::print::Printer;
+use crate::print::age::age;
 
 /// What counts as a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -34,6 +37,8 @@ pub struct SeenCase {
     pub case: Box<Case>,
     /// Why objects were left out, where they were.
     pub absent: Option<String>,
+    /// Where no Certificate is, where nothing was named.
+    pub nothing: Option<NothingThere>,
     /// Kinds that the cluster does not know.
     pub undefined: Vec<UndefinedCase>,
     /// With what it was looked.
@@ -96,8 +101,35 @@ pub async fn tell(
     if let Some(why) = &seen.absent {
         printer.note(&format!("objects were not looked at: {why}"));
     }
-    conclude(printer, case, findings, parts.is_foreseen);
+    match &seen.nothing {
+        Some(nothing) => tell_nothing(printer, nothing),
+        None => conclude(printer, case, findings, parts.is_foreseen),
+    }
     Ok(())
+}
+
+/// Says that there is nothing to judge.
+fn tell_nothing(printer: &Printer, nothing: &NothingThere) {
+    let (line, hint) = match nothing {
+        NothingThere::NoState(folder) => (
+            format!("nothing was judged: there is no local state in {} yet", folder.display()),
+            "name the folder that the Certificates were ordered in, --local=DIR",
+        ),
+        NothingThere::NoCertificate(Some(namespace)) => (
+            format!("nothing was judged: there is no Certificate in namespace {namespace}"),
+            "-n NAMESPACE looks at another one, -A at all of them",
+        ),
+        NothingThere::NoCertificate(None) => (
+            "nothing was judged: there is no Certificate in any namespace".to_owned(),
+            "order -f makes those of a manifest",
+        ),
+        NothingThere::NoneFits => (
+            "nothing was judged: no Certificate has these labels".to_owned(),
+            "kubectl get certificates --show-labels shows those that there are",
+        ),
+    };
+    printer.note(&line);
+    printer.hint(hint);
 }
 
 /// Who drives; whoever may not see that is told nothing of it.
@@ -113,10 +145,17 @@ pub async fn driver(context: &Context) -> DriverCase {
     }
 }
 
-/// With what the command ends; nothing where all is well.
-pub fn verdict(findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
+/// With what the command ends; `None` if all is well. Where there was nothing to judge, nobody knows that.
+pub fn verdict(seen: &SeenCase, findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
     if findings.iter().any(Finding::is_error) {
         return Some(FailureKind::CausesFound);
+    }
+    match seen.nothing {
+        Some(NothingThere::NoState(_)) => return Some(FailureKind::Usage),
+        Some(NothingThere::NoCertificate(_) | NothingThere::NoneFits) => {
+            return Some(FailureKind::WarningsFound);
+        }
+        None => {}
     }
     let counts = fail_on == FailOn::Warning && findings.iter().any(Finding::is_warning);
     counts.then_some(FailureKind::WarningsFound)
@@ -144,8 +183,25 @@ fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: b
         }
     };
     printer.note(&line);
+    if let Some(line) = under_way(case).filter(|_| errors == 0 && !is_foreseen) {
+        printer.note(&line);
+    }
     let is_due = case.certificates.iter().any(|of| of.due.is_some());
     if case.driver == DriverCase::Nobody && is_due && !is_foreseen {
         printer.note(lead::NOBODY_DRIVES);
     }
+}
+
+/// Since when Certificates are being issued, where somebody does; `None` if there is none.
+fn under_way(case: &Case) -> Option<String> {
+    let is_issuing = |of: &&CertificateCase| is_true(&of.certificate.status.conditions, "Issuing");
+    let issuing = case.certificates.iter().filter(is_issuing);
+    let mut all: Vec<_> = issuing.filter_map(|of| Some((of.begun_at()?, of))).collect();
+    all.sort_by_key(|(since, _)| *since);
+    let (since, first) = all.first().filter(|_| case.driver != DriverCase::Nobody)?;
+    let since = age(Some(*since), case.at);
+    Some(match all.len() {
+        1 => format!("Certificate {} is under way since {since}", first.certificate.name()),
+        count => format!("{count} Certificates are under way, the first since {since}"),
+    })
 }

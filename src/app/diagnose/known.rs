@@ -139,13 +139,13 @@ pub fn of_answer(looked: &InspectedAnswer, in_cluster: bool, now: Timestamp) -> 
     });
     let case = Case { at: now, in_cluster, names: vec![name], ..Case::default() };
     // What may be one of several is worth a look as well: it is what was seen.
-    rules::judge(&case).first().map(told)
+    rules::judge_stored(&case).first().map(told)
 }
 
 /// The most pressing cause that keeps something from going on; a state in which others leave an object is none.
 fn first(case: &Case) -> Option<Finding> {
     let is_cause = |found: &Finding| found.is_error() && !is_consequence(found.cause);
-    rules::judge(case).into_iter().find(is_cause)
+    rules::judge_stored(case).into_iter().find(is_cause)
 }
 
 async fn read(

@@ -1,5 +1,6 @@
 //! What the words of a command line lead `diagnose` to.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -37,6 +38,26 @@ pub struct UnreadyScope<'a> {
     pub selector: Option<&'a LabelSelector>,
 }
 
+/// What is to be looked at.
+#[derive(Debug, Default)]
+pub struct FoundTargets {
+    /// The objects and names.
+    pub targets: Vec<DiagnosisTarget>,
+    /// Where no Certificate is, so that there is nothing to judge; `None` if there is one, or something else was found.
+    pub nothing: Option<NothingThere>,
+}
+
+/// Where no Certificate is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NothingThere {
+    /// Nothing was ever kept in this state folder.
+    NoState(PathBuf),
+    /// In this namespace, or in none.
+    NoCertificate(Option<String>),
+    /// No Certificate has the labels that were asked for.
+    NoneFits,
+}
+
 /// Finds what the words are about; without words every Certificate and Issuer that is not ready.
 ///
 /// # Errors
@@ -46,10 +67,12 @@ pub async fn targets(
     unready_in: UnreadyScope<'_>,
     store: Option<&Arc<dyn Store>>,
     context: &Context,
-) -> Result<Vec<DiagnosisTarget>, Failure> {
+) -> Result<FoundTargets, Failure> {
     let words: Vec<String> = words.iter().map(|word| plain(word)).collect();
     let words = &words[..];
-    let Some(store) = store else { return Ok(domains(words)) };
+    let Some(store) = store else {
+        return Ok(FoundTargets { targets: domains(words), nothing: None });
+    };
     if words.is_empty() {
         return unready(unready_in, store, context).await;
     }
@@ -61,7 +84,7 @@ pub async fn targets(
             }
         }
     }
-    Ok(targets)
+    Ok(FoundTargets { targets, nothing: None })
 }
 
 /// The words that can be looked at without objects.
@@ -155,13 +178,23 @@ async fn unready(
     UnreadyScope { all_namespaces, selector }: UnreadyScope<'_>,
     store: &Arc<dyn Store>,
     context: &Context,
-) -> Result<Vec<DiagnosisTarget>, Failure> {
+) -> Result<FoundTargets, Failure> {
     let namespace = (!all_namespaces).then(|| context.namespace());
     let all = store.list(Kind::Certificate, &target::scope(Kind::Certificate, namespace)).await?;
     let now = context.now();
+    let is_empty = all.is_empty();
+    let fitting: Vec<Record> =
+        all.into_iter().filter(|it| selector.is_none_or(|labels| labels.fits(it))).collect();
+    let nothing = match (is_empty, fitting.is_empty()) {
+        (true, _) => Some(match context.absent_state()? {
+            Some(folder) => NothingThere::NoState(folder),
+            None => NothingThere::NoCertificate(namespace.map(str::to_owned)),
+        }),
+        (false, true) => Some(NothingThere::NoneFits),
+        (false, false) => None,
+    };
     let mut unready = Vec::new();
-    for record in all.into_iter().filter(|record| selector.is_none_or(|labels| labels.fits(record)))
-    {
+    for record in fitting {
         let certificate: Certificate = typed(record)?;
         let status = &certificate.status;
         if !is_true(&status.conditions, "Ready")
@@ -177,7 +210,8 @@ async fn unready(
             unready.extend(unready_issuers(kind, namespace, store, context).await?);
         }
     }
-    Ok(unready)
+    let nothing = nothing.filter(|_| unready.is_empty());
+    Ok(FoundTargets { targets: unready, nothing })
 }
 
 /// ACME Issuers that are not ready, and those whose account was to get another key and has both: their Certificates may be ready

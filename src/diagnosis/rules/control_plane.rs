@@ -61,8 +61,8 @@ pub(super) fn told(case: &Case) -> Vec<(Option<Key>, Evidence)> {
     all
 }
 
-/// Whether an object hangs below a Certificate.
-fn concerns(of: &CertificateCase, about: &str) -> bool {
+/// Whether an object is a Certificate, or hangs below it.
+pub(super) fn concerns(of: &CertificateCase, about: &str) -> bool {
     about == format!("Certificate {}", of.certificate.name())
         || of.requests.iter().any(|it| about == format!("CertificateRequest {}", it.name()))
         || of.order().is_some_and(|it| about == format!("Order {}", it.name()))
@@ -519,7 +519,7 @@ pub(super) mod tests {
                     name: ObjectName::new("web", "www"),
                     reason: "Failed".into(),
                     message: said.into(),
-                    at: None,
+                    ..WarningCase::default()
                 }];
             })
         };

@@ -93,7 +93,9 @@ fn webhook_is_away(case: &Case, found: &mut Vec<Finding>) {
 /// PRV-09 and PRV-11, as the API server reviews the accounts.
 fn webhook_is_closed(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.control.dns_webhooks {
-        if let (Some(caller), Some(false)) = (&of.caller, of.may_call) {
+        // Nobody has a right to a group that is not served.
+        let is_served = of.api == WebhookApi::Available;
+        if let (Some(caller), Some(false), true) = (&of.caller, of.may_call, is_served) {
             let asked = format!("SubjectAccessReview of {caller}");
             let came = format!("create {}.{}: not allowed", of.solver, of.group);
             let shown = stored(asked, case.at, came);
@@ -176,8 +178,14 @@ mod tests {
             message: "no endpoints".into(),
             service: ObjectName::new("dns", "hook"),
         };
-        check(&of(|of| of.api = unavailable), &[CauseId::Prv08]);
+        let api = unavailable.clone();
+        check(&of(|of| of.api = api), &[CauseId::Prv08]);
         check(&of(|of| of.may_call = Some(false)), &[CauseId::Prv09]);
+        for (api, expected) in [(WebhookApi::Absent, CauseId::Prv10), (unavailable, CauseId::Prv08)]
+        {
+            let closed = |of: &mut DnsWebhookCase| (of.api, of.may_call) = (api, Some(false));
+            check(&of(closed), &[expected]);
+        }
         check(&of(|of| of.may_call = None), &[]);
         check(&of(|of| of.served = Some(vec!["other".into()])), &[CauseId::Prv10]);
         check(&of(|of| of.api = WebhookApi::Absent), &[CauseId::Prv10]);

@@ -31,6 +31,7 @@ mod provider;
 mod record;
 mod record_times;
 mod renewal;
+mod residual;
 mod rule;
 mod servers;
 mod stages;
@@ -106,12 +107,28 @@ pub fn causes_of_words(text: &str) -> Vec<CauseId> {
     found
 }
 
-/// What is wrong, most pressing first, one finding for each root.
+/// What is wrong, most pressing first, one finding for each root. What stands still and nothing explains is quoted: `case` has all that
+/// can be looked at.
 pub fn judge(case: &Case) -> Vec<Finding> {
+    let mut found = by_rules(case);
+    found.extend(residual::unexplained(case, &found, |subject| concerned(case, subject)));
+    folded(case, found)
+}
+
+/// The causes that the store alone shows, in the same order: whatever else stands still may have a cause that a look shows.
+pub fn judge_stored(case: &Case) -> Vec<Finding> {
+    folded(case, by_rules(case))
+}
+
+fn by_rules(case: &Case) -> Vec<Finding> {
     let mut found = Vec::new();
     for rule in RULES.iter().flat_map(|rules| rules.iter()) {
         rule(case, &mut found);
     }
+    found
+}
+
+fn folded(case: &Case, found: Vec<Finding>) -> Vec<Finding> {
     let mut found = fold(found, &|subject| concerned(case, subject));
     for finding in &mut found {
         let concerned = concerned(case, &finding.subject);

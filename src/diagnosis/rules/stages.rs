@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use super::manifest::present;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase, SecretState, SecretUse};
+use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::controller_words::{self, ControllerLack};
@@ -116,7 +117,8 @@ fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
             stored(format!("{key}: condition Ready"), case.at, format!("True since {at}"))
         });
         found.push(
-            Finding::new(CauseId::Acc10, Grade::Possible, key.to_string(), shown)
+            Finding::new(CauseId::Acc10, Grade::Likely, key.to_string(), shown)
+                .meaning(CauseSeverity::Error)
                 .shown_by(ready)
                 .with("ISSUER", key.to_string()),
         );
@@ -394,7 +396,8 @@ mod tests {
         };
         check(&damaged("2026-11-24T21:00:00Z", Some("it is empty")), &[CauseId::Ord14]);
         check(&damaged("2026-11-24T21:59:50Z", Some("it is empty")), &[]);
-        check(&damaged("2026-11-24T21:00:00Z", None), &[]);
+        // Then nothing says why no request comes.
+        check(&damaged("2026-11-24T21:00:00Z", None), &[CauseId::Ord17]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::control_plane::tests::{cluster, says};
 use super::judge;
 use crate::diagnosis::case::{
     Case, CertificateCase, DirectoryAnswer, DirectoryCase, DueReason, HeldCase, IssuerCase,
@@ -10,10 +11,11 @@ use crate::diagnosis::case::{
 };
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::Chain;
+use crate::diagnosis::finding::Grade;
 use crate::diagnosis::name_case::{AddressLook, AnswerLook, CaaLevel, LookUp, NameCase};
 use crate::model::caa::{CaaProperty, CaaRecordSet};
 use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
-use crate::model::{ChallengeType, Key, Kind, ObjectName, Problem};
+use crate::model::{ChallengeType, Key, Kind, ObjectName, Problem, State};
 use crate::reconcile::schedule::Waits;
 
 /// A case with one Certificate `web/www` for `www.example.com` that is due, its issuer `acme` of a CA at `ca.example`, and the name.
@@ -372,6 +374,18 @@ fn what_the_name_servers_say_together_is_told_apart() {
     check(&said(&[texts(&["\"digest\""])]), &[CauseId::D0112]);
     check(&said(&[texts(&["digest"]), Said::Code("REFUSED".into())]), &[CauseId::Dns03]);
     check(&said(&[texts(&["digest"]), Said::Nothing("timed out".into())]), &[CauseId::Dns04]);
+    for (heard, expected) in [
+        (texts(&["\"digest\""]), (CauseId::D0112, Grade::Certain)),
+        (Said::NoName, (CauseId::D0101, Grade::Possible)),
+    ] {
+        let mut fresh = said(&[heard]);
+        let mut of = cluster(|case| says(case, "")).certificates.remove(0);
+        let mut pending = of.challenges.remove(0);
+        pending.status.presented_at = Some(fresh.at.into());
+        fresh.names[0].pending = Some(pending);
+        let found = judge(&fresh).remove(0);
+        assert_eq!((found.cause, found.grade), expected);
+    }
     let mut doubled = said(&[Said::NoName]);
     doubled.names[0].doubled = Some("_acme-challenge.www.example.com.www.example.com".into());
     let found = judge(&doubled);
@@ -464,6 +478,34 @@ fn a_pause_is_explained_by_what_has_failed() {
         (found[0].cause, found[0].explains.as_slice()),
         (CauseId::D0101, &[CauseId::Ord02][..])
     );
+}
+
+#[test]
+fn a_pause_is_explained_by_the_end_of_an_order_or_a_request() {
+    let ended =
+        |state: State| move |of: &mut CertificateCase| of.orders[0].status.state = Some(state);
+    let denied = |of: &mut CertificateCase| {
+        let condition =
+            json!([{"type": "Denied", "status": "True", "reason": "Policy", "message": "no"}]);
+        of.requests[0].status.conditions = serde_json::from_value(condition).unwrap();
+        of.orders.clear();
+    };
+    let all: [(CauseId, Box<dyn Fn(&mut CertificateCase)>); 3] = [
+        (CauseId::Ord03, Box::new(denied)),
+        (CauseId::Ord04, Box::new(ended(State::Errored))),
+        (CauseId::Ord06, Box::new(ended(State::Expired))),
+    ];
+    for (cause, end) in all {
+        let case = cluster(|case| {
+            says(case, "");
+            let of = &mut case.certificates[0];
+            of.challenges.clear();
+            of.next_try = Some("2026-11-24T23:00:00Z".parse().unwrap());
+            end(of);
+        });
+        check(&case, &[cause]);
+        assert_eq!(judge(&case)[0].explains, [CauseId::Ord02]);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::dns01::about;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DriverCase};
+use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::dns_case::{self, DnsCase, DnsVantage, VantageReply};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, told};
@@ -231,12 +232,12 @@ fn copies_differ(case: &Case, found: &mut Vec<Finding>) {
         let mut evidence = copies.iter().take(6).map(serial);
         let Some(first) = evidence.next() else { continue };
         let serials = serials.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        found.push(
-            about(CauseId::Dns06, grade, name, first)
-                .shown_by(evidence.chain(differing))
-                .with("ZONE", bare(&zone.name))
-                .with("SERIALS", serials),
-        );
+        let finding = about(CauseId::Dns06, grade, name, first)
+            .shown_by(evidence.chain(differing))
+            .with("ZONE", bare(&zone.name))
+            .with("SERIALS", serials);
+        let is_in_the_way = name.pending.is_some() && !name.is_answer_seen();
+        found.push(if is_in_the_way { finding.meaning(CauseSeverity::Error) } else { finding });
     }
 }
 

@@ -128,47 +128,84 @@ fn ord_10_two_certificates_have_one_secret() {
     assert!(message.contains("web-tls, as ") && message.ends_with("/other"), "{first:#}");
 }
 
-#[test]
-#[ignore = "needs a cluster: run by just cluster"]
-fn http_13_a_policy_refuses_exact_paths_with_a_dot() {
-    let arena = Arena::enter();
-    let mut made = Made::new(&arena);
-    let scene = Scene::new(&arena, "exact", &[]);
+/// Applies a policy to the namespace of `scene` by which the API server refuses what does not fit `validation`, and waits until it
+/// refuses `probe`.
+fn refuse(made: &mut Made<'_>, scene: &Scene<'_>, rule: &Value, validation: &Value, probe: &Value) {
     let namespace = scene.bench.namespace.name();
-    let rule = json!({
-        "apiGroups": ["networking.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["ingresses"],
-    });
-    let meta = json!({"name": "lab-exact"});
+    let meta = json!({"name": format!("lab-{namespace}")});
     made.apply(&json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": meta,
         "spec": {
-            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{
-                "expression": "object.spec.rules.all(r, r.http.paths.all(p, p.pathType != 'Exact' || !p.path.contains('.')))",
-                // The words of ingress-nginx with strict-validate-path-type.
-                "messageExpression": "'ingress contains invalid paths: path ' + object.spec.rules[0].http.paths[0].path + ' cannot be used with pathType Exact'",
-            }],
+            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]}, "validations": [validation],
         },
     }));
     made.apply(&json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": meta,
         "spec": {
-            "policyName": "lab-exact", "validationActions": ["Deny"],
+            "policyName": meta["name"], "validationActions": ["Deny"],
             "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}},
         },
     }));
-    let probe = json!({
-        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "probe"},
-        "spec": {"rules": [{"host": "probe.example.com", "http": {"paths": [{
-            "path": "/.x", "pathType": "Exact", "backend": {"service": {"name": "x", "port": {"number": 80}}},
-        }]}}]},
-    });
     let file = scene.bench.folder().join("probe.json");
     std::fs::write(&file, probe.to_string()).unwrap();
     let create = ["create", "--dry-run=server", "-f", file.to_str().unwrap()];
     eventually("the policy to count", || {
         scene.bench.namespace.kubectl().try_run(&create).is_err().then_some(())
     });
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn ord_17_a_policy_refuses_the_secret_and_the_step_that_is_not_taken_is_named() {
+    let arena = Arena::enter();
+    let mut made = Made::new(&arena);
+    let scene = Scene::new(&arena, "refused", &[]);
+    // What the CA issued is never stored, and cert-manager writes of it in its log alone.
+    let rule = json!({
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["secrets"],
+    });
+    let validation = json!({
+        "expression": "!object.metadata.name.startsWith('web-tls')", "message": "the frobnicator has no quux",
+    });
+    let probe =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-tls-probe"}});
+    refuse(&mut made, &scene, &rule, &validation, &probe);
+    scene.apply(&[scene.issuer(|_| ()), scene.certificate()]);
+    scene.until("certificaterequests", |request| condition(request, "Ready") == Some("True"));
+    let (output, report) = look_in(&scene.bench, 1, &["web"]);
+    lab::names_none(&report, "an issuance that has just begun");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("web is under way since "),
+        "{output:?}"
+    );
+    let (output, report) = look_in(&scene.bench, 4, &["web"]);
+    let first = lab::names_first(&report, "ORD-17");
+    let message = first["message"].as_str().unwrap();
+    assert!(message.contains("/web stands still since "), "{first:#}");
+    assert_eq!((output.status.code(), &first["grade"]), (Some(10), &json!("likely")), "{first:#}");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn http_13_a_policy_refuses_exact_paths_with_a_dot() {
+    let arena = Arena::enter();
+    let mut made = Made::new(&arena);
+    let scene = Scene::new(&arena, "exact", &[]);
+    let rule = json!({
+        "apiGroups": ["networking.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["ingresses"],
+    });
+    let validation = json!({
+        "expression": "object.spec.rules.all(r, r.http.paths.all(p, p.pathType != 'Exact' || !p.path.contains('.')))",
+        // The words of ingress-nginx with strict-validate-path-type.
+        "messageExpression": "'ingress contains invalid paths: path ' + object.spec.rules[0].http.paths[0].path + ' cannot be used with pathType Exact'",
+    });
+    let probe = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "probe"},
+        "spec": {"rules": [{"host": "probe.example.com", "http": {"paths": [{
+            "path": "/.x", "pathType": "Exact", "backend": {"service": {"name": "x", "port": {"number": 80}}},
+        }]}}]},
+    });
+    refuse(&mut made, &scene, &rule, &validation, &probe);
     scene.apply(&[scene.issuer(|_| ()), scene.certificate()]);
     scene.until("challenges", reason_has("pathType"));
     let (output, report) = scene.diagnose(&["web", &at_a_site()]);
