@@ -67,14 +67,24 @@ pub struct Finding {
     pub explains: Vec<CauseId>,
     /// What it means for the certificate, where that is not what the catalogue says.
     pub own_severity: Option<CauseSeverity>,
+    /// Whether what was observed fails, for this cause or for another one.
+    pub is_failing: bool,
 }
 
 impl Finding {
     /// Makes a finding that rests on one observation.
     pub fn new(cause: CauseId, grade: Grade, subject: impl Into<String>, shown: Evidence) -> Self {
-        let (facts, in_lines, explains) = Default::default();
-        let (subject, evidence, own_severity) = (subject.into(), vec![shown], None);
-        Self { cause, grade, subject, facts, in_lines, evidence, explains, own_severity }
+        Self {
+            cause,
+            grade,
+            subject: subject.into(),
+            facts: BTreeMap::new(),
+            in_lines: BTreeMap::new(),
+            evidence: vec![shown],
+            explains: Vec::new(),
+            own_severity: None,
+            is_failing: false,
+        }
     }
 
     /// Adds a value for a word of the catalogue.
@@ -97,15 +107,24 @@ impl Finding {
         Self { own_severity: Some(severity), ..self }
     }
 
-    /// What it means for the certificate.
-    pub fn severity(&self) -> CauseSeverity {
-        self.own_severity.unwrap_or_else(|| catalogue::entry(self.cause).severity)
+    /// The same where what was observed fails, and the cause alone may be another one.
+    #[must_use]
+    pub fn failing(self, is_failing: bool) -> Self {
+        Self { is_failing, ..self }
     }
 
-    /// Tells whether somebody has to act: a cause that breaks issuance, and that is more than one of several.
+    /// What it means for the certificate; a warning where nothing was seen failing and the cause is one of several.
+    pub fn severity(&self) -> CauseSeverity {
+        let is_guess = self.grade == Grade::Possible && !self.is_failing;
+        match self.own_severity.unwrap_or_else(|| catalogue::entry(self.cause).severity) {
+            CauseSeverity::Fatal | CauseSeverity::Error if is_guess => CauseSeverity::Warning,
+            severity => severity,
+        }
+    }
+
+    /// Tells whether somebody has to act.
     pub fn is_error(&self) -> bool {
         matches!(self.severity(), CauseSeverity::Fatal | CauseSeverity::Error)
-            && self.grade != Grade::Possible
     }
 
     /// Tells whether it counts where warnings do.
@@ -159,6 +178,7 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
         match kept.iter_mut().find(same) {
             Some(known) => {
                 known.grade = known.grade.min(finding.grade);
+                known.is_failing |= finding.is_failing;
                 let is_new = |one: &Evidence| {
                     !known.evidence.iter().any(|k| k.asked == one.asked && k.vantage == one.vantage)
                 };
@@ -187,14 +207,23 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
             below
         })
         .collect();
+    // That it fails is as true of what explains it.
+    let fails: Vec<bool> = all
+        .clone()
+        .map(|root| {
+            kept[root].is_failing
+                || all.clone().any(|other| kept[other].is_failing && explains(root, other))
+        })
+        .collect();
     let is_root: Vec<bool> =
         all.clone().map(|other| !all.clone().any(|root| explains(root, other))).collect();
     let mut roots: Vec<Finding> = kept
         .into_iter()
         .zip(below)
+        .zip(fails)
         .zip(is_root)
         .filter(|(_, is_root)| *is_root)
-        .map(|((finding, explains), _)| Finding { explains, ..finding })
+        .map(|(((finding, explains), is_failing), _)| Finding { explains, is_failing, ..finding })
         .collect();
     let rank = |finding: &Finding| match (finding.severity(), finding.is_error()) {
         (CauseSeverity::Fatal, true) => 0,
@@ -215,7 +244,9 @@ impl Finding {
     /// Tells whether another finding may be a consequence of this one: the catalogue says so, it is the same cause told of an object
     /// further down, or it is a state that anything leads to.
     fn may_explain(&self, other: &Self) -> bool {
-        if self.grade == Grade::Possible && other.grade != Grade::Possible {
+        // That it has failed is no guess, and a state follows from that.
+        let is_proof = self.is_failing && is_consequence(other.cause);
+        if self.grade == Grade::Possible && other.grade != Grade::Possible && !is_proof {
             return false;
         }
         let is_named = catalogue::entry(self.cause).explains.contains(&other.cause);

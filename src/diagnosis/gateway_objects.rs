@@ -277,6 +277,16 @@ pub struct GatewayStatusCase {
     pub conditions: Vec<Condition>,
     /// How its listeners are.
     pub listeners: Vec<ListenerStatusCase>,
+    /// Where it is reached.
+    pub addresses: Vec<GatewayAddressCase>,
+}
+
+/// An address of a Gateway.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GatewayAddressCase {
+    /// IP address, or a name.
+    pub value: String,
 }
 
 /// How a listener is.

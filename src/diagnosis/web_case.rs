@@ -176,6 +176,31 @@ impl fmt::Display for WebReply {
 }
 
 impl PathReply {
+    /// The CDN that an answer comes from, by its headers; `None` if they name none.
+    pub fn edge(&self) -> Option<&'static str> {
+        let has = |name: &str| self.header(name).is_some();
+        let says = |name: &str, start: &str| {
+            let value = self.header(name).unwrap_or_default().to_ascii_lowercase();
+            value.contains(start)
+        };
+        [
+            ("Cloudflare", has("cf-ray") || says("server", "cloudflare")),
+            ("Amazon CloudFront", has("x-amz-cf-id") || says("via", "cloudfront")),
+            ("Akamai", has("x-akamai-request-id") || says("server", "akamaighost")),
+            ("Fastly", has("x-fastly-request-id") || says("x-served-by", "cache-")),
+            ("Azure Front Door", has("x-azure-ref")),
+            ("Imperva", has("x-iinfo") || says("x-cdn", "im")),
+            ("Sucuri", has("x-sucuri-id") || says("server", "sucuri")),
+            ("bunny.net", has("cdn-pullzone") || says("server", "bunnycdn")),
+            ("DDoS-Guard", says("server", "ddos-guard")),
+            ("Vercel", has("x-vercel-id")),
+            ("Netlify", has("x-nf-request-id")),
+        ]
+        .iter()
+        .find(|(_, is)| *is)
+        .map(|(name, _)| *name)
+    }
+
     /// A header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

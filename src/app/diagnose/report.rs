@@ -80,7 +80,7 @@ pub fn page(
 
 /// The line above what was found of one cause.
 fn head(first: &Finding, count: usize, colour: Colour) -> String {
-    let severity = catalogue::entry(first.cause).severity.word();
+    let severity = first.severity().word();
     let count = if count > 1 { format!(", {count} times") } else { String::new() };
     let head = format!("{}  {severity}, {}{count}", first.cause, first.grade.word());
     let weight = match (first.is_error(), first.is_warning()) {
@@ -122,7 +122,7 @@ fn short_block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colou
         paragraph(&mut text, "", &format!("Seen: {seen}"), width);
     }
     let steps = steps(first, in_cluster);
-    let is_wrong = catalogue::entry(first.cause).severity != CauseSeverity::Info;
+    let is_wrong = first.severity() != CauseSeverity::Info;
     if let Some(step) = steps.first().filter(|_| is_wrong) {
         lines_of_step(&mut text, 1, step, width);
     }
@@ -156,7 +156,7 @@ fn block(
         let ids: Vec<String> = first.explains.iter().map(ToString::to_string).collect();
         paragraph(&mut text, "", &format!("Explains {}", ids.join(", ")), width);
     }
-    if entry.severity != CauseSeverity::Info {
+    if first.severity() != CauseSeverity::Info {
         text.push_str("\n  What helps\n");
         for (number, step) in steps(first, in_cluster).iter().enumerate() {
             lines_of_step(&mut text, number + 1, step, width);
@@ -258,7 +258,7 @@ pub fn document(
         json!({
             "cause": finding.cause,
             "title": entry.title,
-            "severity": entry.severity.word(),
+            "severity": finding.severity().word(),
             "grade": finding.grade.word(),
             "subject": finding.subject,
             "message": without_keys(&sentence(finding)),

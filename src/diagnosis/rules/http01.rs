@@ -1,5 +1,6 @@
 //! HTTP: addresses, web servers and answers of HTTP-01, as a CA would look at them.
 
+use super::by_status;
 use super::manifest::is_for_public_ca;
 use super::rule::FaultRule;
 use super::symptom;
@@ -89,7 +90,7 @@ fn address_is_not_public(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The cause that a look shows; nothing where it is well.
+/// The cause that a look shows; `None` if it is well.
 pub(super) fn fault(
     look: &AddressLook,
     kind: ChallengeType,
@@ -113,10 +114,7 @@ pub(super) fn fault(
         return Some(body_fault(&look.expected, body));
     }
     let symptom = sighting.or_else(|| fault_of(&look.observation))?;
-    let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
-    // That a CA would refuse it is certain; who has said so is not, save where it was this program.
-    let is_own = symptom == Symptom::Declined || symptom.is_of_listener();
-    Some((cause, if is_own { grade } else { grade.min(Grade::Likely) }))
+    Some(symptom::cause_of(symptom, kind, in_cluster))
 }
 
 /// What is wrong with a server at all, whatever it was to answer.
@@ -146,11 +144,13 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
             let came = surplus(look).unwrap_or_else(|| saw(&look.observation));
             let shown = seen(&look.observation, &came);
             let has_no_reply = matches!(look.observation.seen, Seen::Nothing { .. });
+            let (cause, grade, on_path) = by_status::judged(case, name, look, (cause, grade));
+            // This machine may have no IPv6.
+            let is_proof = look.is_expected && !(look.address.is_ipv6() && has_no_reply);
             let (cause, grade) = if look.address.is_ipv6() && good_v4 {
                 // Let's Encrypt tries IPv4 after a failed connection, once; others need not.
                 (CauseId::Http06, if has_no_reply { Grade::Possible } else { Grade::Certain })
             } else if look.address.is_ipv6() && !has_v4 && has_no_reply {
-                // This machine may have no IPv6.
                 (cause, Grade::Possible)
             } else {
                 (cause, grade)
@@ -160,7 +160,9 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
                 arrivals.map(|came| stored("what came to the listener", came.at, came.to_string()));
             found.push(
                 of_name(cause, grade, name, shown)
+                    .shown_by(on_path)
                     .shown_by(arrivals)
+                    .failing(is_proof)
                     .with("ADDRESS", look.address.ip().to_string())
                     .with("PORT", look.address.port().to_string())
                     .with("ANSWER", came),
@@ -246,7 +248,8 @@ fn answer_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             of_name(cause, grade, name, shown)
                 .with("ADDRESS", hop.map(|a| a.ip().to_string()).unwrap_or_default())
                 .with("PORT", hop.map_or(80, |a| a.port()).to_string())
-                .with("ANSWER", came),
+                .with("ANSWER", came)
+                .failing(!matches!(look.seen, Seen::NoLook { .. })),
         );
     }
 }

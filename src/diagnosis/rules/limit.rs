@@ -62,7 +62,9 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
             .with("TYPE", problem.short_kind())
             .with("URL", format!("the validation of {} by the CA", told.subject))
             .with("DETAIL", detail);
-        found.push(finding);
+        // That the validation has failed is certain, who answered the CA so is not.
+        let has_met = told.challenge.as_ref().and_then(|of| problem::met(of, problem)).is_some();
+        found.push(finding.failing(has_met));
     }
 }
 
@@ -157,9 +159,7 @@ fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(Cau
         return Some(lookup(fault));
     }
     let symptom = problem::met(told.challenge.as_ref()?, problem)?;
-    let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
-    // That it has failed is certain; who has answered so is not.
-    Some((cause, grade.min(Grade::Likely)))
+    Some(symptom::cause_of(symptom, kind, in_cluster))
 }
 
 /// The cause of a question of the CA's that found no answer.

@@ -7,6 +7,7 @@
 
 mod account;
 mod authority;
+mod by_status;
 mod caa;
 mod control_plane;
 mod controller;

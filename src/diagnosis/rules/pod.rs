@@ -7,15 +7,16 @@ use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
-use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
 use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
 use crate::diagnosis::network_policy::Admits;
 use crate::diagnosis::path_case::age;
 use crate::diagnosis::path_objects::{ContainerStatusCase, PodCase};
 use crate::model::Metadata;
-use crate::model::cause::Cause;
+use crate::model::cause::{Cause, Symptom};
 use crate::model::common::{ConditionStatus, condition};
 use crate::model::guard::Guard;
+use crate::model::observation::Seen;
 
 /// Where a solver listens.
 const PORT: u16 = 8089;
@@ -195,12 +196,7 @@ fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
         if !path.has_listed("endpointslices", &of.namespace) {
             continue;
         }
-        let own = path.endpoints.iter().filter(|slice| {
-            slice.metadata.namespace == of.namespace
-                && slice.metadata.labels.get(SERVICE_NAME) == Some(&of.name)
-        });
-        let mut endpoints = own.flat_map(|slice| slice.endpoints.iter().flatten());
-        if endpoints.any(|endpoint| endpoint.conditions.ready != Some(false)) {
+        if has_endpoint(&open, of) {
             continue;
         }
         let Some(pod) = open.pod() else { continue };
@@ -229,6 +225,36 @@ fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
+/// Tells whether an endpoint of a Service is ready, or says nothing of it.
+fn has_endpoint(open: &OpenPath<'_>, service: &Metadata) -> bool {
+    let own = open.path.endpoints.iter().filter(|slice| {
+        slice.metadata.namespace == service.namespace
+            && slice.metadata.labels.get(SERVICE_NAME) == Some(&service.name)
+    });
+    let mut endpoints = own.flat_map(|slice| slice.endpoints.iter().flatten());
+    endpoints.any(|endpoint| endpoint.conditions.ready != Some(false))
+}
+
+/// What shows that the solver's Service leads somewhere; `None` if it does not, or that could not be read.
+pub(super) fn ready_endpoint(open: &OpenPath<'_>) -> Option<Evidence> {
+    let service = &open.own(&open.path.services, |service| &service.metadata)?.metadata;
+    let is_ready = has_endpoint(open, service);
+    let asked = format!("endpoints of {}", named("Service", service));
+    is_ready.then(|| open.stored(asked, "one is ready"))
+}
+
+/// Tells whether a look at a name went as one does whose packets are dropped behind the server in front.
+fn is_cut_off(open: &OpenPath<'_>) -> bool {
+    let looks = open.case.names.iter().filter(|name| name.shown() == open.wanted.domain);
+    looks.flat_map(|name| &name.looks).any(|look| match &look.observation.seen {
+        Seen::Reply { status, .. } => matches!(status, 502..=504),
+        Seen::Nothing { symptom, .. } => {
+            matches!(symptom, Some(Symptom::NoReply | Symptom::Unreachable))
+        }
+        _ => false,
+    })
+}
+
 /// CTL-14.
 fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
@@ -243,15 +269,17 @@ fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
         let best = about.iter().map(|policy| policy.admits(PORT)).max();
         let grade = match best {
             Some(Admits::Nobody) => Grade::Likely,
+            // It is as that policy lets one expect.
+            Some(Admits::Neighbours) if is_cut_off(&open) => Grade::Likely,
             Some(Admits::Neighbours) => Grade::Possible,
             Some(Admits::Some | Admits::Everybody) | None => {
                 sidecar_may_shut_off(&open, pod, found);
                 continue;
             }
         };
-        let who = match grade {
-            Grade::Possible => "only Pods of its own namespace",
-            Grade::Certain | Grade::Likely => "nobody",
+        let who = match best {
+            Some(Admits::Neighbours) => "only Pods of its own namespace",
+            _ => "nobody",
         };
         let came = format!("selects {name}, and lets {who} reach its port {PORT}");
         let shown =

@@ -36,7 +36,8 @@ pub(super) fn cause_of(
         S::TlsForwarded => (Id::Http37, Certain),
         // Which server said so is not known by the status alone.
         S::NotFound if in_cluster => (Id::Http10, Possible),
-        S::NotFound => (Id::Http03, Possible),
+        // A listener of this program would have said so.
+        S::NotFound => (Id::Http03, Likely),
         S::Forbidden => (Id::Http16, Likely),
         S::ServerError if in_cluster => (Id::Ctl15, Possible),
         S::ServerError | S::BadRequest => (Id::Http32, Likely),

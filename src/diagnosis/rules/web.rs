@@ -162,37 +162,12 @@ fn router_answers(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The CDN that an answer comes from, by its headers.
-fn edge(reply: &PathReply) -> Option<&'static str> {
-    let has = |name: &str| reply.header(name).is_some();
-    let says = |name: &str, start: &str| {
-        let value = reply.header(name).unwrap_or_default().to_ascii_lowercase();
-        value.contains(start)
-    };
-    [
-        ("Cloudflare", has("cf-ray") || says("server", "cloudflare")),
-        ("Amazon CloudFront", has("x-amz-cf-id") || says("via", "cloudfront")),
-        ("Akamai", has("x-akamai-request-id") || says("server", "akamaighost")),
-        ("Fastly", has("x-fastly-request-id") || says("x-served-by", "cache-")),
-        ("Azure Front Door", has("x-azure-ref")),
-        ("Imperva", has("x-iinfo") || says("x-cdn", "im")),
-        ("Sucuri", has("x-sucuri-id") || says("server", "sucuri")),
-        ("bunny.net", has("cdn-pullzone") || says("server", "bunnycdn")),
-        ("DDoS-Guard", says("server", "ddos-guard")),
-        ("Vercel", has("x-vercel-id")),
-        ("Netlify", has("x-nf-request-id")),
-    ]
-    .iter()
-    .find(|(_, is)| *is)
-    .map(|(name, _)| *name)
-}
-
 /// HTTP-21, and TLS-04 where the CDN ends the handshake itself.
 fn edge_is_in_the_way(case: &Case, found: &mut Vec<Finding>) {
     for of in bad(case) {
         let (name, look, web) = of;
         let Some(reply) = web.challenge.reply() else { continue };
-        let Some(edge) = edge(reply) else { continue };
+        let Some(edge) = reply.edge() else { continue };
         let kind = name.kind.unwrap_or(ChallengeType::Http01);
         let Some((_, grade)) = fault(look, kind, case.in_cluster) else { continue };
         let symptom =
@@ -208,7 +183,7 @@ fn edge_is_in_the_way(case: &Case, found: &mut Vec<Finding>) {
             (_, 404) => (CauseId::Http21, Grade::Possible),
             _ => (CauseId::Http21, grade),
         };
-        found.push(about(of, cause, grade, case).with("EDGE", edge));
+        found.push(about(of, cause, grade, case).with("EDGE", edge).failing(look.is_expected));
     }
 }
 
@@ -316,7 +291,10 @@ mod tests {
         let grade = |case: &Case| (judge(case)[0].cause, judge(case)[0].grade);
         assert_eq!(grade(&of(Some(reply(404, "", "")))), (CauseId::Http30, Grade::Certain));
         for other in [None, Some(reply(400, "", "")), Some(WebReply::Ended)] {
-            assert_eq!(grade(&of(other)), (CauseId::Http30, Grade::Likely));
+            // Others hang up, too.
+            let case = of(other);
+            assert_eq!(grade(&case), (CauseId::Http30, Grade::Possible));
+            assert!(judge(&case)[0].is_error());
         }
     }
 

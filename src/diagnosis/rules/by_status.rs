@@ -1,0 +1,181 @@
+//! What the status of a web server alone does not say: which object on the path to a solver in the cluster is at fault.
+//!
+//! A 404 is taken for an Ingress that nobody serves (HTTP-10) and a 5xx for a Service without endpoints (CTL-15), as a guess. Where
+//! the objects of the path prove something else, that is named in its place.
+
+use std::net::IpAddr;
+
+use super::open_path::{OpenPath, named, open_paths};
+use super::pod;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Evidence, Grade};
+use crate::diagnosis::name_case::{AddressLook, NameCase};
+use crate::model::reserved;
+
+/// The cause of a wrong answer at an address of `name`, with the observations of the path that decide it: `guess` where no object says
+/// otherwise.
+pub(super) fn judged(
+    case: &Case,
+    name: &NameCase,
+    look: &AddressLook,
+    guess: (CauseId, Grade),
+) -> (CauseId, Grade, Option<Evidence>) {
+    let (cause, grade) = guess;
+    let is_by_status =
+        grade == Grade::Possible && matches!(cause, CauseId::Http10 | CauseId::Ctl15);
+    let open = open_paths(case).into_iter().find(|open| open.wanted.domain == name.shown());
+    let Some(open) = open.filter(|_| is_by_status) else { return (cause, grade, None) };
+    let is_of_edge = look
+        .web
+        .as_ref()
+        .and_then(|web| web.challenge.reply())
+        .is_some_and(|it| it.edge().is_some());
+    if name.is_looked_for_in_dns
+        && !is_of_edge
+        && let Some((way_in, own)) = ways_in(&open)
+        && leads_elsewhere(look.address.ip(), &own)
+    {
+        let shown = open.stored(format!("{way_in}: addresses"), own.join(", "));
+        return (CauseId::Http03, Grade::Likely, Some(shown));
+    }
+    match (cause, pod::ready_endpoint(&open)) {
+        // Whatever fails, it is in front of the solver.
+        (CauseId::Ctl15, Some(ready)) => (CauseId::Http32, Grade::Possible, Some(ready)),
+        _ => (cause, grade, None),
+    }
+}
+
+/// The object by which requests come into the cluster, and its addresses; `None` if it has none yet.
+fn ways_in<'a>(open: &OpenPath<'a>) -> Option<(String, Vec<&'a str>)> {
+    if let Some(ingress) = open.ingress() {
+        let own = ingress.addresses();
+        return (!own.is_empty()).then(|| (named("Ingress", &ingress.metadata), own));
+    }
+    let route = open.route()?;
+    let parents = &route.spec.parent_refs;
+    let gateway = open.path.gateways.iter().find(|gateway| {
+        let of = &gateway.metadata;
+        parents.iter().any(|parent| {
+            let namespace = parent.namespace.as_deref().unwrap_or(&route.metadata.namespace);
+            parent.name == of.name && namespace == of.namespace
+        })
+    })?;
+    let own: Vec<&str> = gateway.status.addresses.iter().map(|one| one.value.as_str()).collect();
+    (!own.is_empty()).then(|| (named("Gateway", &gateway.metadata), own))
+}
+
+/// Tells whether an address is none of `own`. Names of load balancers are not compared, nor are inner addresses with an outer one:
+/// between them an address may be translated.
+fn leads_elsewhere(at: IpAddr, own: &[&str]) -> bool {
+    let parsed: Option<Vec<IpAddr>> = own.iter().map(|one| one.parse().ok()).collect();
+    let Some(own) = parsed else { return false };
+    let mut comparable = own.iter().filter(|one| one.is_ipv4() == at.is_ipv4()).peekable();
+    let is_inner = |one: &IpAddr| reserved::block(*one).is_some();
+    comparable.peek().is_some()
+        && comparable.all(|one| *one != at && is_inner(one) == is_inner(&at))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::open_path::testing::{object, path_with};
+    use super::super::{judge, tests};
+    use super::*;
+    use crate::diagnosis::finding::Finding;
+    use crate::diagnosis::path_case::ClusterPathCase;
+    use crate::model::ChallengeType;
+    use crate::model::cause::Symptom;
+    use crate::model::observation::Seen;
+
+    /// What is found where the name leads to `at`, and a server there answers with that status.
+    fn found(
+        at: &str,
+        status: u16,
+        http01: serde_json::Value,
+        change: impl FnOnce(&mut ClusterPathCase),
+    ) -> Vec<Finding> {
+        let case = path_with(http01, |case, path| {
+            let mut name = tests::name("www.example.com", Some(ChallengeType::Http01));
+            let mut look = tests::look(at, false);
+            let body = "odd".to_owned();
+            look.observation.seen =
+                Seen::Reply { status, body, truncated: false, is_declined: false };
+            let symptom = if status == 404 { Symptom::NotFound } else { Symptom::ServerError };
+            look.sighting = Some(symptom.into());
+            name.pending = case.certificates[0].challenges.first().cloned();
+            name.is_looked_for_in_dns = true;
+            name.looks = vec![look];
+            case.names = vec![name];
+            change(path);
+        });
+        judge(&case)
+    }
+
+    fn by_ingress() -> serde_json::Value {
+        json!({"ingress": {"ingressClassName": "edge"}})
+    }
+
+    #[track_caller]
+    fn check(found: &[Finding], cause: CauseId, grade: Grade) {
+        let shown: Vec<_> = found.iter().map(|it| (it.cause, it.grade, it.is_error())).collect();
+        assert_eq!(shown, [(cause, grade, true)], "{found:#?}");
+    }
+
+    #[test]
+    fn a_name_that_leads_past_the_ingress_is_told_before_any_class_or_pod_is_blamed() {
+        for status in [404, 502] {
+            let past = found("192.0.2.99:80", status, by_ingress(), |_| ());
+            check(&past, CauseId::Http03, Grade::Likely);
+            assert!(past[0].evidence.iter().any(|one| one.came == "192.0.2.1"), "{past:#?}");
+        }
+        // Somebody translates addresses, or the load balancer has a name.
+        for own in [json!({"ip": "8.8.8.8"}), json!({"hostname": "lb.example.net"})] {
+            let translated = found("192.0.2.99:80", 404, by_ingress(), |path| {
+                path.ingresses[0].status = object(json!({"loadBalancer": {"ingress": [own]}}));
+            });
+            check(&translated, CauseId::Http10, Grade::Possible);
+        }
+    }
+
+    #[test]
+    fn a_gateway_has_addresses_too() {
+        let by_route = json!({"gatewayHTTPRoute": {"parentRefs": [{"name": "edge"}]}});
+        let past = found("192.0.2.99:80", 404, by_route, |path| {
+            path.routes[0].spec.parent_refs = vec![object(json!({"name": "edge"}))];
+            path.gateways = vec![object(json!({
+                "metadata": {"namespace": "web", "name": "edge"},
+                "status": {"addresses": [{"type": "IPAddress", "value": "198.51.100.7"}]},
+            }))];
+        });
+        assert!(past.iter().any(|it| it.cause == CauseId::Http03), "{past:#?}");
+    }
+
+    #[test]
+    fn an_error_of_a_server_is_not_put_down_to_endpoints_that_are_ready() {
+        let ready = found("192.0.2.1:80", 503, by_ingress(), |_| ());
+        check(&ready, CauseId::Http32, Grade::Possible);
+        let unread = found("192.0.2.1:80", 503, by_ingress(), |path| {
+            path.listed.remove("endpointslices/web");
+            path.endpoints.clear();
+        });
+        check(&unread, CauseId::Ctl15, Grade::Possible);
+    }
+
+    #[test]
+    fn a_policy_that_lets_nobody_in_explains_the_error_in_front_of_it() {
+        let policy = |from: serde_json::Value| {
+            object(json!({
+                "metadata": {"namespace": "web", "name": "shut"},
+                "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": from},
+            }))
+        };
+        let shut = |from: serde_json::Value, status| {
+            found("192.0.2.1:80", status, by_ingress(), |path| path.policies = vec![policy(from)])
+        };
+        check(&shut(json!([]), 504), CauseId::Ctl14, Grade::Likely);
+        let neighbours = json!([{"from": [{"podSelector": {}}]}]);
+        check(&shut(neighbours, 504), CauseId::Ctl14, Grade::Likely);
+    }
+}
