@@ -3,12 +3,16 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::rule::FaultRule;
-use crate::diagnosis::case::{Case, DriverCase, RunningCase};
+use super::words::causes_of_words;
+use crate::diagnosis::case::{Case, DriverCase, QueuedCase, RunningCase};
 use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::catalogue::{self, CauseSeverity};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
-use crate::model::Metadata;
+use crate::model::{Metadata, Time};
 use crate::reconcile::schedule::Waits;
 
+/// After which time a wait behind what is stuck as long is an error.
+const STUCK: SignedDuration = SignedDuration::from_mins(10);
 /// How long taking an answer down may take.
 const CLEAN_UP: SignedDuration = SignedDuration::from_mins(5);
 
@@ -56,7 +60,7 @@ fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {
         let (name, at) = (&queued.challenge, case.at);
         let asked = format!("Challenge {name}: status.processing");
         let subject = queued.domain.clone();
-        found.push(match &queued.waits {
+        let finding = match &queued.waits {
             Waits::Slot { slots } => {
                 let shown = stored(asked, at, format!("false; {slots} of {slots} slots are taken"));
                 Finding::new(CauseId::Ctl04, Grade::Certain, subject, shown)
@@ -77,8 +81,44 @@ fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {
                     .with("DOMAIN", &queued.domain)
             }
             Waits::Nothing => continue,
+        };
+        found.push(match stuck(case, queued) {
+            Some(causes) => finding.shown_by(causes).meaning(CauseSeverity::Error),
+            None => finding,
         });
     }
+}
+
+/// What those are stuck at that a Challenge waits for, where it has waited long and each of them is stuck as long; `None` if one of
+/// them may still end.
+fn stuck(case: &Case, queued: &QueuedCase) -> Option<Vec<Evidence>> {
+    let is_long = |since: Option<Time>| {
+        since.is_some_and(|since| case.at.duration_since(since.timestamp()) >= STUCK)
+    };
+    let mut all = case.certificates.iter().flat_map(|of| &of.challenges);
+    let own = all.find(|challenge| challenge.name() == queued.challenge)?;
+    let ahead = case.running.iter().filter(|one| match &queued.waits {
+        Waits::Lock { holder } => one.challenge == *holder,
+        _ => true,
+    });
+    let ahead: Vec<&RunningCase> = ahead.collect();
+    let is_stuck = |one: &&RunningCase| is_long(one.since) && !one.reason.is_empty();
+    if ahead.is_empty() || !is_long(own.metadata.creation_timestamp) || !ahead.iter().all(is_stuck)
+    {
+        return None;
+    }
+    let mut causes: Vec<(CauseId, &RunningCase)> = Vec::new();
+    for one in ahead {
+        let Some(cause) = causes_of_words(&one.reason).into_iter().next() else { continue };
+        if causes.iter().all(|(known, _)| *known != cause) {
+            causes.push((cause, one));
+        }
+    }
+    let told = causes.into_iter().map(|(cause, one)| {
+        let asked = format!("what Challenge {} is stuck at", one.challenge);
+        stored(asked, case.at, format!("{cause}: {}", catalogue::entry(cause).title))
+    });
+    Some(told.collect())
 }
 
 /// What another Challenge says for which one waits.

@@ -40,6 +40,7 @@ mod symptom;
 mod validated;
 mod vantage;
 mod web;
+mod words;
 mod zone;
 
 #[cfg(test)]
@@ -51,12 +52,11 @@ use std::collections::BTreeSet;
 
 pub use self::controller::hangs_in_deletion;
 use self::rule::FaultRule;
+pub use self::words::causes_of_words;
 use super::case::{Case, CertificateCase};
-use super::catalogue::id::CauseId;
 use super::chain::issuer_key;
 use super::finding::{Finding, fold};
-use super::foreign;
-use crate::model::{ChallengeType, ObjectName, Problem};
+use crate::model::ObjectName;
 
 const RULES: &[&[FaultRule]] = &[
     manifest::RULES,
@@ -89,24 +89,6 @@ const RULES: &[&[FaultRule]] = &[
     authority::RULES,
     provider::RULES,
 ];
-
-/// The causes that a text of a CA or of a self-check names, as people paste it; none of those that only share words with it.
-pub fn causes_of_words(text: &str) -> Vec<CauseId> {
-    const URN: &str = "urn:ietf:params:acme:error:";
-    let typed = text.split_once(URN).map(|(_, rest)| {
-        let is_of_type = |c: char| c.is_ascii_alphanumeric();
-        let kind: String = rest.chars().take_while(|c| is_of_type(*c)).collect();
-        let detail = rest[kind.len()..].trim_start_matches(':').trim().to_owned();
-        Problem { kind: format!("{URN}{kind}"), detail, ..Problem::default() }
-    });
-    let of_problem = typed.as_ref().and_then(problem::cause_of).map(|(cause, _)| cause);
-    let of_look = foreign::symptom_of_http(text).into_iter().flat_map(|met| {
-        [false, true].map(|in_cluster| symptom::cause_of(met, ChallengeType::Http01, in_cluster).0)
-    });
-    let mut found: Vec<CauseId> = of_problem.into_iter().chain(of_look).collect();
-    found.dedup();
-    found
-}
 
 /// What is wrong, most pressing first, one finding for each root. What stands still and nothing explains is quoted: `case` has all that
 /// can be looked at.

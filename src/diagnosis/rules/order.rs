@@ -4,9 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase};
+use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
 use crate::model::common::{condition, is_true};
+use crate::model::memory::{Holder, Memory};
 use crate::model::{ConditionStatus, State, Time};
 
 pub(super) const RULES: &[FaultRule] = &[
@@ -28,6 +30,8 @@ const APPROVED_OF_MANY: SignedDuration = SignedDuration::from_mins(15);
 const CROWD: usize = 50;
 /// How long a CA may need to see that all of an order is proven.
 const MOMENT: SignedDuration = SignedDuration::from_secs(30);
+/// After which time a CA that has all it needs, and names no moment, is late.
+const LONG: SignedDuration = SignedDuration::from_mins(5);
 
 /// A finding about a Certificate.
 fn about(
@@ -171,9 +175,27 @@ fn order_waits_though_all_is_valid(case: &Case, found: &mut Vec<Finding>) {
         }
         let came = format!("{} authorizations valid, the order pending", of.held.len());
         let shown = told(format!("Order {} at the CA", order.name()), case.at, came);
-        found.push(
-            about(of, CauseId::Ord16, Grade::Possible, shown).with("ORDER", order.name().name),
-        );
+        let finding = about(of, CauseId::Ord16, Grade::Possible, shown);
+        found.push(overdue(case, of, finding).with("ORDER", order.name().name));
+    }
+}
+
+/// A finding about an order that the CA has to act on, as an error where all names are proven for minutes and no moment is named.
+fn overdue(case: &Case, of: &CertificateCase, finding: Finding) -> Finding {
+    let proven: Option<Vec<Timestamp>> = of.held.iter().map(|held| held.validated).collect();
+    let last = proven.and_then(|all| all.into_iter().max());
+    let named = of.order().and_then(|order| {
+        Memory::read(Holder::Order, &order.metadata.annotations).next_try.filter(|at| *at > case.at)
+    });
+    match last.filter(|last| named.is_none() && case.at.duration_since(*last) >= LONG) {
+        Some(last) => {
+            let asked = "the last authorization that became valid at the CA";
+            let shown = told(asked, case.at, format!("validated at {}", Time::new(last)));
+            Finding { grade: Grade::Likely, ..finding }
+                .shown_by([shown])
+                .meaning(CauseSeverity::Error)
+        }
+        None => finding,
     }
 }
 
@@ -185,7 +207,8 @@ fn order_is_being_finalized(case: &Case, found: &mut Vec<Finding>) {
         let name = order.name();
         let asked = format!("Order {name}: status.state");
         let shown = stored(asked, case.at, state.as_str());
-        found.push(about(of, CauseId::Ord09, Grade::Possible, shown).with("ORDER", &name.name));
+        let finding = about(of, CauseId::Ord09, Grade::Possible, shown);
+        found.push(overdue(case, of, finding).with("ORDER", &name.name));
     }
 }
 
