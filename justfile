@@ -94,7 +94,7 @@ sim-by-date:
 # Run every test of the gate, in processes side by side (tests/bed/groups)
 tests:
     @tests/bed/beside quick pebble
-    @tests/bed/beside kills outages drivers roles alone cluster
+    @tests/bed/beside kills+outages drivers+roles alone cluster
 
 # Make the causes of the catalogue happen, and print what `diagnose` names of each
 lab:

@@ -237,6 +237,17 @@ impl Context {
         }
     }
 
+    /// Opens the store in order to read what was kept there: from nothing that was ever kept nothing follows.
+    ///
+    /// # Errors
+    /// Fails when none is chosen, it cannot be used, or there is no local state in its folder.
+    pub async fn existing_store(&self) -> Result<Arc<dyn Store>, Failure> {
+        match self.absent_state()? {
+            Some(folder) => Err(Failure::usage(no_state_in(&folder)).hint(OTHER_FOLDER)),
+            None => self.store(Access::ReadOnly).await,
+        }
+    }
+
     /// Opens the store, confined to the part of the cluster in which the work is done; to nothing where there is no
     /// cluster.
     ///
@@ -326,6 +337,14 @@ fn default_folder() -> Result<PathBuf, Failure> {
         Failure::usage("no folder for the local state: neither XDG_STATE_HOME nor HOME is set")
             .hint("name one: --local=DIR")
     })
+}
+
+/// The hint where a folder has no local state.
+pub const OTHER_FOLDER: &str = "name the folder that the Certificates were ordered in, --local=DIR";
+
+/// Says that nothing was ever kept in a folder.
+pub fn no_state_in(folder: &Path) -> String {
+    format!("there is no local state in {} yet", folder.display())
 }
 
 /// Opens the store; waits for the command that makes it.

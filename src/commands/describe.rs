@@ -16,7 +16,6 @@ use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Event, Key, Kind, Record};
 use crate::print::{Printer, describe};
 use crate::store::error::StoreError;
-use crate::store::local::Access;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store, events};
 
@@ -58,7 +57,7 @@ pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failur
         let what = "a name belongs to one namespace, so it cannot be combined with -A";
         return Err(Failure::usage(what));
     }
-    let store = context.store(Access::ReadOnly).await?;
+    let store = context.existing_store().await?;
     let mut printer = context.printer(&OutputArgs::default());
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
     let found = find(&store, &wanted, &args, namespace.as_deref()).await?;

@@ -18,7 +18,6 @@ use crate::print::age::age;
 use crate::print::table::{Headers, NONE, Table};
 use crate::reconcile::schedule::{self, Limits, Plan, Queued, Waits};
 use crate::store::Scope;
-use crate::store::local::Access;
 use crate::store::resources::Resources;
 
 /// Flags of `schedule`.
@@ -40,7 +39,7 @@ pub struct ScheduleArgs {
 /// # Errors
 /// Fails when the store cannot be read.
 pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failure> {
-    let store = context.store(Access::ReadOnly).await?;
+    let store = context.existing_store().await?;
     let challenges = Resources::<Challenge>::new(Arc::clone(&store), Kind::Challenge);
     let mut printer = context.printer(&(&args.output).into());
     let challenges = match challenges.list(&Scope::all()).await {

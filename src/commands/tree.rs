@@ -21,7 +21,6 @@ use crate::print::table::Headers;
 use crate::print::{Printer, terminal, tree};
 use crate::store::Store;
 use crate::store::error::unless_forbidden;
-use crate::store::local::Access;
 
 /// Changes that come within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(100);
@@ -53,7 +52,7 @@ pub struct TreeArgs {
 /// # Errors
 /// Fails when the object is not there, the store cannot be read, or by being interrupted.
 pub async fn run(args: TreeArgs, context: &mut Context) -> Result<(), Failure> {
-    let store = context.store(Access::ReadOnly).await?;
+    let store = context.existing_store().await?;
     let store = if args.watch { context.at_hand(store) } else { store };
     let root = match args.object.as_slice() {
         [] => None,

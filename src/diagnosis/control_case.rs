@@ -32,6 +32,8 @@ pub struct ControlCase {
     pub ending: BTreeMap<String, String>,
     /// Secrets of keys that the next certificates are to have.
     pub next_keys: Vec<NextKeyCase>,
+    /// Secrets of certificates that are marked as not to be changed.
+    pub immutable: Vec<ImmutableSecretCase>,
     /// Who else has written the Secrets of certificates that are not as asked for.
     pub secrets: Vec<IssuedSecretCase>,
     /// What the controller's account may not do, as the API server reviews it.
@@ -185,6 +187,16 @@ pub struct NextKeyCase {
     pub secret: String,
     /// What is wrong with it; nothing where its key can be read.
     pub fault: Option<String>,
+}
+
+/// The Secret of a certificate that nobody may change: Kubernetes' field `immutable` is true.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImmutableSecretCase {
+    /// The Certificate.
+    pub certificate: ObjectName,
+    /// Name of the Secret.
+    pub secret: String,
 }
 
 /// The Secret of a certificate, and who has written its data.

@@ -107,6 +107,21 @@ const LOOKUP: &[(&[&str], Symptom)] = &[
     (&["server misbehaving"], Symptom::NameServersFail),
 ];
 
+/// What web servers write on the page that they show whoever speaks HTTP to a port for TLS: nginx, Go (and Caddy, Traefik), Apache
+/// httpd, Tomcat. Others hang up.
+const TLS_PORT: [&str; 4] = [
+    "plain http request was sent to https port",
+    "http request to an https server",
+    "plain http to an ssl-enabled server port",
+    "host and port requires tls",
+];
+
+/// Tells whether a web server's page says that its port is for TLS.
+pub(super) fn is_of_tls_port(page: &str) -> bool {
+    let page = page.to_ascii_lowercase();
+    TLS_PORT.iter().any(|mark| page.contains(mark))
+}
+
 /// What was met, by what is said of it.
 pub(super) fn symptom(said: &str) -> Option<Symptom> {
     // Others change the case of their letters from release to release.
@@ -123,6 +138,22 @@ pub(super) fn symptom(said: &str) -> Option<Symptom> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_for_tls_says_so_on_its_page() {
+        // As nginx 1.22, Caddy 2.6 (Go), Apache httpd 2.4 and Tomcat write it.
+        for page in [
+            "<center><h1>400 Bad Request</h1></center><center>The plain HTTP request was sent to HTTPS port</center>",
+            "Client sent an HTTP request to an HTTPS server.\n",
+            "<p>Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />",
+            "Bad Request\r\nThis combination of host and port requires TLS.\r\n",
+        ] {
+            assert!(is_of_tls_port(page), "{page}");
+        }
+        for page in ["<h1>400 Bad Request</h1>", "see our HTTPS page", "TLS required for mail"] {
+            assert!(!is_of_tls_port(page), "{page}");
+        }
+    }
 
     /// Texts of the kernel that connect(2) can bring, as Go prints them on Linux, and what each shows.
     const CONNECT: &[(&str, Symptom)] = &[

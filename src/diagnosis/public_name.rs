@@ -110,10 +110,14 @@ pub fn refusal(identifier: &Identifier) -> Option<NotPublic> {
     if !base.contains('.') {
         return Some(NotPublic::OneLabel);
     }
-    // Of the private section a name may be its owner's own. A suffix that the list lacks may be newer than this program.
-    let is_suffix = psl::suffix(base.as_bytes())
-        .is_some_and(|suffix| suffix.typ() == Some(psl::Type::Icann) && suffix == base);
-    is_suffix.then_some(NotPublic::PublicSuffix)
+    is_of_registry(base).then_some(NotPublic::PublicSuffix)
+}
+
+/// Tells whether a zone is a registry's, so that no holder of a domain changes its records: a name of the ICANN section of the public
+/// suffix list. Of the private section a name may be its owner's own. A suffix that the list lacks may be newer than this program.
+pub fn is_of_registry(zone: &str) -> bool {
+    psl::suffix(zone.as_bytes())
+        .is_some_and(|suffix| suffix.typ() == Some(psl::Type::Icann) && suffix == zone)
 }
 
 /// The first rule that a name breaks, as it is ordered, a wildcard as such; nothing where a public CA may take it.

@@ -185,11 +185,12 @@ impl Investigator {
             warnings(&look, around),
         );
         let controllers = Look::controllers(&deployments, &pods);
-        let (lacking, dns_webhooks, dropped, next_keys, secrets) = tokio::join!(
+        let (lacking, dns_webhooks, dropped, next_keys, immutable, secrets) = tokio::join!(
             lacking(&look, around, &controllers),
             look.dns_webhooks(around, &controllers),
             look.dropped(around),
             look.next_keys(around),
+            look.immutable(around),
             look.secrets(around),
         );
         let case = ControlCase {
@@ -203,6 +204,7 @@ impl Investigator {
             dropped,
             ending,
             next_keys,
+            immutable,
             secrets,
             lacking,
             warnings,

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::control::{Around, DEFINITIONS, Look, MOST_ASKED, list};
 use crate::controllers::facts;
-use crate::diagnosis::control_case::{DroppedCase, IssuedSecretCase, NextKeyCase};
+use crate::diagnosis::control_case::{
+    DroppedCase, ImmutableSecretCase, IssuedSecretCase, NextKeyCase,
+};
 use crate::model::common::is_true;
 use crate::model::secret::TLS_KEY;
 use crate::model::{Key, Kind, ObjectName, Secret};
@@ -86,6 +88,22 @@ impl Look<'_> {
                 },
             };
             Some(NextKeyCase { certificate: name, secret: secret.clone(), fault })
+        });
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// The Secrets that are to have a new certificate and may not be changed.
+    pub(super) async fn immutable(&self, around: &Around) -> Vec<ImmutableSecretCase> {
+        let issuing = around
+            .open
+            .iter()
+            .filter(|(certificate, _)| is_true(&certificate.status.conditions, "Issuing"));
+        let asked = issuing.map(|(certificate, _)| async move {
+            let (name, secret) = (certificate.name(), &certificate.spec.secret_name);
+            let key = Key::new(Kind::Secret, ObjectName::new(&name.namespace, secret));
+            let read = self.read("secrets", self.store.get(&key)).await??;
+            let is_immutable = read.object["immutable"].as_bool() == Some(true);
+            is_immutable.then(|| ImmutableSecretCase { certificate: name, secret: secret.clone() })
         });
         join_all(asked).await.into_iter().flatten().collect()
     }

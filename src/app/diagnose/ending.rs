@@ -6,7 +6,7 @@ use std::path::Path;
 use super::commands::Reproduced;
 use super::targets::NothingThere;
 use super::{bundle, report};
-use crate::app::context::Context;
+use crate::app::context::{Context, OTHER_FOLDER, no_state_in};
 use crate::app::failure::Failure;
 use crate::app::follow::results;
 use crate::app::hints::reproduce::Instruments;
@@ -111,10 +111,9 @@ pub async fn tell(
 /// Says that there is nothing to judge.
 fn tell_nothing(printer: &Printer, nothing: &NothingThere) {
     let (line, hint) = match nothing {
-        NothingThere::NoState(folder) => (
-            format!("nothing was judged: there is no local state in {} yet", folder.display()),
-            "name the folder that the Certificates were ordered in, --local=DIR",
-        ),
+        NothingThere::NoState(folder) => {
+            (format!("nothing was judged: {}", no_state_in(folder)), OTHER_FOLDER)
+        }
         NothingThere::NoCertificate(Some(namespace)) => (
             format!("nothing was judged: there is no Certificate in namespace {namespace}"),
             "-n NAMESPACE looks at another one, -A at all of them",

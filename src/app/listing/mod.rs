@@ -88,8 +88,11 @@ pub async fn show(wanted: &Targets, args: &ListArgs, context: &mut Context) -> R
     printer.show_labels(args.labels.columns());
     let store = if args.watch {
         store_when_there(context).await?
-    } else {
+    } else if args.ignore_not_found || matches!(wanted, Targets::Named(_)) {
+        // What is named is looked for wherever it may be, and is not there.
         context.store(Access::ReadOnly).await?
+    } else {
+        context.existing_store().await?
     };
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
     let detail = args.detail(printer.format());
@@ -263,9 +266,6 @@ fn print(
         let in_namespace = !args.all_namespaces && kinds.iter().any(|kind| kind.is_namespaced());
         if !args.ignore_not_found {
             printer.nothing_found(in_namespace.then_some(context.namespace()));
-            if let Some(folder) = context.absent_state()? {
-                printer.hint(&format!("there is no local state in {} yet", folder.display()));
-            }
         }
         return Ok(());
     }

@@ -22,7 +22,6 @@ use crate::print::columns::Namespaces;
 use crate::print::format::Format;
 use crate::print::table::Headers;
 use crate::print::{Printer, document};
-use crate::store::local::Access;
 
 /// Flags of `certificate check`.
 #[derive(Debug, clap::Args)]
@@ -82,8 +81,7 @@ impl CheckArgs {
 /// Fails so, or when what is named is not there, or a Certificate could not be replaced.
 pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let scope = args.scope();
-    let store =
-        if scope.needs_store() { Some(context.store(Access::ReadOnly).await?) } else { None };
+    let store = if scope.needs_store() { Some(context.existing_store().await?) } else { None };
     let fetcher = args.work.drive.fetcher().await?;
     let places = scope.find(store.as_ref(), context).await?;
     let surveyor = Surveyor::new(store, fetcher, args.ca_bundle.as_deref(), context).await?;
@@ -111,6 +109,10 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
     }
     let kind = match &renewed {
         Err(failure) => Some(failure.kind),
+        // Where there was nothing to look at, nobody knows that all is well.
+        Ok(()) if surveyed.is_empty() && places.listed.is_none() => {
+            Some(FailureKind::WarningsFound)
+        }
         Ok(()) => left(&surveyed),
     };
     if !is_for_people {

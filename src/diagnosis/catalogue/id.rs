@@ -78,7 +78,7 @@ causes! {
     /// Orders.
     Ord "Where an order or a Certificate stands":
         Ord01 Ord02 Ord03 Ord04 Ord05 Ord06 Ord07 Ord08
-        Ord09 Ord10 Ord11 Ord12 Ord13 Ord14 Ord15 Ord16 Ord17;
+        Ord09 Ord10 Ord11 Ord12 Ord13 Ord14 Ord15 Ord16 Ord17 Ord18 Ord19;
     /// Controllers.
     Ctl "The controller and its cluster":
         Ctl01 Ctl02 Ctl03 Ctl04 Ctl05 Ctl06 Ctl07 Ctl08
@@ -212,7 +212,7 @@ mod tests {
         ("CFG", 21),
         ("ACC", 12),
         ("LIM", 8),
-        ("ORD", 17),
+        ("ORD", 19),
         ("CTL", 16),
         ("HTTP", 38),
         ("GW", 5),
@@ -235,7 +235,7 @@ mod tests {
         let given: Vec<String> = given.collect();
         let known: Vec<String> = CauseId::ALL.iter().map(ToString::to_string).collect();
         assert_eq!(known, given);
-        assert_eq!(known.len(), 202);
+        assert_eq!(known.len(), 204);
     }
 
     #[test]

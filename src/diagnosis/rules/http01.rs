@@ -8,6 +8,7 @@ use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, seen, stored, told};
+use crate::diagnosis::http_words;
 use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
 use crate::model::cause::{Cause, Symptom};
 use crate::model::observation::{Observation, Seen};
@@ -98,6 +99,11 @@ pub(super) fn fault(
 ) -> Option<(CauseId, Grade)> {
     if look.is_answer {
         return None;
+    }
+    if let Seen::Reply { status: 400.., body, .. } = &look.observation.seen
+        && http_words::is_of_tls_port(body)
+    {
+        return Some((CauseId::Http20, Grade::Certain));
     }
     let sighting = look.sighting.map(|sighting| sighting.symptom);
     if !look.is_expected {

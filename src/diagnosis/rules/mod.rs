@@ -47,6 +47,8 @@ mod zone;
 mod cases;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wait_cases;
 
 use std::collections::BTreeSet;
 

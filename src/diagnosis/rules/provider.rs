@@ -6,6 +6,7 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::diagnosis::public_name::is_of_registry;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal, RefusedBefore};
 use crate::model::solver::Dns01Solver;
 
@@ -22,6 +23,18 @@ struct Refused<'a> {
     is_taken_down: bool,
     /// The most that it can show.
     grade: Grade,
+    /// Whether the name itself has a zone below a registry's.
+    has_zone: bool,
+}
+
+/// Tells whether the zone of a name, a wildcard as such, was found and is no registry's.
+fn has_zone(case: &Case, domain: &str) -> bool {
+    let bare = domain.trim_start_matches("*.");
+    let zones = case.names.iter().filter(|name| name.name == bare).filter_map(|name| {
+        let zone = &name.dns.as_ref()?.zone.as_ref()?.name;
+        Some(zone.trim_end_matches('.'))
+    });
+    zones.into_iter().any(|zone| !is_of_registry(zone))
 }
 
 /// By the Challenge: what this program keeps beside its reason, else what others have written there.
@@ -45,6 +58,7 @@ fn provider_refuses(case: &Case, found: &mut Vec<Finding>) {
                 namespace: &challenge.metadata.namespace,
                 is_taken_down,
                 grade: if is_data { Grade::Certain } else { Grade::Likely },
+                has_zone: has_zone(case, &challenge.spec.shown_domain()),
             };
             let reason = stored(
                 format!("Challenge {}: status.reason", challenge.name()),
@@ -77,6 +91,7 @@ fn provider_refuses_now(case: &Case, found: &mut Vec<Finding>) {
             namespace: &of.issuer.name.namespace,
             is_taken_down: false,
             grade: Grade::Certain,
+            has_zone: has_zone(case, &of.domain),
         };
         found.extend(refused.finding(vec![told(asked(refusal), of.at, refusal.answer())]));
     }
@@ -116,6 +131,7 @@ fn provider_refused_before(case: &Case, found: &mut Vec<Finding>) {
             namespace: &metadata.namespace,
             is_taken_down: false,
             grade: Grade::Likely,
+            has_zone: has_zone(case, &before.domain),
         };
         let asked = format!("{}, before an order", asked(&before.refusal));
         found.extend(refused.finding(vec![stored(asked, before.at, before.refusal.answer())]));
@@ -129,6 +145,20 @@ fn asked(refusal: &ProviderRefusal) -> String {
 
 impl Refused<'_> {
     fn finding(&self, mut shown: Vec<Evidence>) -> Option<Finding> {
+        if let Some(zone) = self.registry() {
+            // Of a name that has no zone itself another rule tells.
+            let first = (self.has_zone && !shown.is_empty()).then(|| shown.remove(0))?;
+            let answer = format!(
+                "it leads to a name in the zone {zone}, which is a registry's: the domain that it names does not exist"
+            );
+            return Some(
+                Finding::new(CauseId::D0109, self.grade, self.domain, first)
+                    .shown_by(shown)
+                    .with("DOMAIN", self.domain.trim_start_matches("*."))
+                    .with("NAMESPACE", self.namespace)
+                    .with("ANSWER", answer),
+            );
+        }
         let (cause, grade) = self.cause()?;
         let first = (!shown.is_empty()).then(|| shown.remove(0))?;
         let ProviderRefusal { provider, known, .. } = self.refusal;
@@ -163,6 +193,20 @@ impl Refused<'_> {
             }
         }
         Some(finding)
+    }
+
+    /// The zone that the provider was to change, where that is a registry's and no key is to blame.
+    fn registry(&self) -> Option<&str> {
+        let zone = self.refusal.zone.trim_end_matches('.');
+        let is_of_zone = matches!(
+            self.refusal.fault,
+            ProviderFault::Update
+                | ProviderFault::Permission
+                | ProviderFault::Credentials
+                | ProviderFault::NoUpdates
+                | ProviderFault::NoZone
+        );
+        (is_of_zone && is_of_registry(zone)).then_some(zone)
     }
 
     /// The cause that a refusal shows.
@@ -279,9 +323,11 @@ mod tests {
     use super::super::judge;
     use super::super::tests::{check, with};
     use super::*;
+    use crate::diagnosis::dns_case::DnsCase;
     use crate::diagnosis::provider_case::ProviderCase;
     use crate::model::cause::{About, Cause};
     use crate::model::memory::{Holder, Memory};
+    use crate::model::zone_look::ZoneLook;
 
     /// A Challenge of a DNS-01 solver, with that status.
     fn case(dns01: &Value, status: &Value) -> Case {
@@ -407,6 +453,21 @@ mod tests {
         check(&kept(&cloudflare(), &status, refusal(Fault::Other)), &[]);
         let rfc2136 = json!({"rfc2136": {"nameserver": "192.0.2.53"}});
         check(&kept(&rfc2136, &status, refusal(Fault::Update)), &[CauseId::Prv07]);
+        // An alias leads to a domain that is gone: the zone above that is nobody's to change.
+        for (zone, found) in
+            [("net.", CauseId::D0109), ("co.uk.", CauseId::D0109), ("example.net.", CauseId::Prv07)]
+        {
+            let refusal = ProviderRefusal { zone: zone.to_owned(), ..refusal(Fault::Update) };
+            let mut of_zone = kept(&rfc2136, &status, refusal);
+            let mut name = super::super::tests::name("www.example.com", None);
+            let own = ZoneLook { name: "example.com.".to_owned(), ..ZoneLook::default() };
+            name.dns = Some(DnsCase { zone: Some(own), ..DnsCase::default() });
+            of_zone.names = vec![name];
+            let causes: Vec<CauseId> = judge(&of_zone).iter().map(|it| it.cause).collect();
+            let of_provider = [CauseId::Prv07, CauseId::D0109];
+            let causes: Vec<_> = causes.iter().filter(|it| of_provider.contains(it)).collect();
+            assert_eq!(causes, [&found], "{zone}");
+        }
         let ocean = json!({"digitalocean": {"tokenSecretRef": selector()}});
         check(&kept(&ocean, &status, refusal(Fault::Credentials)), &[CauseId::Prv16]);
         // Words that would mean something else do not count beside it.

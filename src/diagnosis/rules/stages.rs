@@ -9,11 +9,13 @@ use crate::diagnosis::case::{Case, CertificateCase, DriverCase, SecretState, Sec
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::control_case::WarningCase;
 use crate::diagnosis::controller_words::{self, ControllerLack};
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored};
-use crate::diagnosis::rules::control_plane::told;
+use crate::diagnosis::rules::control_plane::{concerns, told};
 use crate::model::common::{condition, is_true};
+use crate::model::event::reason;
 use crate::model::{State, Time};
 
 pub(super) const RULES: &[FaultRule] = &[
@@ -22,6 +24,8 @@ pub(super) const RULES: &[FaultRule] = &[
     challenge_is_gone,
     secret_is_overwritten,
     key_is_not_made,
+    key_may_not_be_replaced,
+    secret_may_not_be_changed,
     field_is_not_known,
     requests_pile_up,
 ];
@@ -230,6 +234,53 @@ fn key_is_not_made(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
+/// ORD-18: whoever drives asks for a person, since the key of before has to be kept and does not fit.
+fn key_may_not_be_replaced(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let next = of.certificate.status.revision.unwrap_or(0) + 1;
+        // Somebody has decided since.
+        if of.requests.iter().any(|it| it.revision() == Some(next)) {
+            continue;
+        }
+        let since = of.begun_at();
+        let asks = |warning: &&WarningCase| {
+            let is_of_now = warning.at.zip(since).is_none_or(|(at, since)| at >= since);
+            is_of_now
+                && warning.reason == reason::CANNOT_REGENERATE_KEY
+                && concerns(of, &warning.about)
+        };
+        let Some(warning) = case.control.warnings.iter().filter(asks).max_by_key(|it| it.at) else {
+            continue;
+        };
+        let name = of.certificate.name();
+        let asked = format!("Event {} of {}", warning.reason, warning.about);
+        let shown = stored(asked, warning.at.unwrap_or(case.at), &warning.message);
+        found.push(
+            Finding::new(CauseId::Ord18, Grade::Certain, format!("Certificate {name}"), shown)
+                .with("NAME", &name.name)
+                .with("NAMESPACE", &name.namespace)
+                .with("DETAIL", &warning.message),
+        );
+    }
+}
+
+/// ORD-19: the Secret that is to have the certificate is immutable.
+fn secret_may_not_be_changed(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let name = of.certificate.name();
+        let known = case.control.immutable.iter().find(|one| one.certificate == name);
+        let Some(secret) = known.map(|one| &one.secret) else { continue };
+        let shown =
+            stored(format!("Secret {}/{secret}: immutable", name.namespace), case.at, "true");
+        found.push(
+            Finding::new(CauseId::Ord19, Grade::Certain, format!("Certificate {name}"), shown)
+                .with("NAME", &name.name)
+                .with("NAMESPACE", &name.namespace)
+                .with("SECRET", secret),
+        );
+    }
+}
+
 /// CFG-08: a manifest has fields that the API server has dropped.
 fn field_is_not_known(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.control.dropped {
@@ -266,11 +317,15 @@ fn requests_pile_up(case: &Case, found: &mut Vec<Finding>) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::control_plane::tests::{cluster, says};
     use super::super::tests::{check, issuer_key};
     use super::*;
     use crate::diagnosis::case::SecretCase;
-    use crate::diagnosis::control_case::{DroppedCase, IssuedSecretCase, NextKeyCase};
+    use crate::diagnosis::control_case::{
+        DroppedCase, ImmutableSecretCase, IssuedSecretCase, NextKeyCase,
+    };
     use crate::model::ObjectName;
 
     fn time(text: &str) -> Time {
@@ -345,6 +400,47 @@ mod tests {
         };
         check(&of(false), &[CauseId::Ord08]);
         check(&of(true), &[]);
+    }
+
+    #[test]
+    fn a_key_that_has_to_be_kept_and_a_secret_that_cannot_be_changed_are_named() {
+        let begun = |case: &mut Case| {
+            says(case, "");
+            let of = &mut case.certificates[0];
+            of.requests.clear();
+            of.orders.clear();
+            of.challenges.clear();
+            let issuing = json!({"type": "Issuing", "status": "True", "lastTransitionTime": "2026-11-24T21:30:00Z"});
+            of.certificate.status.conditions = vec![serde_json::from_value(issuing).unwrap()];
+            of.certificate.status.next_private_key_secret_name = "k".into();
+            case.names.clear();
+        };
+        let asked = |reason: &str, at: &str| {
+            cluster(|case| {
+                begun(case);
+                case.control.warnings = vec![WarningCase {
+                    about: "Certificate web/www".into(),
+                    name: ObjectName::new("web", "www"),
+                    reason: reason.into(),
+                    message: "mismatching fields: [spec.privateKey.algorithm]".into(),
+                    at: at.parse().ok(),
+                    count: 1,
+                    by: "cert-manager".into(),
+                }];
+            })
+        };
+        check(&asked("CannotRegenerateKey", "2026-11-24T21:40:00Z"), &[CauseId::Ord18]);
+        // Of an issuance before, and of something else.
+        check(&asked("CannotRegenerateKey", "2026-11-24T20:40:00Z"), &[CauseId::Ord17]);
+        check(&asked("Other", "2026-11-24T21:40:00Z"), &[CauseId::Ord17]);
+        let immutable = cluster(|case| {
+            begun(case);
+            case.control.immutable = vec![ImmutableSecretCase {
+                certificate: ObjectName::new("web", "www"),
+                secret: "www-tls".into(),
+            }];
+        });
+        check(&immutable, &[CauseId::Ord19]);
     }
 
     #[test]

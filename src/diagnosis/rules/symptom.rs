@@ -29,15 +29,14 @@ pub(super) fn cause_of(
         S::RedirectNotFollowed => (Id::Http15, Certain),
         S::OtherAccount => (Id::Acc05, Likely),
         S::NoTls | S::TlsPortSilent => (Id::Http14, Certain),
-        S::RedirectedAway => (Id::Http03, Likely),
         S::Declined => (Id::Http11, Certain),
         S::PathChanged => (Id::Http38, Certain),
         S::AnswerAltered => (Id::Http22, Certain),
         S::TlsForwarded => (Id::Http37, Certain),
         // Which server said so is not known by the status alone.
         S::NotFound if in_cluster => (Id::Http10, Possible),
-        // A listener of this program would have said so.
-        S::NotFound => (Id::Http03, Likely),
+        // A listener of this program would have said that it does not have the answer.
+        S::RedirectedAway | S::NotFound => (Id::Http03, Likely),
         S::Forbidden => (Id::Http16, Likely),
         S::ServerError if in_cluster => (Id::Ctl15, Possible),
         S::ServerError | S::BadRequest => (Id::Http32, Likely),

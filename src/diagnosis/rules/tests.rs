@@ -482,6 +482,7 @@ fn a_pause_is_explained_by_what_has_failed() {
 
 #[test]
 fn a_pause_is_explained_by_the_end_of_an_order_or_a_request() {
+    type Change = Box<dyn Fn(&mut CertificateCase)>;
     let ended =
         |state: State| move |of: &mut CertificateCase| of.orders[0].status.state = Some(state);
     let denied = |of: &mut CertificateCase| {
@@ -490,7 +491,7 @@ fn a_pause_is_explained_by_the_end_of_an_order_or_a_request() {
         of.requests[0].status.conditions = serde_json::from_value(condition).unwrap();
         of.orders.clear();
     };
-    let all: [(CauseId, Box<dyn Fn(&mut CertificateCase)>); 3] = [
+    let all: [(CauseId, Change); 3] = [
         (CauseId::Ord03, Box::new(denied)),
         (CauseId::Ord04, Box::new(ended(State::Errored))),
         (CauseId::Ord06, Box::new(ended(State::Expired))),

@@ -75,9 +75,11 @@ fn the_flags_of_the_configuration_count_until_somebody_types_others() {
         program.args(words).env_clear().env("XDG_CONFIG_HOME", home.path());
         program.output().unwrap()
     };
-    // There is a store: nobody had to name one.
+    // A store is named: nobody had to type one.
     let listed = run(&["get", "certificates"]);
-    assert_eq!(listed.status.code(), Some(0), "{listed:?}");
+    let said = String::from_utf8_lossy(&listed.stderr);
+    let is_named = said.contains(&format!("no local state in {}", state.display()));
+    assert!(listed.status.code() == Some(2) && is_named, "{listed:?}");
     let elsewhere = run(&["get", "certificates", "--kubeconfig", "/nowhere"]);
     assert_eq!(elsewhere.status.code(), Some(8), "what is typed wins: {elsewhere:?}");
     fs::write(folder.join("config.yaml"), "timeouts: 5m\n").unwrap();

@@ -187,6 +187,49 @@ fn ord_17_a_policy_refuses_the_secret_and_the_step_that_is_not_taken_is_named() 
 
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
+fn ord_18_the_key_does_not_fit_and_has_to_be_kept() {
+    let arena = Arena::enter();
+    let scene = Scene::new(&arena, "kept", &[]);
+    let (key, chain) = key_pair();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "web-tls"},
+        "stringData": {"tls.key": key, "tls.crt": chain},
+    });
+    let mut certificate = scene.certificate();
+    certificate["spec"]["privateKey"] = json!({"algorithm": "RSA", "rotationPolicy": "Never"});
+    scene.apply(&[secret, scene.issuer(|_| ()), certificate]);
+    scene.until("events", |event| event["reason"] == "CannotRegenerateKey");
+    let (output, report) = scene.diagnose(&["web"]);
+    let first = lab::names_first(&report, "ORD-18");
+    assert!(first["message"].as_str().unwrap().contains("spec.privateKey"), "{first:#}");
+    assert_eq!(output.status.code(), Some(10), "{report:#}");
+}
+
+/// A new key by ECDSA, and a certificate that it has signed itself, as PEM.
+fn key_pair() -> (String, String) {
+    let pair = rcgen::generate_simple_self_signed(["web.example.com".to_owned()]).unwrap();
+    (pair.signing_key.serialize_pem(), pair.cert.pem())
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn ord_19_the_secret_is_immutable() {
+    let arena = Arena::enter();
+    let scene = Scene::new(&arena, "fixed", &[]);
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "web-tls"}, "immutable": true,
+        "stringData": {"tls.key": "", "tls.crt": ""},
+    });
+    scene.apply(&[secret, scene.issuer(|_| ()), scene.certificate()]);
+    scene.until("certificaterequests", |request| condition(request, "Ready") == Some("True"));
+    let (output, report) = scene.diagnose(&["web"]);
+    let first = lab::names_first(&report, "ORD-19");
+    assert!(first["message"].as_str().unwrap().contains("/web-tls of Certificate"), "{first:#}");
+    assert_eq!(output.status.code(), Some(10), "{report:#}");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
 fn http_13_a_policy_refuses_exact_paths_with_a_dot() {
     let arena = Arena::enter();
     let mut made = Made::new(&arena);

@@ -92,6 +92,16 @@ async fn http_20_another_protocol_is_spoken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn http_20_the_page_says_that_the_port_is_for_tls() {
+    for page in [
+        "<center>The plain HTTP request was sent to HTTPS port</center>",
+        "Client sent an HTTP request to an HTTPS server.\n",
+    ] {
+        check_server("HTTP-20", Some(reply("400 Bad Request", "", page))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn http_31_the_server_is_silent() {
     check_server("HTTP-31", None).await;
 }
