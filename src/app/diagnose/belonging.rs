@@ -7,16 +7,16 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::investigator::DiagnosisTarget;
-use super::path::{GATEWAYS, INGRESSES, LISTENER_SETS, PODS, ROUTES, SERVICES};
+use super::path::{GATEWAYS, INGRESSES};
+use super::related_kind::RelatedKind;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::applying::behind;
 use crate::app::input::lookup;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::closest::closest;
-use crate::model::{Certificate, Issuer, Key, Kind, Metadata, ObjectName, Secret};
+use crate::model::{Certificate, Challenge, Issuer, Key, Kind, Metadata, ObjectName, Secret};
 use crate::store::cluster::ClusterStore;
-use crate::store::cluster::raw_objects::Resource;
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::manager::Manager;
 use crate::store::resources::Resources;
@@ -27,65 +27,6 @@ const ASKS: [&str; 3] =
     ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer", "kubernetes.io/tls-acme"];
 /// Annotation by which a Secret names its Certificate.
 const CERTIFICATE: &str = "cert-manager.io/certificate-name";
-/// What the kinds are, for whoever named another one.
-pub(super) const KINDS: &str =
-    "what leads to Certificates: ingress, gateway, listenerset, httproute, service, pod, secret";
-
-/// A kind that is not ours, and leads to Certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RelatedKind {
-    Gateway,
-    HttpRoute,
-    Ingress,
-    ListenerSet,
-    Pod,
-    Secret,
-    Service,
-}
-
-impl RelatedKind {
-    /// Reads `KIND/NAME`, as kubectl takes the words for kinds.
-    pub(super) fn parse(word: &str) -> Option<(Self, String)> {
-        let (kind, name) = word.split_once('/')?;
-        // The group may stand behind it.
-        let kind = kind.split('.').next().unwrap_or_default().to_ascii_lowercase();
-        let kind = match kind.as_str() {
-            "gateway" | "gateways" | "gtw" => Self::Gateway,
-            "httproute" | "httproutes" => Self::HttpRoute,
-            "ingress" | "ingresses" | "ing" => Self::Ingress,
-            "listenerset" | "listenersets" | "lset" => Self::ListenerSet,
-            "pod" | "pods" | "po" => Self::Pod,
-            "secret" | "secrets" => Self::Secret,
-            "service" | "services" | "svc" => Self::Service,
-            _ => return None,
-        };
-        (!name.is_empty() && !name.contains('/')).then(|| (kind, name.to_owned()))
-    }
-
-    /// How the API server calls it; nothing of Secrets, which every store has.
-    fn resource(self) -> Option<Resource> {
-        match self {
-            Self::Gateway => Some(GATEWAYS),
-            Self::HttpRoute => Some(ROUTES),
-            Self::Ingress => Some(INGRESSES),
-            Self::ListenerSet => Some(LISTENER_SETS),
-            Self::Pod => Some(PODS),
-            Self::Service => Some(SERVICES),
-            Self::Secret => None,
-        }
-    }
-
-    /// The kind as which every store has it; nothing of what only a cluster has.
-    fn stored(self) -> Option<Kind> {
-        match self {
-            Self::Gateway => Some(Kind::Gateway),
-            Self::Ingress => Some(Kind::Ingress),
-            Self::ListenerSet => Some(Kind::ListenerSet),
-            Self::HttpRoute | Self::Pod | Self::Secret | Self::Service => None,
-        }
-    }
-}
-
 /// What an object leads to.
 ///
 /// # Errors
@@ -105,8 +46,8 @@ pub(super) async fn targets_of(
             let key = Key::new(of, ObjectName::new(namespace, name));
             let object = lookup::read(store, &key).await?.object;
             let mut links = KnownLinks::default();
-            take(kind, &object, &mut links);
-            return search.conclude(resource.kind, name, &object, &links);
+            search.take(kind, &object, &mut links);
+            return search.conclude(resource.kind, name, &object, &links).await;
         }
         let message = format!("cannot diagnose {} {name}: a state folder has none", resource.kind);
         return Err(Failure::usage(message).hint("it has Certificates, and Secrets by name"));
@@ -119,7 +60,7 @@ pub(super) async fn targets_of(
     };
     let mut links = KnownLinks::default();
     search.follow(kind, &object, cluster, &mut links).await?;
-    search.conclude(resource.kind, name, &object, &links)
+    search.conclude(resource.kind, name, &object, &links).await
 }
 
 /// What is known to lead from an object to Certificates.
@@ -127,8 +68,8 @@ pub(super) async fn targets_of(
 struct KnownLinks {
     /// UIDs of what may own Certificates.
     owners: BTreeSet<String>,
-    /// Names of Secrets.
-    secrets: BTreeSet<String>,
+    /// Secrets.
+    secrets: BTreeSet<ObjectName>,
     /// What was looked at on the way, in words.
     looked_at: Vec<String>,
     /// Certificates that are known already.
@@ -155,8 +96,11 @@ impl Search<'_> {
         links.looked_at.push("a Challenge that owns it".to_owned());
         links.found.extend(self.by_challenge(&of).await?);
         match kind {
-            RelatedKind::Ingress | RelatedKind::Gateway | RelatedKind::ListenerSet => {
-                take(kind, object, links);
+            RelatedKind::Ingress => self.take(kind, object, links),
+            RelatedKind::Gateway | RelatedKind::ListenerSet => {
+                self.take(kind, object, links);
+                links.looked_at.push("Challenges that are solved through it".to_owned());
+                links.found.extend(self.solved_through(kind, &of).await?);
             }
             RelatedKind::HttpRoute => {
                 links.looked_at.push("the Gateways that are its parents".to_owned());
@@ -169,7 +113,7 @@ impl Search<'_> {
                         let all = cluster.foreign(GATEWAYS, self.namespace, Manager::Person);
                         let found = unless_forbidden(all.get(name).await)?.flatten();
                         if let Some(one) = &found {
-                            take(RelatedKind::Gateway, one, links);
+                            self.take(RelatedKind::Gateway, one, links);
                         }
                     }
                 }
@@ -179,12 +123,30 @@ impl Search<'_> {
                 let all = cluster.foreign(INGRESSES, self.namespace, Manager::Person);
                 let all = unless_forbidden(all.fitting("", "").await)?.unwrap_or_default();
                 for ingress in all.iter().filter(|ingress| leads_to(ingress, &of.name)) {
-                    take(RelatedKind::Ingress, ingress, links);
+                    self.take(RelatedKind::Ingress, ingress, links);
                 }
             }
             RelatedKind::Pod | RelatedKind::Secret => {}
         }
         Ok(())
+    }
+
+    /// Takes in what an Ingress, a Gateway or a ListenerSet owns and names.
+    fn take(&self, kind: RelatedKind, object: &Value, links: &mut KnownLinks) {
+        links.owners.insert(metadata(object).uid);
+        let named = |name: &Value, namespace: &Value| {
+            let namespace = namespace.as_str().unwrap_or(self.namespace);
+            Some(ObjectName::new(namespace, name.as_str()?))
+        };
+        if kind == RelatedKind::Ingress {
+            let tls = object["spec"]["tls"].as_array().into_iter().flatten();
+            links.secrets.extend(tls.filter_map(|one| named(&one["secretName"], &Value::Null)));
+        } else {
+            let listeners = object["spec"]["listeners"].as_array().into_iter().flatten();
+            let refs = listeners.filter_map(|one| one["tls"]["certificateRefs"].as_array());
+            let secrets = refs.flatten();
+            links.secrets.extend(secrets.filter_map(|it| named(&it["name"], &it["namespace"])));
+        }
     }
 
     /// The Certificate of the Challenge that owns an object of a solver.
@@ -197,8 +159,62 @@ impl Search<'_> {
         Ok(lookup::above(self.store, record, Kind::Certificate).await?.map(|key| key.name))
     }
 
+    /// The Certificates of the Challenges whose routes have a Gateway or a ListenerSet as their parent, in whichever namespace may be
+    /// read.
+    async fn solved_through(
+        &self,
+        kind: RelatedKind,
+        of: &Metadata,
+    ) -> Result<BTreeSet<ObjectName>, StoreError> {
+        let all = Resources::<Challenge>::new(Arc::clone(self.store), Kind::Challenge);
+        let challenges = match unless_forbidden(all.list(&Scope::all()).await)? {
+            Some(everywhere) => everywhere,
+            None => unless_forbidden(all.list(&Scope::namespace(self.namespace)).await)?
+                .unwrap_or_default(),
+        };
+        let word = if kind == RelatedKind::Gateway { "Gateway" } else { "ListenerSet" };
+        let mut found = BTreeSet::new();
+        for challenge in challenges {
+            let route =
+                challenge.spec.solver.http01.as_ref().and_then(|it| it.gateway_http_route.as_ref());
+            let mut parents = route.into_iter().flat_map(|route| &route.parent_refs);
+            let leads_there = parents.any(|parent| {
+                let namespace = parent.namespace.as_deref();
+                let namespace = namespace.unwrap_or(&challenge.metadata.namespace);
+                parent.kind.as_deref().unwrap_or("Gateway") == word
+                    && parent.name == of.name
+                    && namespace == of.namespace
+            });
+            if !leads_there {
+                continue;
+            }
+            let key = Key::new(Kind::Challenge, challenge.name());
+            let Some(record) = unless_forbidden(self.store.get(&key).await)?.flatten() else {
+                continue;
+            };
+            let above = lookup::above(self.store, record, Kind::Certificate).await?;
+            found.extend(above.map(|key| key.name));
+        }
+        Ok(found)
+    }
+
+    /// The Certificates that may keep theirs in one of these Secrets, or have one of these owners.
+    async fn candidates(&self, links: &KnownLinks) -> Result<Vec<Certificate>, StoreError> {
+        let mut all = self.certificates.clone();
+        let namespaces: BTreeSet<&str> =
+            links.secrets.iter().map(|secret| secret.namespace.as_str()).collect();
+        for namespace in namespaces.into_iter().filter(|it| *it != self.namespace) {
+            let certificates =
+                Resources::<Certificate>::new(Arc::clone(self.store), Kind::Certificate);
+            let scope = Scope::namespace(namespace).brief();
+            let there = unless_forbidden(certificates.list(&scope).await)?;
+            all.extend(there.unwrap_or_default());
+        }
+        Ok(all)
+    }
+
     /// The Certificates to which the links lead, or what was looked for in vain.
-    fn conclude(
+    async fn conclude(
         &self,
         kind: &str,
         name: &str,
@@ -206,10 +222,11 @@ impl Search<'_> {
         links: &KnownLinks,
     ) -> Result<Vec<DiagnosisTarget>, Failure> {
         let mut found = links.found.clone();
-        for certificate in &self.certificates {
-            let is_owned =
-                links.owners.iter().any(|uid| certificate.metadata.is_controlled_by(uid));
-            let is_named = links.secrets.contains(&certificate.spec.secret_name);
+        for certificate in &self.candidates(links).await? {
+            let of = &certificate.metadata;
+            let is_owned = links.owners.iter().any(|uid| of.is_controlled_by(uid));
+            let secret = ObjectName::new(&of.namespace, &certificate.spec.secret_name);
+            let is_named = links.secrets.contains(&secret);
             if (is_owned || is_named) && !found.contains(&certificate.name()) {
                 found.push(certificate.name());
             }
@@ -223,12 +240,13 @@ impl Search<'_> {
             looked_for.push("Certificates that it owns".to_owned());
         }
         if !links.secrets.is_empty() {
-            let names: Vec<&str> = links.secrets.iter().map(String::as_str).collect();
+            let names: Vec<String> = links.secrets.iter().map(ToString::to_string).collect();
             looked_for.push(format!("Certificates with the Secret {}", names.join(", ")));
         }
         let message = format!("no Certificate belongs to {kind} {namespace}/{name}");
         let failure = Failure::new(FailureKind::Unexpected, message)
             .hint(format!("looked for: {}", looked_for.join("; ")));
+        let failure = complaints(object).into_iter().fold(failure, Failure::hint);
         let annotations = metadata(object).annotations;
         let asks = ASKS.into_iter().find(|name| annotations.contains_key(*name));
         Err(match (asks, links.secrets.is_empty()) {
@@ -305,18 +323,32 @@ impl Search<'_> {
     }
 }
 
-/// Takes in what an Ingress or a Gateway owns and names.
-fn take(kind: RelatedKind, object: &Value, links: &mut KnownLinks) {
-    links.owners.insert(metadata(object).uid);
-    let names: Vec<&Value> = if kind == RelatedKind::Ingress {
-        let tls = object["spec"]["tls"].as_array().into_iter().flatten();
-        tls.map(|one| &one["secretName"]).collect()
-    } else {
-        let listeners = object["spec"]["listeners"].as_array().into_iter().flatten();
-        let refs = listeners.filter_map(|one| one["tls"]["certificateRefs"].as_array());
-        refs.flatten().map(|secret| &secret["name"]).collect()
-    };
-    links.secrets.extend(names.into_iter().filter_map(Value::as_str).map(str::to_owned));
+/// What the status of an object of Gateway API itself says is wrong, of all of it and of each listener.
+fn complaints(object: &Value) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let status = &object["status"];
+    let whole = list(&status["conditions"]).into_iter().map(|one| ("its status".to_owned(), one));
+    let of_listeners = list(&status["listeners"]).into_iter().flat_map(|listener| {
+        let name = format!("its listener {}", listener["name"].as_str().unwrap_or_default());
+        list(&listener["conditions"]).into_iter().map(move |one| (name.clone(), one))
+    });
+    let wrong = whole.chain(of_listeners).filter(|(_, condition)| {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        let is_good = if kind == "Conflicted" { "False" } else { "True" };
+        ["Accepted", "Programmed", "ResolvedRefs", "Conflicted"].contains(&kind)
+            && condition["status"].as_str().is_some_and(|status| status != is_good)
+    });
+    let said = wrong.map(|(whose, condition)| {
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        format!(
+            "{whose} says {} {}: {}: {}",
+            text("type"),
+            text("status"),
+            text("reason"),
+            text("message")
+        )
+    });
+    said.collect()
 }
 
 /// Tells whether a rule of an Ingress leads to a Service.
@@ -348,24 +380,26 @@ fn absent(kind: &str, name: &str, namespace: &str, there: &[String]) -> Failure 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn kinds_are_taken_as_kubectl_takes_them() {
-        for (word, expected) in [
-            ("ingress/shop", Some(RelatedKind::Ingress)),
-            ("Ing/shop", Some(RelatedKind::Ingress)),
-            ("svc/shop", Some(RelatedKind::Service)),
-            ("httproutes.gateway.networking.k8s.io/shop", Some(RelatedKind::HttpRoute)),
-            ("gateway.gateway.networking.k8s.io/edge", Some(RelatedKind::Gateway)),
-            ("secret/tls", Some(RelatedKind::Secret)),
-            ("lset/more", Some(RelatedKind::ListenerSet)),
-            ("certificate/shop", None),
-            ("ingress/", None),
-            ("ingress/a/b", None),
-            ("shop", None),
-        ] {
-            assert_eq!(RelatedKind::parse(word).map(|(kind, _)| kind), expected, "{word}");
-        }
+    fn what_a_gateway_says_of_itself_is_told() {
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "m"});
+        let gateway = json!({"status": {
+            "conditions": [condition("Accepted", "True"), condition("Programmed", "False")],
+            "listeners": [{"name": "https", "conditions": [
+                condition("ResolvedRefs", "False"), condition("Conflicted", "False"), condition("Other", "False"),
+            ]}],
+        }});
+        assert_eq!(
+            complaints(&gateway),
+            [
+                "its status says Programmed False: R: m",
+                "its listener https says ResolvedRefs False: R: m"
+            ]
+        );
+        assert!(complaints(&json!({})).is_empty());
     }
 }

@@ -32,6 +32,7 @@ mod path_gateways;
 mod patience;
 mod providers;
 mod queue;
+mod related_kind;
 pub mod report;
 mod rivals;
 pub mod targets;

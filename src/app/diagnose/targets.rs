@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::belonging::{self, RelatedKind};
+use super::belonging;
 use super::investigator::DiagnosisTarget;
+use super::related_kind::{self, RelatedKind};
 use crate::app::asking::names_asked_by;
 use crate::app::chain;
 use crate::app::context::Context;
@@ -130,7 +131,8 @@ async fn of_word(
         return belonging::targets_of((kind, &name), store, context).await;
     }
     let (kind, name) = if word.contains('/') {
-        Targets::parse_one(&[word.to_owned()]).map_err(|failure| failure.hint(belonging::KINDS))?
+        Targets::parse_one(&[word.to_owned()])
+            .map_err(|failure| failure.hint(related_kind::KINDS))?
     } else {
         (Kind::Certificate, word.to_owned())
     };

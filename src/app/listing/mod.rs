@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::following::Following;
-use super::context::{Context, store_when_there};
+use super::context::{Context, no_state_in, store_when_there};
 use super::failure::Failure;
 use super::flags::output::OutputArgs;
 use super::input::lookup;
@@ -88,11 +88,8 @@ pub async fn show(wanted: &Targets, args: &ListArgs, context: &mut Context) -> R
     printer.show_labels(args.labels.columns());
     let store = if args.watch {
         store_when_there(context).await?
-    } else if args.ignore_not_found || matches!(wanted, Targets::Named(_)) {
-        // What is named is looked for wherever it may be, and is not there.
-        context.store(Access::ReadOnly).await?
     } else {
-        context.existing_store().await?
+        context.store(Access::ReadOnly).await?
     };
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
     let detail = args.detail(printer.format());
@@ -266,6 +263,10 @@ fn print(
         let in_namespace = !args.all_namespaces && kinds.iter().any(|kind| kind.is_namespaced());
         if !args.ignore_not_found {
             printer.nothing_found(in_namespace.then_some(context.namespace()));
+            // As with kubectl, a list of nothing is a list: whoever asks again and again begins before there is a state.
+            if let Some(folder) = context.absent_state()? {
+                printer.hint(&no_state_in(&folder));
+            }
         }
         return Ok(());
     }

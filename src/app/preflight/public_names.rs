@@ -1,8 +1,6 @@
 //! Names and addresses that no public CA certifies, told before its order is spent. A CA of one's own may certify anything, so only
 //! those count that are known by their URL.
 
-use url::Url;
-
 use super::certificates::{certificates, names};
 use crate::app::failure::Failure;
 use crate::app::invocation;
@@ -42,7 +40,7 @@ pub(crate) fn check_certificate(
             format!("{name}: spec.commonName: \"{}\" {STRAY_COMMON_NAME}", spec.common_name);
         return Err(Failure::usage(message).hint(LIST_COMMON_NAME).about(&name));
     }
-    if !is_public(&acme.server) {
+    if !AcmeServer::is_public(&acme.server) {
         return Ok(());
     }
     for text in names(certificate) {
@@ -56,13 +54,6 @@ pub(crate) fn check_certificate(
             .about(&name));
     }
     Ok(())
-}
-
-/// Tells whether a directory is that of a public CA.
-fn is_public(server: &str) -> bool {
-    let url = Url::parse(server).ok();
-    let host = url.as_ref().and_then(Url::host_str);
-    host.is_some_and(|host| AcmeServer::public_hosts().any(|public| public == host))
 }
 
 #[cfg(test)]

@@ -78,6 +78,8 @@ fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {
                 Finding::new(CauseId::Ctl05, Grade::Certain, subject, shown)
                     .shown_by(of_holder.map(|one| runs(case, one)))
                     .with("HOLDER", holder.to_string())
+                    .with("HOLDER-NAME", &holder.name)
+                    .with("HOLDER-NAMESPACE", &holder.namespace)
                     .with("DOMAIN", &queued.domain)
             }
             Waits::Nothing => continue,

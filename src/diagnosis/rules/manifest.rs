@@ -4,9 +4,11 @@ use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DirectoryAnswer, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
-use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::diagnosis::facts;
+use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::name_case::NameCase;
 use crate::diagnosis::public_name::{self, NotPublic};
+use crate::model::acme_server::AcmeServer;
 use crate::model::common::condition;
 use crate::model::preferences::first_offered;
 use crate::model::{ConditionStatus, Identifier};
@@ -181,7 +183,14 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let refusal = Identifier::parse(&shown_name).ok().as_ref().and_then(public_name::refusal);
-        let Some(why) = refusal.filter(|_| is_for_public_ca(case, name)) else { continue };
+        let Some(why) = refusal else { continue };
+        // A CA of one's own may take it, until it says that it does not.
+        let refused = refused_name(case, &shown_name);
+        let grade = match (is_for_public_ca(case, name), &refused) {
+            (true, _) => Grade::Certain,
+            (false, Some(_)) => Grade::Likely,
+            (false, None) => continue,
+        };
         let suffix = match &why {
             NotPublic::Suffix(suffix) => suffix.as_str(),
             NotPublic::Address(_)
@@ -191,7 +200,8 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
         };
         let shown = stored(asked, case.at, why.to_string());
         found.push(
-            Finding::new(why.cause(), Grade::Certain, &shown_name, shown)
+            Finding::new(why.cause(), grade, &shown_name, shown)
+                .shown_by(refused)
                 .with("DOMAIN", &shown_name)
                 .with("SUFFIX", suffix)
                 .with("WHY", why.to_string()),
@@ -199,11 +209,25 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether the name goes to a CA that issues for public names only: Let's Encrypt, or nobody said which.
+/// What the CA said when it refused to make an order with a name, where that is about names; `None` if it refused none.
+fn refused_name(case: &Case, name: &str) -> Option<Evidence> {
+    case.certificates.iter().find_map(|of| {
+        let order = of.order()?;
+        let mut names = order.spec.dns_names.iter().chain(&order.spec.ip_addresses);
+        let has_it = names.any(|one| one == name);
+        let problem = facts::problem(order).filter(|_| has_it && order.status.url.is_empty())?;
+        // A rejectedIdentifier says so itself.
+        let is_about_names = problem.short_kind() == "malformed";
+        let asked = format!("Order {}: status.reason", order.name());
+        is_about_names.then(|| stored(asked, case.at, problem.to_string()))
+    })
+}
+
+/// Tells whether the name goes to a CA that issues for public names only, or nobody said to which.
 pub(super) fn is_for_public_ca(case: &Case, name: &NameCase) -> bool {
     let Some(key) = &name.issuer else { return true };
     let acme = case.issuer(key).and_then(|of| of.issuer.as_ref()?.spec.acme.as_ref());
-    acme.is_some_and(|acme| is_lets_encrypt(&acme.server))
+    acme.is_some_and(|acme| AcmeServer::is_public(&acme.server))
 }
 
 fn type_is_not_offered(case: &Case, found: &mut Vec<Finding>) {

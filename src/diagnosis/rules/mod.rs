@@ -46,9 +46,9 @@ mod zone;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
-mod tests;
+mod order_cases;
 #[cfg(test)]
-mod wait_cases;
+mod tests;
 
 use std::collections::BTreeSet;
 

@@ -136,6 +136,10 @@ fn names_that_no_ca_takes_are_told_before_it_is_asked() {
     check(&of("localhost", public), &[CauseId::Cfg12]);
     check(&of("10.0.0.1", public), &[CauseId::Cfg21]);
     check(&of("10.0.0.1", "https://ca.example/dir"), &[]);
+    for public in ["https://acme.zerossl.com/v2/DV90", "https://dv.acme-v02.api.pki.goog/directory"]
+    {
+        check(&of("printer.local", public), &[CauseId::Cfg12]);
+    }
 }
 
 #[test]

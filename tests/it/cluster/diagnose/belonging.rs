@@ -63,6 +63,42 @@ fn an_object_leads_to_the_certificates_that_belong_to_it() {
     }
 }
 
+#[test]
+#[ignore = "needs an API server: run by just cluster"]
+fn a_gateway_leads_to_certificates_of_other_namespaces() {
+    let apps = Cluster::shared().namespace("diagnose-apps");
+    apps.kubectl().apply(&certificate("web").to_string());
+    let infra = Cluster::shared().namespace("diagnose-infra");
+    let mut shared = gateway();
+    let secret = &mut shared["spec"]["listeners"][0]["tls"]["certificateRefs"][0];
+    secret["namespace"] = apps.name().into();
+    infra.kubectl().apply(&shared.to_string());
+    let (output, report) = diagnose(&infra, &infra.kubectl(), &["gateway/edge"]);
+    assert_eq!(output.status.code(), Some(10), "{report:#}");
+    let first = &report["findings"][0];
+    assert_eq!(first["cause"], "CFG-01", "{report:#}");
+    assert!(first["message"].to_string().contains(apps.name()), "{first:#}");
+
+    // Of one that leads nowhere at least its own status is told.
+    let mut astray = gateway();
+    astray["metadata"]["name"] = "astray".into();
+    astray["spec"]["listeners"][0]["tls"]["certificateRefs"] = json!([{"name": "nobodys"}]);
+    infra.kubectl().apply(&astray.to_string());
+    let condition = json!({
+        "type": "ResolvedRefs", "status": "False", "reason": "InvalidCertificateRef", "message": "no such Secret",
+        "lastTransitionTime": "2026-11-28T10:00:00Z",
+    });
+    let listeners = json!([{
+        "name": "https", "attachedRoutes": 0, "supportedKinds": [], "conditions": [condition],
+    }]);
+    let patch = json!({"status": {"listeners": listeners}}).to_string();
+    let deed = ["patch", "gateway/astray", "--subresource=status", "--type=merge", "-p", &patch];
+    infra.kubectl().run(&deed);
+    let said = fails(&infra, "gateway/astray", 1);
+    let words = "its listener https says ResolvedRefs False: InvalidCertificateRef: no such Secret";
+    assert!(said.contains(words), "{said}");
+}
+
 /// The guide's item "If none is present, check the ingress annotations": what leads nowhere says what was looked for.
 #[test]
 #[ignore = "needs an API server: run by just cluster"]
@@ -74,7 +110,10 @@ fn guide_an_ingress_has_no_certificate() {
     let said = fails(&namespace, "ingress/shop", 1);
     for words in [
         &*format!("error: no Certificate belongs to Ingress {}/shop\n", namespace.name()),
-        "Certificates that it owns; Certificates with the Secret shop-tls",
+        &format!(
+            "Certificates that it owns; Certificates with the Secret {}/shop-tls",
+            namespace.name()
+        ),
         "its annotation cert-manager.io/cluster-issuer asks for one, which nobody has made yet",
     ] {
         assert!(said.contains(words), "{said}");

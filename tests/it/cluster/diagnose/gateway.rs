@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::diagnose;
 use super::path::{Stuck, http, is_presented, said};
 use crate::support::cluster::{Cluster, Namespace};
 
@@ -58,6 +59,9 @@ fn gw_02_the_namespaces_the_kinds_and_the_hosts_of_a_listener_decide() {
     offers(&json!({"from": "Same"}), &json!([]));
     stuck.order(&[], is_presented);
     stops(&stuck, &format!("takes routes of namespace {} alone", edge.name()));
+    // The same asked of the Gateway, by the Challenge that is solved through it.
+    let (_, report) = diagnose(&edge, &edge.kubectl(), &["gateway/public"]);
+    assert_eq!(report["findings"][0]["cause"], "GW-02", "{report:#}");
     let teams = json!({"from": "Selector", "selector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["web"]}]}});
     offers(&teams, &json!([]));
     stops(&stuck, &format!("takes routes of namespaces with team In (web), and {own} is none"));

@@ -1,15 +1,17 @@
-//! Cases of waits, put together by hand: for others, and for a CA.
+//! Cases of orders, put together by hand: names that a CA has refused, waits for others and for a CA.
 
 use jiff::SignedDuration;
 use serde_json::json;
 
 use super::cases::ordered;
 use super::judge;
-use super::tests::{check, held};
+use super::tests::{check, held, name};
 use crate::diagnosis::case::{HeldCase, QueuedCase, RunningCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::model::ObjectName;
+use crate::diagnosis::finding::Grade;
+use crate::model::cause::About;
 use crate::model::memory::{Holder, Memory};
+use crate::model::{ChallengeType, ObjectName, Problem};
 use crate::reconcile::schedule::Waits;
 
 const LONG_AGO: &str = "2026-11-24T21:30:00Z";
@@ -83,4 +85,32 @@ fn a_wait_behind_what_is_stuck_for_minutes_is_an_error_that_names_its_cause() {
     }
     let fresh = judge(&of(&lock, NOW, &[(LONG_AGO, REASON)]));
     assert!(fresh.iter().all(|it| !it.is_error()), "{fresh:#?}");
+}
+
+#[test]
+fn a_name_that_no_public_ca_takes_is_blamed_once_a_ca_of_ones_own_has_refused_it() {
+    let of = |shown: &str, kind: &str| {
+        let mut case = ordered(|_, order, challenge| {
+            order["spec"]["dnsNames"] = json!([shown]);
+            order["status"] = json!({"state": "errored", "reason": "Failed to create Order"});
+            challenge["spec"]["dnsName"] = json!(shown);
+        });
+        case.names = vec![name(shown, Some(ChallengeType::Http01))];
+        let of = &mut case.certificates[0];
+        of.certificate.spec.dns_names = vec![shown.to_owned()];
+        of.challenges.clear();
+        let kind = format!("urn:ietf:params:acme:error:{kind}");
+        let problem = Problem { kind, status: 400, detail: "odd".into(), ..Problem::default() };
+        let order = &mut of.orders[0];
+        let problem = Some(About::new(&order.status.reason, problem));
+        let memory = Memory { problem, ..Memory::default() };
+        memory.write(Holder::Order, &mut order.metadata.annotations);
+        judge(&case).first().map(|first| (first.cause, first.grade, first.is_error()))
+    };
+    let refused = Some((CauseId::Cfg10, Grade::Likely, true));
+    assert_eq!(of("my_host.example.org", "malformed"), refused);
+    let other = of("my_host.example.org", "serverInternal");
+    assert!(other.is_some_and(|(cause, ..)| cause != CauseId::Cfg10), "{other:?}");
+    let good = of("www.example.org", "malformed");
+    assert!(good.is_some_and(|(cause, ..)| cause != CauseId::Cfg10), "{good:?}");
 }
