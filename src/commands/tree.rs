@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::changes::{self, may_be_left_out, others};
-use crate::app::context::Context;
+use crate::app::context::{Context, store_when_there};
 use crate::app::failure::Failure;
 use crate::app::flags::output::ReportArgs;
 use crate::app::input::selector::LabelSelector;
@@ -52,8 +52,11 @@ pub struct TreeArgs {
 /// # Errors
 /// Fails when the object is not there, the store cannot be read, or by being interrupted.
 pub async fn run(args: TreeArgs, context: &mut Context) -> Result<(), Failure> {
-    let store = context.existing_store().await?;
-    let store = if args.watch { context.at_hand(store) } else { store };
+    let store = if args.watch {
+        context.at_hand(store_when_there(context).await?)
+    } else {
+        context.existing_store().await?
+    };
     let root = match args.object.as_slice() {
         [] => None,
         words => match target::asking(words, context.namespace()) {
