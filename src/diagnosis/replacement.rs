@@ -8,7 +8,8 @@ use crate::model::certificate_check::{
     CheckVerdict, CheckedPart, ReplacementCause, ReplacementReason, UnknownPart,
 };
 use crate::model::certificate_report::{
-    CertificateContent, ReportedRevocation, ReportedWindow, RevocationState, WindowState,
+    CertificateContent, Distrust, ReportedRevocation, ReportedServer, ReportedWindow,
+    RevocationState, RootsOrigin, WindowState,
 };
 use crate::reconcile::policy::Violation;
 
@@ -43,8 +44,8 @@ pub struct ReplacementFacts<'a> {
     pub top_issuer: &'a str,
     /// How it fits the Certificate that it is for.
     pub asked: Option<&'a AskedFacts>,
-    /// Whether it is for the name of the server that shows it.
-    pub fits_name: Option<bool>,
+    /// What a client makes of the server that shows it; `None` if it is no server's.
+    pub server: Option<&'a ReportedServer>,
     /// The list that has its serial number.
     pub listed: Option<&'a str>,
     /// Whether it was revoked.
@@ -113,8 +114,18 @@ pub struct ReplacementJudgement {
 
 type ReplacementRule = fn(&ReplacementFacts<'_>, Timestamp, &mut Vec<ReplacementReason>);
 
-const RULES: [ReplacementRule; 9] =
-    [revoked, ended, missing, listed, chain_ends, differs, window_is_open, weak, caa_forbids];
+const RULES: [ReplacementRule; 10] = [
+    revoked,
+    ended,
+    missing,
+    listed,
+    chain_ends,
+    untrusted,
+    differs,
+    window_is_open,
+    weak,
+    caa_forbids,
+];
 
 /// Judges what was found.
 pub fn judge(facts: &ReplacementFacts<'_>, now: Timestamp) -> ReplacementJudgement {
@@ -158,7 +169,7 @@ fn ended(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<Replaceme
     let Some(content) = facts.content else { return };
     let (start, end) = (content.not_before.timestamp(), content.not_after.timestamp());
     if now > end {
-        found.push(reason(ReplacementCause::Expired, Some(end), "it is over"));
+        found.push(reason(ReplacementCause::Expired, Some(end), "it has expired"));
         return;
     }
     let due = match facts.asked {
@@ -226,8 +237,24 @@ fn chain_ends(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<Repl
     }
 }
 
+/// Clients refuse what the server shows, for another reason than its end or its names, which have rules of their own.
+fn untrusted(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
+    let Some(server) = facts.server else { return };
+    let cause = match server.distrust {
+        Some(Distrust::Incomplete) => ReplacementCause::ChainIncomplete,
+        Some(Distrust::Untrusted) => ReplacementCause::NotTrusted,
+        Some(Distrust::Expired | Distrust::NoRoots | Distrust::OtherName) | None => return,
+    };
+    let why = server.verify_fault.as_deref().unwrap_or_default();
+    let by = match server.roots {
+        RootsOrigin::File => "the roots given",
+        RootsOrigin::Platform => "this machine's roots",
+    };
+    found.push(reason(cause, None, format!("{why} (by {by})")));
+}
+
 fn differs(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
-    if facts.fits_name == Some(false) {
+    if facts.server.is_some_and(|server| !server.fits_name) {
         let detail = "it is not for the name of the server that shows it";
         found.push(reason(ReplacementCause::NamesDiffer, None, detail));
     }
@@ -314,6 +341,9 @@ fn unknown(facts: &ReplacementFacts<'_>) -> Vec<UnknownPart> {
     }
     if let Some(window) = facts.window.filter(|it| it.state == WindowState::Unknown) {
         add(CheckedPart::RenewalWindow, window.why.as_deref().unwrap_or_default());
+    }
+    if let Some(server) = facts.server.filter(|it| it.distrust == Some(Distrust::NoRoots)) {
+        add(CheckedPart::Trust, server.verify_fault.as_deref().unwrap_or_default());
     }
     for look in facts.caa {
         if let CaaLook::Unknown { name, why } = look {

@@ -286,7 +286,7 @@ mod tests {
             let verdict =
                 client.judge(&[made.cert.der().clone()], &server_name(name).unwrap(), now);
             let TrustVerdict { fault, fits_name } = verdict;
-            (fault.unwrap_or_default(), fits_name)
+            (fault.map(|(_, why)| why).unwrap_or_default(), fits_name)
         };
         let now = "2026-11-24T12:00:00Z";
         let said = |fault: &str, fits_name| (fault.to_owned(), fits_name);

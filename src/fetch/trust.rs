@@ -9,23 +9,28 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{Error, RootCertStore};
+use rustls::{CertificateError, Error, RootCertStore};
 use rustls_platform_verifier::Verifier;
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::oid_registry::OID_PKIX_ACCESS_DESCRIPTOR_CA_ISSUERS;
 
 use crate::http::exchange::distrust;
+use crate::model::certificate_report::Distrust;
 
 /// A client that trusts some roots.
 #[derive(Clone, Debug)]
 pub struct TrustingClient {
     /// What verifies, or why nothing can be verified.
     verifier: Result<Arc<dyn ServerCertVerifier>, String>,
+    /// Certificates that stand for themselves, DER: those of a file, of which one may be the server's own.
+    own: Vec<Vec<u8>>,
 }
 
 /// What a client makes of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustVerdict {
     /// Why it does not take it, if it does not.
-    pub fault: Option<String>,
+    pub fault: Option<(Distrust, String)>,
     /// Whether the certificate is for the name, whoever signed it.
     pub fits_name: bool,
 }
@@ -39,6 +44,7 @@ impl TrustingClient {
                 Ok(verifier) => Ok(Arc::new(verifier)),
                 Err(why) => Err(format!("the roots of this machine cannot be read: {why}")),
             },
+            own: Vec::new(),
         }
     }
 
@@ -48,13 +54,15 @@ impl TrustingClient {
     /// Fails when there is none, or one cannot be a root.
     pub fn of(certificates: impl IntoIterator<Item = Vec<u8>>) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
-        for der in certificates {
-            roots.add(CertificateDer::from(der)).map_err(|error| error.to_string())?;
+        let own: Vec<Vec<u8>> = certificates.into_iter().collect();
+        for der in &own {
+            let added = roots.add(CertificateDer::from(der.as_slice()));
+            added.map_err(|error| error.to_string())?;
         }
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
         let verifier = verifier.build().map_err(|error| error.to_string())?;
-        Ok(Self { verifier: Ok(verifier) })
+        Ok(Self { verifier: Ok(verifier), own })
     }
 
     /// Judges a chain that was shown for a name.
@@ -65,7 +73,7 @@ impl TrustingClient {
         now: Timestamp,
     ) -> TrustVerdict {
         let Some((leaf, above)) = chain.split_first() else {
-            let fault = Some("no certificate was shown".to_owned());
+            let fault = Some((Distrust::Untrusted, "no certificate was shown".to_owned()));
             return TrustVerdict { fault, fits_name: false };
         };
         let since = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or(0));
@@ -75,13 +83,62 @@ impl TrustingClient {
             verify_server_name(&parsed, name)
         };
         let fault = match &self.verifier {
-            Err(why) => Some(why.clone()),
+            Err(why) => Some((Distrust::NoRoots, why.clone())),
             Ok(verifier) => match verifier.verify_server_cert(leaf, above, name, &[], now) {
                 Ok(_) => None,
-                Err(Error::InvalidCertificate(why)) => Some(distrust(&why)),
-                Err(error) => Some(error.to_string()),
+                Err(Error::InvalidCertificate(why)) => self.fault(&why, leaf, above),
+                Err(error) => Some((Distrust::Untrusted, error.to_string())),
             },
         };
         TrustVerdict { fault, fits_name: fits(leaf).is_ok() }
     }
+
+    /// Sorts what a verifier says of a certificate; `None` if it is one of those that stand for themselves, as curl and browsers take it,
+    /// and nothing but its signer was objected to.
+    fn fault(
+        &self,
+        why: &CertificateError,
+        leaf: &CertificateDer<'_>,
+        above: &[CertificateDer<'_>],
+    ) -> Option<(Distrust, String)> {
+        let kind = match why {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                Distrust::Expired
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Distrust::OtherName
+            }
+            _ if is_self_issued(leaf) => {
+                let is_own = self.own.iter().any(|own| own.as_slice() == leaf.as_ref());
+                if is_own {
+                    return None;
+                }
+                Distrust::Untrusted
+            }
+            // Whose issuer is a root of a file would be trusted, and issuers of public CAs can be fetched.
+            CertificateError::UnknownIssuer
+                if above.is_empty() && (!self.own.is_empty() || names_its_issuer(leaf)) =>
+            {
+                let why = "its server does not show the certificate that it is signed with";
+                return Some((Distrust::Incomplete, why.to_owned()));
+            }
+            _ => Distrust::Untrusted,
+        };
+        Some((kind, distrust(why)))
+    }
+}
+
+/// Tells whether a certificate says where that of its issuer can be fetched (RFC 5280 section 4.2.2.1), as those of public CAs do.
+fn names_its_issuer(der: &CertificateDer<'_>) -> bool {
+    let Ok((_, read)) = x509_parser::parse_x509_certificate(der) else { return false };
+    read.iter_extensions().any(|extension| {
+        matches!(extension.parsed_extension(), ParsedExtension::AuthorityInfoAccess(access)
+            if access.accessdescs.iter().any(|one| one.access_method == OID_PKIX_ACCESS_DESCRIPTOR_CA_ISSUERS))
+    })
+}
+
+/// Tells whether a certificate names itself as its issuer.
+fn is_self_issued(der: &CertificateDer<'_>) -> bool {
+    x509_parser::parse_x509_certificate(der)
+        .is_ok_and(|(_, read)| read.subject().as_raw() == read.issuer().as_raw())
 }

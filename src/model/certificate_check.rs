@@ -100,6 +100,10 @@ pub enum ReplacementCause {
     Listed,
     /// A certificate above it is over, or will be before it.
     ChainEnds,
+    /// Its server does not show the certificates between it and a root.
+    ChainIncomplete,
+    /// Clients do not trust what its server shows.
+    NotTrusted,
     /// It is for other names than asked for.
     NamesDiffer,
     /// Its key is another than asked for.
@@ -129,6 +133,8 @@ impl ReplacementCause {
             Self::Missing => "Missing",
             Self::Listed => "Listed",
             Self::ChainEnds => "ChainEnds",
+            Self::ChainIncomplete => "ChainIncomplete",
+            Self::NotTrusted => "NotTrusted",
             Self::NamesDiffer => "NamesDiffer",
             Self::KeyDiffers => "KeyDiffers",
             Self::IssuerDiffers => "IssuerDiffers",
@@ -164,6 +170,8 @@ pub enum CheckedPart {
     RenewalWindow,
     /// Whether it was revoked.
     Revocation,
+    /// Whether clients trust it.
+    Trust,
 }
 
 impl CheckedPart {
@@ -174,6 +182,7 @@ impl CheckedPart {
             Self::Certificate => "certificate",
             Self::RenewalWindow => "renewal window",
             Self::Revocation => "revocation",
+            Self::Trust => "trust",
         }
     }
 }

@@ -338,8 +338,26 @@ pub struct ReportedServer {
     /// Why it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify_fault: Option<String>,
+    /// Kind of that fault, for rules; `None` if the chain is taken.
+    #[serde(skip)]
+    pub distrust: Option<Distrust>,
     /// Whether the certificate is for that name, whoever signed it.
     pub fits_name: bool,
+}
+
+/// Why a client does not take the chain that a server shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distrust {
+    /// The certificate is over.
+    Expired,
+    /// Certificates between this one and a root are not shown.
+    Incomplete,
+    /// The client has no roots to judge by.
+    NoRoots,
+    /// The certificate is for another name.
+    OtherName,
+    /// Nobody who is trusted has signed it, or it may not be used for a server.
+    Untrusted,
 }
 
 /// Whose roots count.

@@ -312,6 +312,7 @@ fn end(link: &ChainLink, end: ChainEnd) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::certificate_report::Distrust;
     use crate::model::certificate_report::{
         AlternativeNamesByKind, CertificateSource, Fingerprints,
     };
@@ -533,6 +534,7 @@ mod tests {
             roots: RootsOrigin::Platform,
             verified: true,
             verify_fault: None,
+            distrust: None,
             fits_name: true,
         };
         let labels = ["Address", "Server Name", "Protocol", "Handshake", "Verified", "Fits"];
@@ -550,6 +552,7 @@ mod tests {
             roots: RootsOrigin::File,
             verified: false,
             verify_fault: Some("it is signed by nobody who is trusted here".to_owned()),
+            distrust: Some(Distrust::Untrusted),
             fits_name: false,
             ..server
         };

@@ -164,7 +164,7 @@ impl Surveyor {
             above: &above,
             top_issuer: seen.found.as_ref().map_or("", |found| &found.top_issuer),
             asked: seen.asked.as_ref(),
-            fits_name: server.map(|server| server.fits_name),
+            server,
             listed: list,
             revocation: revocation.as_ref(),
             window: window.as_ref(),

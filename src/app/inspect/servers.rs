@@ -93,7 +93,8 @@ impl ServerVisitor {
             handshake_fault,
             roots: self.roots,
             verified: verdict.fault.is_none(),
-            verify_fault: verdict.fault,
+            distrust: verdict.fault.as_ref().map(|(kind, _)| *kind),
+            verify_fault: verdict.fault.map(|(_, why)| why),
             fits_name: verdict.fits_name,
         });
         Ok(found)

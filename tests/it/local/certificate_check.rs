@@ -19,6 +19,7 @@ use kubectl_acme::store::local::{Access, LocalStore};
 use kubectl_acme::store::{Part, Store as _};
 use serde_json::{Value, json};
 
+use crate::support::bed::Server;
 use crate::support::ca::TestCa;
 use crate::support::reports;
 use crate::support::terminal::{Said, Terminal, openssl, site};
@@ -260,12 +261,12 @@ fn hosts_are_looked_at_without_any_store_and_weak_keys_in_files_are_told() {
         let mut command = terminal.command(&[&["certificate", "check"], words].concat());
         command.env_remove("KUBECTL_ACME_LOCAL").output().unwrap().into()
     };
-    let seen = report(&stateless(&["--hosts", "hosts.txt", "-o", "json"]), 11);
+    terminal.write("root.pem", &server.ca);
+    let hosts = ["--hosts", "hosts.txt", "--ca-bundle", "root.pem", "-o", "json"];
+    let seen = report(&stateless(&hosts), 11);
     let mut expected = pairs(&[(&place, "keep"), (&closed, "unknown")]);
     expected.sort();
     assert_eq!(findings(&seen), expected);
-    // It shows a certificate for another name there.
-    terminal.write("hosts.txt", &format!("127.0.0.2:{}\n", server.port));
 
     let (key, weak) = (terminal.path("weak.key"), terminal.path("weak.pem"));
     let arguments =
@@ -274,6 +275,75 @@ fn hosts_are_looked_at_without_any_store_and_weak_keys_in_files_are_told() {
     openssl(&[&arguments[..], &files].concat());
     let seen = report(&stateless(&["weak.pem", "-o", "json"]), 10);
     assert_eq!(findings(&seen), pairs(&[("weak.pem", "WeakKey")]));
+}
+
+/// A TLS server that shows a certificate, and what stands in `above.pem` where that is to be shown, too; until it goes.
+fn shows(terminal: &Terminal, name: &str, with_above: bool) -> (Server, String) {
+    let port = crate::support::bed::free_port();
+    let mut command = std::process::Command::new("openssl");
+    command.args(["s_server", "-www", "-accept", &port.to_string()]);
+    command.arg("-cert").arg(terminal.path(&format!("{name}.pem")));
+    command.arg("-key").arg(terminal.path(&format!("{name}.key")));
+    if with_above {
+        command.arg("-cert_chain").arg(terminal.path("above.pem"));
+    }
+    let server = Server::start(&command, &terminal.path(&format!("{port}.log")));
+    crate::support::cluster::eventually("a TLS server", || {
+        std::net::TcpStream::connect(("localhost", port)).ok()
+    });
+    (server, format!("localhost:{port}"))
+}
+
+/// Makes a key and a certificate for `localhost` that another one has signed.
+fn sign(terminal: &Terminal, name: &str, signer: Option<&str>, more: &[&str]) {
+    let [key, pem] = ["key", "pem"].map(|end| terminal.path(&format!("{name}.{end}")));
+    let subject = format!("/CN={name}");
+    let mut words =
+        vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+    words.extend(["-nodes", "-subj", &subject, "-keyout", key.to_str().unwrap()]);
+    words.extend(["-out", pem.to_str().unwrap()]);
+    let by = signer.map(|by| ["pem", "key"].map(|end| terminal.path(&format!("{by}.{end}"))));
+    if let Some([pem, key]) = &by {
+        words.extend(["-CA", pem.to_str().unwrap(), "-CAkey", key.to_str().unwrap()]);
+    }
+    openssl(&[&words[..], more].concat());
+}
+
+#[test]
+fn what_clients_refuse_of_a_server_is_a_verdict() {
+    let terminal = Terminal::elsewhere();
+    let host = ["-addext", "subjectAltName=DNS:localhost", "-days", "90"];
+    let leaf = [&host[..], &["-addext", "basicConstraints=critical,CA:FALSE"]].concat();
+    sign(&terminal, "root", None, &["-days", "900"]);
+    let above = ["-days", "400", "-addext", "basicConstraints=critical,CA:TRUE"];
+    sign(&terminal, "above", Some("root"), &above);
+    sign(&terminal, "alone", Some("above"), &leaf);
+    let other = ["subjectAltName=DNS:other.example", "basicConstraints=critical,CA:FALSE"];
+    let other = ["-days", "90", "-addext", other[0], "-addext", other[1]];
+    sign(&terminal, "other", Some("root"), &other);
+    sign(&terminal, "own", None, &host);
+    sign(&terminal, "private", Some("root"), &leaf);
+    let cases = [
+        ("alone", Some("root"), "ChainIncomplete", 10),
+        ("alone, with what is above", Some("root"), "keep", 0),
+        ("private", Some("root"), "keep", 0),
+        ("private", None, "NotTrusted", 10),
+        ("other", Some("root"), "NamesDiffer", 10),
+        ("own", Some("root"), "NotTrusted", 10),
+        ("own", Some("own"), "keep", 0),
+        ("own", None, "NotTrusted", 10),
+    ];
+    for (chain, roots, expected, code) in cases {
+        let name = chain.split(',').next().unwrap_or(chain);
+        let (_server, place) = shows(&terminal, name, name != chain);
+        let mut words = vec![place.clone()];
+        words.extend(roots.map(|roots| format!("--ca-bundle={roots}.pem")));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let seen = check(&terminal, &words, code);
+        assert_eq!(findings(&seen), pairs(&[(&place, expected)]), "{chain} {roots:?} {seen:#}");
+        let reasons = seen["certificates"][0]["reasons"].as_array().unwrap();
+        assert!(reasons.len() <= 1, "{chain} {roots:?}: one reason is told once: {seen:#}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

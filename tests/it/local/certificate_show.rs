@@ -241,6 +241,7 @@ fn reports() -> [Value; 2] {
             roots: RootsOrigin::Platform,
             verified: false,
             verify_fault: Some("why".to_owned()),
+            distrust: None,
             fits_name: true,
         }),
         revocation: Some(ReportedRevocation {
