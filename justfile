@@ -16,6 +16,7 @@ ci:
 # What the gate leaves out: the oldest Rust, kills at every write on a live cluster, many certificates, cert-manager beside us twice, wider searches
 nightly:
     @JUST={{ just_executable() }} KUBECTL_ACME_TEST_KILLS=0/1 tests/bed/sum fmt lint docs supply unused words scripts oldest tests scale beside-again model fuzz sim-by-date
+    @{{ just_executable() }} situations
 
 # The inner loop: compile, and run the unit tests whose names contain NAME
 rule NAME:
@@ -104,6 +105,12 @@ lab:
     export KUBECTL_ACME_LAB=$folder
     tests/bed/beside quick pebble+drivers+roles+alone+cluster -- diagnose
     tests/bed/lab-table "$folder"
+
+# Make faults and odd set-ups that people have reported on real parts, in network namespaces, and compare what `diagnose` says with what
+# their authors know (tests/situations); words choose some. Needs root
+situations *words:
+    cargo build --all-features --locked
+    python3 tests/situations/run.py target/debug/kubectl-acme {{ words }}
 
 # Run every test that needs nothing but loopback
 test *arguments:

@@ -141,6 +141,9 @@ pub struct ServedCase {
     pub name: String,
     /// Address that answered.
     pub address: SocketAddr,
+    /// Whether that is surely another machine than this one.
+    #[serde(default)]
+    pub is_elsewhere: bool,
     /// When.
     pub at: Timestamp,
     /// The certificate.

@@ -312,6 +312,13 @@ impl CertificateCase {
         self.due.is_some() || is_true(&self.certificate.status.conditions, "Issuing")
     }
 
+    /// Tells whether a name, a wildcard as such, is one that the Certificate asks for.
+    pub fn wants(&self, domain: &str) -> bool {
+        let spec = &self.certificate.spec;
+        let names = spec.dns_names.iter().chain(&spec.ip_addresses);
+        spec.common_name == domain || names.into_iter().any(|name| name == domain)
+    }
+
     /// When the running issuance began, by its condition, or by the Certificate itself where nothing was issued or asked for before;
     /// `None` if neither says so.
     pub fn begun_at(&self) -> Option<Timestamp> {

@@ -34,6 +34,8 @@ pub struct ControlCase {
     pub next_keys: Vec<NextKeyCase>,
     /// Secrets of certificates that are marked as not to be changed.
     pub immutable: Vec<ImmutableSecretCase>,
+    /// Counts of quotas that are used up.
+    pub quotas: Vec<QuotaCase>,
     /// Who else has written the Secrets of certificates that are not as asked for.
     pub secrets: Vec<IssuedSecretCase>,
     /// What the controller's account may not do, as the API server reviews it.
@@ -225,6 +227,22 @@ pub struct LackingCase {
     pub resource: String,
     /// Where.
     pub namespace: String,
+}
+
+/// A count of a ResourceQuota that is used up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaCase {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// What is counted, in the quota's word.
+    pub resource: String,
+    /// How many there are.
+    pub used: u64,
+    /// How many there may be.
+    pub hard: u64,
 }
 
 /// An Event of the type `Warning`.

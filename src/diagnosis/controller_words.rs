@@ -77,6 +77,16 @@ pub fn missing_right(text: &str) -> Option<MissingRight<'_>> {
     Some(MissingRight { user, verb, resource, group, namespace })
 }
 
+/// Tells whether cert-manager says that it works without Gateway API.
+pub fn lacks_gateway_api(reason: &str) -> bool {
+    reason.contains("gateway api is not enabled")
+}
+
+/// Tells whether an API server refuses an HTTPRoute because two of its parents are the same (a rule of Gateway API's definitions).
+pub fn names_parent_twice(reason: &str) -> bool {
+    reason.contains("when parentRefs includes 2 or more references to the same parent")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,10 +5,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::http_words;
+use super::update_words::is_about_resolver;
 use crate::ca::NO_ACCOUNT;
 use crate::model::cause::{Cause, OrderWait, Sighting, Symptom};
+use crate::model::guard::Guard;
 use crate::model::{Challenge, Problem};
-use crate::store::cluster::guard_that_says;
+use crate::store::cluster::{guard_that_says, is_refused_by_admission};
 
 /// How the types of a CA's problems begin, with the blank between status and type.
 const PROBLEM: &str = " urn:ietf:params:acme:error:";
@@ -67,6 +69,9 @@ pub fn cause(challenge: &Challenge) -> Option<Cause> {
     if let Some(guard) = guard_that_says(reason).or_else(|| guard_that_says(of_webhook)) {
         return Some(Cause::Denied(guard));
     }
+    if is_refused_by_admission(reason) {
+        return Some(Cause::Denied(Guard::Unknown));
+    }
     sighting(challenge, reason).map(Cause::Seen)
 }
 
@@ -77,7 +82,12 @@ pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
     let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(mark));
     if challenge.spec.kind.is_by_record() {
         let is_lame = said.contains(" returned ") && said.contains("NS ");
+        // Resolvers that give an error have not found that there is none.
+        let is_error = said.contains("When querying the SOA record") && said.contains("SERVFAIL");
         let found = ZONE.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom);
+        let found = if is_error { Some(Symptom::NameServersFail) } else { found };
+        let is_unreached = is_about_resolver(challenge, said);
+        let found = found.or_else(|| is_unreached.then_some(Symptom::ResolverSilent));
         return found.or_else(|| is_lame.then_some(Symptom::LameServer)).map(Sighting::from);
     }
     let symptom = http_words::symptom(said)?;
@@ -87,16 +97,6 @@ pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
 /// What a look by HTTP-01 met, by what cert-manager or a CA says of it.
 pub fn symptom_of_http(said: &str) -> Option<Symptom> {
     http_words::symptom(said)
-}
-
-/// Tells whether cert-manager says that it works without Gateway API.
-pub fn lacks_gateway_api(reason: &str) -> bool {
-    reason.contains("gateway api is not enabled")
-}
-
-/// Tells whether an API server refuses an HTTPRoute because two of its parents are the same (a rule of Gateway API's definitions).
-pub fn names_parent_twice(reason: &str) -> bool {
-    reason.contains("when parentRefs includes 2 or more references to the same parent")
 }
 
 /// Why an Ingress is not served, in the words of those who serve Ingresses.

@@ -122,6 +122,30 @@ pub(super) fn is_of_tls_port(page: &str) -> bool {
     TLS_PORT.iter().any(|mark| page.contains(mark))
 }
 
+/// What web servers write on the page that they show whoever comes without a certificate of a client: nginx, and HAProxy and Caddy where
+/// they answer at all. Others end the handshake.
+const CLIENT_CERTIFICATE: [&str; 3] = [
+    "no required ssl certificate was sent",
+    "the ssl certificate error",
+    "client certificate required",
+];
+
+/// Tells whether a web server's page asks for the certificate of a client.
+pub(super) fn wants_client_certificate(page: &str) -> bool {
+    let page = page.to_ascii_lowercase();
+    CLIENT_CERTIFICATE.iter().any(|mark| page.contains(mark))
+}
+
+/// Tells whether a page says itself what its server wants, so that no folder is to blame.
+pub(super) fn tells_itself(page: &str) -> bool {
+    is_of_tls_port(page) || wants_client_certificate(page)
+}
+
+/// Tells whether a page is HAProxy's own where its checks have called every server behind it down (503).
+pub(super) fn lacks_healthy_server(page: &str) -> bool {
+    page.to_ascii_lowercase().contains("no server is available to handle this request")
+}
+
 /// What was met, by what is said of it.
 pub(super) fn symptom(said: &str) -> Option<Symptom> {
     // Others change the case of their letters from release to release.
@@ -153,6 +177,14 @@ mod tests {
         for page in ["<h1>400 Bad Request</h1>", "see our HTTPS page", "TLS required for mail"] {
             assert!(!is_of_tls_port(page), "{page}");
         }
+    }
+
+    #[test]
+    fn a_page_tells_what_its_server_wants() {
+        let nginx = "<center><h1>400 Bad Request</h1></center><center>No required SSL certificate was sent</center>";
+        assert!(wants_client_certificate(nginx) && !wants_client_certificate("400 Bad Request"));
+        let haproxy = "<html><body><h1>503 Service Unavailable</h1>\nNo server is available to handle this request.\n</body></html>";
+        assert!(lacks_healthy_server(haproxy) && !lacks_healthy_server("503 Service Unavailable"));
     }
 
     /// Texts of the kernel that connect(2) can bring, as Go prints them on Linux, and what each shows.

@@ -33,5 +33,6 @@ pub mod refusal_words;
 pub mod replacement;
 pub mod rules;
 pub mod sights;
+pub mod update_words;
 pub mod verdict;
 pub mod web_case;

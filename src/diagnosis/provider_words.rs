@@ -3,6 +3,7 @@
 
 use super::controller_words::missing_right;
 use super::foreign::is_about_deed;
+use super::update_words::is_about_update;
 use crate::model::Challenge;
 use crate::model::provider_refusal::{
     ProviderFault, ProviderRefusal, is_about_address, provider_name,
@@ -13,6 +14,13 @@ pub fn refusal(challenge: &Challenge) -> Option<ProviderRefusal> {
     let dns01 = challenge.spec.solver.dns01.as_deref()?;
     let reason = challenge.status.reason.as_str();
     let fault = provider_fault(reason).filter(|_| is_about_deed(reason))?;
+    // The search for the zone asks others before the update is sent.
+    if dns01.rfc2136.is_some()
+        && fault == ProviderFault::Unreachable
+        && !is_about_update(challenge, reason)
+    {
+        return None;
+    }
     let provider = provider_name(dns01).to_owned();
     Some(ProviderRefusal { provider, ..ProviderRefusal::new(fault, "", reason) })
 }

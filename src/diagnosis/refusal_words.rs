@@ -117,6 +117,16 @@ pub fn is_key_of_another_account(problem: &Problem) -> bool {
     problem.status == 409 && problem.detail.contains("already in use for a different account")
 }
 
+/// Tells whether a CA speaks of CAA records, whatever the type of its problem is.
+pub fn is_about_caa(problem: &Problem) -> bool {
+    problem.short_kind() == "caa" || problem.detail.starts_with("While processing CAA for ")
+}
+
+/// Tells whether a CA says that a request is signed with another key than that of its account (Boulder's words, and Pebble's).
+pub fn says_key_is_another(problem: &Problem) -> bool {
+    problem.short_kind() == "malformed" && problem.detail.contains("JWS verification error")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

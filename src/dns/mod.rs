@@ -201,10 +201,10 @@ impl LookupError {
             Self::NoSuchTarget { .. } => Some(Symptom::DanglingAlias),
             Self::NoText { .. } => None,
             Self::AliasLoop { .. } => Some(Symptom::AliasLoop),
-            Self::NoZone { .. }
-            | Self::UnexpectedCode { .. }
-            | Self::UnknownZone { .. }
-            | Self::NoServers { .. } => Some(Symptom::NotDelegated),
+            Self::UnexpectedCode { .. } => Some(Symptom::NameServersFail),
+            Self::NoZone { .. } | Self::UnknownZone { .. } | Self::NoServers { .. } => {
+                Some(Symptom::NotDelegated)
+            }
             Self::Failed { why, .. } => match why {
                 Why::Answered { .. } => Some(Symptom::NameServersFail),
                 Why::Silent | Why::Unreadable => Some(Symptom::ResolverSilent),

@@ -185,12 +185,13 @@ impl Investigator {
             warnings(&look, around),
         );
         let controllers = Look::controllers(&deployments, &pods);
-        let (lacking, dns_webhooks, dropped, next_keys, immutable, secrets) = tokio::join!(
+        let (lacking, dns_webhooks, dropped, next_keys, immutable, quotas, secrets) = tokio::join!(
             lacking(&look, around, &controllers),
             look.dns_webhooks(around, &controllers),
             look.dropped(around),
             look.next_keys(around),
             look.immutable(around),
+            look.quotas(around),
             look.secrets(around),
         );
         let case = ControlCase {
@@ -205,6 +206,7 @@ impl Investigator {
             ending,
             next_keys,
             immutable,
+            quotas,
             secrets,
             lacking,
             warnings,

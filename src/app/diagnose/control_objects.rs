@@ -1,12 +1,14 @@
 //! What an API server keeps of objects beside what they say: fields that it dropped, and who has written a Secret.
 
+use std::collections::BTreeSet;
+
 use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::control::{Around, DEFINITIONS, Look, MOST_ASKED, list};
 use crate::controllers::facts;
 use crate::diagnosis::control_case::{
-    DroppedCase, ImmutableSecretCase, IssuedSecretCase, NextKeyCase,
+    DroppedCase, ImmutableSecretCase, IssuedSecretCase, NextKeyCase, QuotaCase,
 };
 use crate::model::common::is_true;
 use crate::model::secret::TLS_KEY;
@@ -39,6 +41,8 @@ const TOOLS: [&str; 8] = [
     "sealedsecrets.bitnami.com",
 ];
 
+const QUOTAS: Resource =
+    Resource { api_version: "v1", kind: "ResourceQuota", plural: "resourcequotas" };
 const SECRETS: Resource = Resource { api_version: "v1", kind: "Secret", plural: "secrets" };
 
 impl Look<'_> {
@@ -92,6 +96,18 @@ impl Look<'_> {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
+    /// Counts of quotas that are used up where something is to be issued.
+    pub(super) async fn quotas(&self, around: &Around) -> Vec<QuotaCase> {
+        let open = around.open.iter().map(|(certificate, _)| &certificate.metadata.namespace);
+        let namespaces: BTreeSet<&String> = open.collect();
+        let asked = namespaces.into_iter().take(MOST_ASKED).map(|namespace| async move {
+            let read = self.of(QUOTAS, namespace);
+            self.read(QUOTAS.plural, read.fitting("", "")).await.unwrap_or_default()
+        });
+        let all = join_all(asked).await.into_iter().flatten();
+        all.flat_map(|quota| used_up(&quota)).collect()
+    }
+
     /// The Secrets that are to have a new certificate and may not be changed.
     pub(super) async fn immutable(&self, around: &Around) -> Vec<ImmutableSecretCase> {
         let issuing = around
@@ -141,6 +157,27 @@ impl Look<'_> {
         });
         join_all(asked).await.into_iter().flatten().collect()
     }
+}
+
+/// The plain counts of a quota of which nothing is left.
+fn used_up(quota: &Value) -> Vec<QuotaCase> {
+    let text = |name: &str| quota["metadata"][name].as_str().unwrap_or_default().to_owned();
+    let count = |list: &str, resource: &str| -> Option<u64> {
+        quota["status"][list][resource].as_str()?.parse().ok()
+    };
+    let hard = quota["status"]["hard"].as_object();
+    let resources = hard.into_iter().flat_map(serde_json::Map::keys);
+    let full = resources.filter_map(|resource| {
+        let (used, hard) = (count("used", resource)?, count("hard", resource)?);
+        (used >= hard).then(|| QuotaCase {
+            namespace: text("namespace"),
+            name: text("name"),
+            resource: resource.clone(),
+            used,
+            hard,
+        })
+    });
+    full.collect()
 }
 
 /// Adds the paths of what one value has and another lacks. An API server leaves out what is null.

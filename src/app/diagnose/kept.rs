@@ -1,5 +1,6 @@
 //! The certificate that is there: in its Secret, at its names, and in the CA's own word.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::diagnosis::authority_case::{KeptCase, RenewalCase, SeenCertificate, S
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::chain::issuer_key;
 use crate::fetch::served::server_name;
+use crate::model::reserved;
 use crate::model::secret::TLS_CRT;
 use crate::model::{Certificate, Kind, ObjectName, Secret};
 use crate::reconcile::facts::annotation;
@@ -105,12 +107,24 @@ impl Investigator {
             Some(ServedCase {
                 name: name.clone(),
                 address: shown.address,
+                is_elsewhere: is_elsewhere(shown.address),
                 at: self.now,
                 certificate: seen(&other, own),
             })
         });
         join_all(looked).await.into_iter().flatten().collect()
     }
+}
+
+/// Tells whether an address is surely another machine's: this one goes out by a public address of its own, which nobody translates, and
+/// the address is not that. Nothing is sent.
+fn is_elsewhere(address: SocketAddr) -> bool {
+    let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    socket.is_ok_and(|own| own.ip() != address.ip() && reserved::block(own.ip()).is_none())
 }
 
 /// The annotations of a Secret that name its issuer, where they do not fit the Certificate.

@@ -13,7 +13,7 @@ use super::patience::PROBE_TIMEOUT;
 use super::wanted_names::{chosen, ordered};
 use crate::diagnosis::case::{Case, Unseen};
 use crate::diagnosis::path_case::{ClusterPathCase, WantedPath};
-use crate::diagnosis::path_objects::IngressCase;
+use crate::diagnosis::path_objects::{IngressCase, ServiceCase};
 use crate::model::{Challenge, ChallengeType, Event, Kind, State};
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::raw_objects::Resource;
@@ -240,7 +240,15 @@ impl PathReader<'_> {
             self.path.classes = classes;
             self.path.note("ingressclasses", "");
         }
-        self.path.balancers = balancers.unwrap_or_default();
+        let balancers: Vec<ServiceCase> = balancers.unwrap_or_default();
+        let mut unaddressed = balancers.iter().filter(|it| it.status.addresses().is_empty());
+        if let Some(of) = unaddressed.next().map(|service| &service.metadata) {
+            let about =
+                format!("type=Warning,involvedObject.kind=Service,involvedObject.name={}", of.name);
+            let events = list::<Event>(cluster, EVENTS, &of.namespace, "", &about).await;
+            self.path.warnings.extend(events.unwrap_or_default());
+        }
+        self.path.balancers = balancers;
         let found = if let Ok(found) = everywhere {
             self.path.note("ingresses", "");
             found

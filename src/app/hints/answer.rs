@@ -91,6 +91,10 @@ pub(super) fn zone(symptom: Symptom) -> Option<&'static str> {
              and that the resolvers named there answer, SOA and NS included (D01-04: dnsmasq with filterwin2k and some \
              routers filter them); --dns01-recursive-nameservers names others"
         }
+        Symptom::NameServersFail => {
+            "have the name servers of that zone, and of the zones of its aliases, answer: resolvers get an error from them \
+             (dig NAME SOA shows it)"
+        }
         Symptom::LameServer => {
             "have that name server serve the zone, or take it out of the zone's NS records"
         }
@@ -166,6 +170,7 @@ mod tests {
     const RECORD: &str = "see that every name server of its zone answers";
     const START: &str = "start the name servers that do not answer";
     const DELEGATED: &str = "see that the domain is delegated";
+    const FAILING: &str = "have the name servers of that zone";
     const ALIASES: &str = "take one of these CNAME records away";
 
     fn observed(seen: Seen, hops: Vec<Hop>) -> Observation {
@@ -193,7 +198,7 @@ mod tests {
     fn for_failed(why: &Why) -> (&'static str, &'static str) {
         match why {
             Why::AliasLoop(_) => (ALIASES, ALIASES),
-            Why::Answered { .. } => (RECORD, "have the name servers of www.example.com"),
+            Why::Answered { .. } => (FAILING, "have the name servers of www.example.com"),
             Why::Silent | Why::Unreadable => (RECORD, "check this machine's own resolver"),
             Why::Slow { .. } => (START, LED),
             Why::Server { silence, .. } => (for_silence(silence), LED),
@@ -210,8 +215,10 @@ mod tests {
             LookupError::NoSuchTarget { .. } => (RECORD, "give that name an address"),
             LookupError::Failed { why, .. } => for_failed(why),
             LookupError::AliasLoop { .. } => (ALIASES, ALIASES),
+            LookupError::UnexpectedCode { .. } => {
+                (FAILING, "have the name servers of www.example.com")
+            }
             LookupError::NoZone { .. }
-            | LookupError::UnexpectedCode { .. }
             | LookupError::UnknownZone { .. }
             | LookupError::NoServers { .. } => (DELEGATED, LED),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::controller::idle;
+use super::controller::{idle, is_watched};
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
@@ -182,7 +182,8 @@ fn right_is_missing(case: &Case, found: &mut Vec<Finding>) {
         let user = right.user.to_owned();
         push(what, &user, shown);
     }
-    for of in &case.control.lacking {
+    // Where they do not watch they need no rights.
+    for of in case.control.lacking.iter().filter(|of| is_watched(case, &of.namespace)) {
         let asked = format!("{} {} in namespace {}", of.verb, of.resource, of.namespace);
         let shown = stored(format!("SubjectAccessReview of {}", of.account), case.at, {
             format!("{asked}: not allowed")
@@ -357,6 +358,7 @@ pub(super) mod tests {
 
     use super::super::tests::{check, with};
     use super::*;
+    use crate::diagnosis::case::DueReason;
     use crate::diagnosis::control_case::{
         AdmissionCase, ControlCase, DroppedCase, LackingCase, LeaseCase, WarningCase,
     };
@@ -440,6 +442,28 @@ pub(super) mod tests {
             fails_closed: true,
             endpoints: Some(1),
         }
+    }
+
+    #[test]
+    fn a_controller_of_one_other_namespace_does_not_work_here_and_needs_no_rights() {
+        let of = |namespace: &str| {
+            cluster(|case| {
+                let flags = &mut case.control.controllers[0].flags;
+                flags.insert("namespace".into(), namespace.into());
+                case.certificates[0].due =
+                    Some(DueReason { reason: "DoesNotExist".into(), message: String::new() });
+                case.control.lacking = vec![LackingCase {
+                    account: "system:serviceaccount:a:b".into(),
+                    verb: "update".into(),
+                    resource: "certificates".into(),
+                    namespace: "web".into(),
+                }];
+            })
+        };
+        check(&of("team-a"), &[CauseId::Ctl01]);
+        let found = crate::diagnosis::rules::judge(&of("team-a"));
+        assert_eq!(found[0].evidence[0].came, "namespace=team-a");
+        check(&of("web"), &[CauseId::Ctl07]);
     }
 
     #[test]

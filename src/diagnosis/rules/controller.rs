@@ -7,6 +7,7 @@ use super::words::causes_of_words;
 use crate::diagnosis::case::{Case, DriverCase, QueuedCase, RunningCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::catalogue::{self, CauseSeverity};
+use crate::diagnosis::control_case::ControllerCase;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
 use crate::model::{Metadata, Time};
 use crate::reconcile::schedule::Waits;
@@ -17,7 +18,7 @@ const STUCK: SignedDuration = SignedDuration::from_mins(10);
 const CLEAN_UP: SignedDuration = SignedDuration::from_mins(5);
 
 pub(super) const RULES: &[FaultRule] =
-    &[nobody_works, challenge_is_queued, deletion_hangs, look_failed];
+    &[nobody_works, controllers_watch_elsewhere, challenge_is_queued, deletion_hangs, look_failed];
 
 fn nobody_works(case: &Case, found: &mut Vec<Finding>) {
     // On one machine nobody works between two commands.
@@ -52,6 +53,33 @@ pub(super) fn idle(case: &Case, shown: Evidence) -> Option<Finding> {
     };
     let finding = Finding::new(CauseId::Ctl01, Grade::Certain, subject.clone(), shown);
     Some(finding.with("WHAT", subject))
+}
+
+/// Tells whether cert-manager's controllers watch a namespace: all of them, or the one that their arguments name.
+pub(super) fn is_watched(case: &Case, namespace: &str) -> bool {
+    let all = &case.control.controllers;
+    all.is_empty() || all.iter().any(|of| watched(of).is_none_or(|one| one == namespace))
+}
+
+/// The one namespace that a controller watches; `None` if it watches all.
+fn watched(of: &ControllerCase) -> Option<&str> {
+    of.flags.get("namespace").map(String::as_str).filter(|name| !name.is_empty())
+}
+
+/// CTL-01: whoever holds the Lease watches one other namespace alone.
+fn controllers_watch_elsewhere(case: &Case, found: &mut Vec<Finding>) {
+    let Some(first) = case.control.controllers.first() else { return };
+    for of in case.certificates.iter().filter(|of| of.due.is_some()) {
+        let name = of.certificate.name();
+        if is_watched(case, &name.namespace) {
+            continue;
+        }
+        let flag = format!("namespace={}", watched(first).unwrap_or_default());
+        let shown = stored(format!("Deployment {}: arguments", first.name), case.at, flag);
+        let subject = format!("Certificate {name}");
+        let finding = Finding::new(CauseId::Ctl01, Grade::Certain, subject.clone(), shown);
+        found.push(finding.with("WHAT", subject));
+    }
 }
 
 fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {

@@ -122,7 +122,8 @@ fn record_is_not_written(case: &Case, found: &mut Vec<Finding>) {
         found.push(
             Finding::new(cause, grade.max(Grade::Likely), spec.shown_domain(), shown)
                 .with("DOMAIN", &spec.dns_name)
-                .with("ANSWER", reason),
+                .with("ANSWER", reason)
+                .failing(challenge.status.processing),
         );
     }
 }

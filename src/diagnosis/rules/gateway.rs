@@ -7,8 +7,8 @@ use super::open_path::{OpenPath, named, open_paths};
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::controller_words::{lacks_gateway_api, names_parent_twice};
 use crate::diagnosis::finding::{Evidence, Finding, Grade};
-use crate::diagnosis::foreign::{lacks_gateway_api, names_parent_twice};
 use crate::diagnosis::gateway_objects::{ListenerCase, RouteCase};
 use crate::diagnosis::path_case::age;
 use crate::model::common::{Condition, ConditionStatus, condition};
@@ -144,7 +144,9 @@ fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
         let misfits: Vec<_> = all.iter().map(|one| (one, broken_hop(&open, one))).collect();
         // One parent that takes it is enough, unless that says otherwise.
         if let Some((one, _)) = misfits.iter().find(|(_, misfit)| misfit.is_none()) {
-            if let (Some(route), true) = (route, faults.is_empty())
+            if let Some(waiting) = all.iter().find_map(|one| waits_for_controller(&open, one)) {
+                faults.push(waiting);
+            } else if let (Some(route), true) = (route, faults.is_empty())
                 && age(&route.metadata, case.at) > TAKEN
                 && route.status.parents.is_empty()
             {
@@ -167,6 +169,23 @@ fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
 }
 
 type RouteFault = (Grade, String, Evidence);
+
+/// A Gateway of whose class nobody takes care: the API server has written its first condition itself (Gateway API's definitions have
+/// `Accepted` Unknown, reason `Pending`, as their default), and nobody has replaced it.
+fn waits_for_controller(open: &OpenPath<'_>, one: &NamedParent<'_>) -> Option<RouteFault> {
+    let gateway = one.found?.gateway()?;
+    let accepted = condition(&gateway.status.conditions, "Accepted")?;
+    let is_untouched = accepted.status == ConditionStatus::Unknown && accepted.reason == "Pending";
+    if !is_untouched {
+        return None;
+    }
+    let name = named("Gateway", &gateway.metadata);
+    let class = &gateway.spec.gateway_class_name;
+    let why = format!("no controller has taken up {name}, of class {class}");
+    let shown =
+        open.stored(format!("{name}: condition Accepted"), format!("Unknown, {}", told(accepted)));
+    Some((Grade::Likely, why, shown))
+}
 
 /// What parents say of a route, and whether one of them has taken it with all that it refers to.
 fn said_of(open: &OpenPath<'_>, route: &RouteCase) -> (Vec<RouteFault>, bool) {
@@ -207,6 +226,7 @@ mod tests {
     use super::super::tests::check;
     use super::*;
     use crate::diagnosis::path_case::ClusterPathCase;
+    use crate::model::Time;
 
     /// A route to the Gateway `web/edge` with these listeners.
     fn behind(listeners: Value, change: impl FnOnce(&mut Case, &mut ClusterPathCase)) -> Case {
@@ -233,6 +253,25 @@ mod tests {
             listener[name] = value.clone();
         }
         listener
+    }
+
+    #[test]
+    fn a_gateway_that_no_controller_has_taken_up_is_named_at_once() {
+        let of = |status: &str, reason: &str| {
+            behind(json!([http(json!({}))]), |_, path| {
+                path.routes[0].status.parents.clear();
+                path.routes[0].metadata.creation_timestamp =
+                    Some(Time::from("2026-11-24T21:59:50Z".parse::<jiff::Timestamp>().unwrap()));
+                path.gateways[0].spec.gateway_class_name = "cilium".into();
+                path.gateways[0].status.conditions = vec![object(json!({
+                    "type": "Accepted", "status": status, "reason": reason, "message": "Waiting for controller",
+                }))];
+            })
+        };
+        check(&of("Unknown", "Pending"), &[CauseId::Gw02]);
+        let found = super::super::judge(&of("Unknown", "Pending"));
+        assert!(found[0].facts["DETAIL"].ends_with("of class cilium"), "{found:?}");
+        check(&of("True", "Accepted"), &[]);
     }
 
     #[test]

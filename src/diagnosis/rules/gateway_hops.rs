@@ -112,6 +112,14 @@ impl<'a> FoundParent<'a> {
     }
 
     /// What is said of its listeners.
+    /// The Gateway; `None` if it is a ListenerSet.
+    pub(super) fn gateway(self) -> Option<&'a GatewayCase> {
+        match self {
+            Self::Gateway(gateway) => Some(gateway),
+            Self::Set(_) => None,
+        }
+    }
+
     pub(super) fn states(self) -> &'a [ListenerStatusCase] {
         match self {
             Self::Gateway(gateway) => &gateway.status.listeners,

@@ -6,10 +6,12 @@ use super::rule::FaultRule;
 use super::symptom;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::dns_case::DnsVantage;
 use crate::diagnosis::facts;
-use crate::diagnosis::finding::{Finding, Grade, seen, stored, told};
+use crate::diagnosis::finding::{Finding, Grade, heard, seen, stored, told};
 use crate::diagnosis::http_words;
 use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
+use crate::diagnosis::refusal_words;
 use crate::model::cause::{Cause, Symptom};
 use crate::model::observation::{Observation, Seen};
 use crate::model::{Answer, Challenge, ChallengeType, State};
@@ -67,7 +69,16 @@ fn name_has_no_address(case: &Case, found: &mut Vec<Finding>) {
             LookUp::NotAsked | LookUp::Found(_) => continue,
         };
         let shown = told(format!("A and AAAA of {}", name.name), case.at, &came);
-        found.push(of_name(cause, grade, name, shown).with("ANSWER", came));
+        let is_code = matches!(name.addresses, LookUp::Code(_));
+        let servers = name.dns.iter().filter(|_| is_code).flat_map(|dns| {
+            let domain = format!("{}.", name.name);
+            let replies: Vec<_> =
+                ["A", "AAAA"].iter().flat_map(|kind| dns.asked(&domain, kind)).collect();
+            replies.into_iter().filter(|it| matches!(it.from, DnsVantage::Authority { .. })).take(2)
+        });
+        found.push(
+            of_name(cause, grade, name, shown).shown_by(servers.map(heard)).with("ANSWER", came),
+        );
     }
 }
 
@@ -105,6 +116,14 @@ pub(super) fn fault(
     {
         return Some((CauseId::Http20, Grade::Certain));
     }
+    if let Seen::Reply { status, body, .. } = &look.observation.seen {
+        if *status == 400 && http_words::wants_client_certificate(body) {
+            return Some((CauseId::Http16, Grade::Certain));
+        }
+        if *status == 503 && http_words::lacks_healthy_server(body) {
+            return Some((CauseId::Http25, Grade::Likely));
+        }
+    }
     let sighting = look.sighting.map(|sighting| sighting.symptom);
     if !look.is_expected {
         // What a server says to a token that nobody has proves little.
@@ -140,7 +159,7 @@ fn fault_of(observation: &Observation) -> Option<Symptom> {
 
 /// Every address that fails, over IPv6 apart: a CA tries that family first.
 fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
-    for name in by_address(case) {
+    for name in by_address(case).filter(|name| !has_answered_ca(case, name)) {
         let kind = name.kind.unwrap_or(ChallengeType::Http01);
         let of = |look: &AddressLook| fault(look, kind, case.in_cluster);
         let good_v4 = name.looks.iter().any(|l| l.address.is_ipv4() && of(l).is_none());
@@ -192,7 +211,7 @@ fn port_is_not_to_be_had(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// Tells whether the CA has looked at a name and refused it.
-fn has_failed_at_ca(of: &CertificateCase, name: &NameCase) -> bool {
+pub(super) fn has_failed_at_ca(of: &CertificateCase, name: &NameCase) -> bool {
     let is_refused = |challenge: &Challenge| {
         challenge.spec.shown_domain() == name.shown()
             && (challenge.status.state == Some(State::Invalid)
@@ -201,6 +220,15 @@ fn has_failed_at_ca(of: &CertificateCase, name: &NameCase) -> bool {
     let mut held = of.held.iter();
     held.any(|held| held.name == name.shown() && held.status == "invalid")
         || of.challenges.iter().any(is_refused)
+}
+
+/// Tells whether a CA has refused a name for its CAA records, at which it looks once it has seen the answer.
+fn has_answered_ca(case: &Case, name: &NameCase) -> bool {
+    let mut held = case.certificates.iter().flat_map(|of| &of.held);
+    held.any(|held| {
+        let problem = held.problem.as_ref().filter(|_| held.name == name.shown());
+        held.status == "invalid" && problem.is_some_and(refusal_words::is_about_caa)
+    })
 }
 
 fn addresses_differ(case: &Case, found: &mut Vec<Finding>) {

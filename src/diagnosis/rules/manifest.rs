@@ -15,6 +15,7 @@ use crate::model::{ConditionStatus, Identifier};
 
 pub(super) const RULES: &[FaultRule] = &[
     issuer_is_missing,
+    issuer_group_is_mistyped,
     issuer_is_not_ready,
     directory_is_none,
     no_solver_fits,
@@ -35,6 +36,11 @@ const NAMES: usize = 100;
 pub(super) fn is_lets_encrypt(server: &str) -> bool {
     server.contains(".api.letsencrypt.org/")
 }
+
+/// The API group of Issuers.
+const GROUP: &str = "cert-manager.io";
+/// Groups that are written in its place: those of Orders and of releases before 0.11, and its name alone.
+const MISTYPED: [&str; 3] = ["acme.cert-manager.io", "certmanager.k8s.io", "cert-manager"];
 
 fn issuer_is_missing(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.certificates {
@@ -63,6 +69,30 @@ fn issuer_is_missing(case: &Case, found: &mut Vec<Finding>) {
             finding = finding.with("ISSUER-KIND", kind).with("EXISTING-ISSUER", &only.name.name);
         }
         found.push(finding);
+    }
+}
+
+/// CFG-01: the group of the reference is cert-manager's, mistyped, so that no controller feels meant by it.
+fn issuer_group_is_mistyped(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let reference = &of.certificate.spec.issuer_ref;
+        let group = &reference.group;
+        let is_own_kind = matches!(reference.kind.as_str(), "" | "Issuer" | "ClusterIssuer");
+        if !is_own_kind || !(group.contains('/') || MISTYPED.contains(&group.as_str())) {
+            continue;
+        }
+        let name = of.certificate.name();
+        let asked = format!("Certificate {name}: spec.issuerRef.group");
+        let came = format!("{group}, which no controller serves");
+        let near = format!("the group of Issuers is {GROUP}, without a version");
+        let subject = format!("Certificate {name}");
+        found.push(
+            Finding::new(CauseId::Cfg01, Grade::Certain, subject, stored(asked, case.at, came))
+                .with("NAME", &name.name)
+                .with("NAMESPACE", &name.namespace)
+                .with("ISSUER", format!("{} of group {group}", reference.name))
+                .with("NEAR", near),
+        );
     }
 }
 

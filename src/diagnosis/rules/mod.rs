@@ -29,6 +29,7 @@ mod persist;
 mod pod;
 mod problem;
 mod provider;
+mod quota;
 mod record;
 mod record_times;
 mod renewal;
@@ -87,6 +88,7 @@ const RULES: &[&[FaultRule]] = &[
     defects::RULES,
     dns_webhook::RULES,
     stages::RULES,
+    quota::RULES,
     web::RULES,
     authority::RULES,
     provider::RULES,

@@ -12,9 +12,10 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, seen, stored};
 use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
-use crate::diagnosis::name_case::LookUp;
+use crate::diagnosis::name_case::{AddressLook, LookUp};
 use crate::diagnosis::path_case::age;
 use crate::diagnosis::path_objects::{IngressCase, IngressClassCase};
+use crate::model::Event;
 use crate::model::observation::Seen;
 
 /// How long a controller may take to note the address of an Ingress.
@@ -29,6 +30,7 @@ pub(super) const RULES: &[FaultRule] = &[
     address_is_another,
     backend_is_unhealthy,
     some_nodes_lead_nowhere,
+    balancer_has_no_address,
 ];
 
 /// HTTP-12, HTTP-13, HTTP-25, HTTP-26: whoever serves the Ingress says why it does not.
@@ -125,6 +127,10 @@ fn class_is_missing(case: &Case, found: &mut Vec<Finding>) {
         );
         let more = open.stored("IngressClasses", &there);
         let detail = format!("the class {class} does not exist; {there}");
+        // Before there is a Challenge something else stands in the way, and this comes after it.
+        let is_ahead = open.challenge.is_none()
+            && case.certificates.iter().any(|of| of.is_open() && of.wants(&open.wanted.domain));
+        let grade = if is_ahead { Grade::Possible } else { grade };
         let finding = open.finding(CauseId::Http10, grade, open.stored(asked, class), detail);
         found.push(with_class(&open, finding).shown_by([more]));
     }
@@ -226,6 +232,41 @@ fn backend_is_unhealthy(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
+/// HTTP-39: nothing answers where the name leads, and a load balancer of the cluster has not got an address.
+fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(name) = case.names.iter().find(|name| name.shown() == open.wanted.domain) else {
+            continue;
+        };
+        let mut balancers = open.path.balancers.iter();
+        let Some(service) = balancers.find(|service| service.status.addresses().is_empty()) else {
+            continue;
+        };
+        let has_nothing =
+            |look: &AddressLook| matches!(look.observation.seen, Seen::Nothing { .. });
+        let Some(look) = name.looks.first().filter(|_| name.looks.iter().all(has_nothing)) else {
+            continue;
+        };
+        let of = &service.metadata;
+        let balancer = named("Service", of);
+        let is_about = |event: &&Event| {
+            let about = &event.involved_object;
+            about.kind == "Service" && about.namespace == of.namespace && about.name == of.name
+        };
+        let warning = open.path.warnings.iter().find(is_about);
+        let grade = if warning.is_some() { Grade::Likely } else { Grade::Possible };
+        let why = warning.map(|event| format!("{}: {}", event.reason, event.message));
+        let shown = open.stored(format!("{balancer}: status.loadBalancer"), "no address");
+        let said = why.as_ref().map(|why| open.stored(format!("event about {balancer}"), why));
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let detail = format!("{balancer} of type LoadBalancer has no address{why}");
+        let Seen::Nothing { why, .. } = &look.observation.seen else { continue };
+        let finding = open.finding(CauseId::Http39, grade, shown, detail).shown_by(said);
+        let finding = finding.shown_by([seen(&look.observation, why)]);
+        found.push(finding.with("BALANCER", &of.name).with("BALANCER-NAMESPACE", &of.namespace));
+    }
+}
+
 /// HTTP-27: of several addresses some do not answer, and they are of a Service that only some nodes serve.
 fn some_nodes_lead_nowhere(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
@@ -263,8 +304,8 @@ mod tests {
     use super::super::open_path::testing::{object, path_with};
     use super::super::tests::check;
     use super::*;
-    use crate::diagnosis::name_case::AddressLook;
     use crate::diagnosis::path_case::ClusterPathCase;
+    use crate::model::cause::Symptom;
     use crate::model::observation::{Observation, Vantage};
 
     fn by_class(class: Value, change: impl FnOnce(&mut Case, &mut ClusterPathCase)) -> Case {
@@ -382,6 +423,38 @@ mod tests {
             web: None,
             arrivals: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_balancer_without_an_address_explains_that_nobody_answers() {
+        let of = |answers: bool, addresses: Value, message: Option<&str>| {
+            path_with(json!({"ingress": {"ingressClassName": "edge"}}), |case, path| {
+                let silent =
+                    Seen::Nothing { why: "no answer".into(), symptom: Some(Symptom::Unreachable) };
+                case.names[0].looks =
+                    vec![AddressLook { is_answer: answers, ..look("192.0.2.1:80", silent) }];
+                path.balancers = vec![object(json!({
+                    "metadata": {"namespace": "edge", "name": "ingress"},
+                    "spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": addresses}},
+                }))];
+                path.warnings.extend(message.map(|message| object(json!({
+                    "metadata": {"namespace": "edge", "name": "e"}, "type": "Warning", "reason": "AllocationFailed",
+                    "message": message,
+                    "involvedObject": {"kind": "Service", "namespace": "edge", "name": "ingress"},
+                }))));
+            })
+        };
+        let grade = |case: &Case| {
+            let found = super::super::judge(case);
+            let found = found.iter().find(|finding| finding.cause == CauseId::Http39);
+            found.map(|finding| (finding.grade, finding.facts["DETAIL"].clone()))
+        };
+        let (likely, detail) = grade(&of(false, json!([]), Some("pool is empty"))).unwrap();
+        assert_eq!(likely, Grade::Likely);
+        assert!(detail.ends_with("has no address (AllocationFailed: pool is empty)"), "{detail}");
+        assert_eq!(grade(&of(false, json!([]), None)).unwrap().0, Grade::Possible);
+        assert!(grade(&of(true, json!([]), Some("pool is empty"))).is_none());
+        assert!(grade(&of(false, json!([{"ip": "192.0.2.1"}]), Some("pool is empty"))).is_none());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::diagnosis::finding::Grade;
 use crate::diagnosis::foreign::{self, Limit};
 use crate::diagnosis::refusal_words::{
     RefusedRequest, RefusedWish, is_key_of_another_account, is_no_longer_pending, refused_request,
-    refused_wish,
+    refused_wish, says_key_is_another,
 };
 use crate::model::cause::Symptom;
 use crate::model::{Challenge, Problem};
@@ -23,6 +23,7 @@ pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
         _ if foreign::lacks_perspectives(problem) => Id::Lim07,
         "invalidContact" | "invalidEmail" | "unsupportedContact" => Id::Acc01,
         "accountDoesNotExist" => Id::Acc03,
+        _ if says_key_is_another(problem) => Id::Acc02,
         "externalAccountRequired" => Id::Acc07,
         "userActionRequired" | "agreementRequired" => Id::Acc09,
         _ if foreign::is_about_binding(problem) => Id::Acc08,

@@ -7,6 +7,7 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::public_name::is_of_registry;
+use crate::diagnosis::update_words::host_and_port;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal, RefusedBefore};
 use crate::model::solver::Dns01Solver;
 
@@ -274,15 +275,6 @@ impl Refused<'_> {
     }
 }
 
-/// A server as solvers name it, and its port.
-fn host_and_port(server: &str) -> (&str, &str) {
-    match server.rsplit_once(':') {
-        // Without brackets it is an address of IPv6.
-        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port),
-        _ => (server, "53"),
-    }
-}
-
 /// The algorithm of a solver, where it names none by cert-manager's rule.
 fn algorithm(named: &str) -> &str {
     if named.is_empty() { "HMACMD5" } else { named }
@@ -395,6 +387,12 @@ mod tests {
                 rfc2136.clone(),
                 "DNS update failed. Server replied: NOTAUTH (BADKEY)",
                 CauseId::Prv07,
+            ),
+            // Whoever is asked for the zone comes before whoever takes the update.
+            (
+                rfc2136.clone(),
+                "dial tcp 198.51.100.77:53: connect: no route to host",
+                CauseId::D0115,
             ),
             (rfc2136, "dial tcp 192.0.2.53:53: i/o timeout", CauseId::Dns04),
             (acme_dns, "account credentials not found for domain www.example.com", CauseId::Prv13),

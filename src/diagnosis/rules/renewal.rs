@@ -78,6 +78,9 @@ fn difference(case: &Case, kept: &KeptCase, served: &ServedCase) -> Option<Grade
     let is_default = other.issuer == other.common_name;
     // One that is good for the name may be that of a CDN, or of another certificate for it.
     let is_older = other.issuer == own.issuer && other.not_before < own.not_before;
+    if served.is_elsewhere && is_for_it && !is_over && !is_older {
+        return None;
+    }
     Some(if !is_for_it || is_over || is_default || is_older {
         Grade::Certain
     } else {
@@ -273,6 +276,7 @@ mod tests {
             kept.served.push(ServedCase {
                 name: "www.example.com".into(),
                 address: "192.0.2.1:443".parse().unwrap(),
+                is_elsewhere: false,
                 at: "2026-11-24T22:00:00Z".parse().unwrap(),
                 certificate,
             });
@@ -294,6 +298,17 @@ mod tests {
             it.not_before = "2026-09-14T22:00:00Z".parse().unwrap();
         });
         assert_eq!(judge(&older)[0].grade, Grade::Certain);
+        // In front of another machine may stand somebody who has a certificate of its own, such as a CDN.
+        let in_front = |not_after: &str| {
+            let mut case = served(|it| {
+                (it.serial, it.issuer) = ("0f".into(), "Edge CA".into());
+                it.not_after = not_after.parse().unwrap();
+            });
+            case.certificates[0].kept.as_mut().unwrap().served[0].is_elsewhere = true;
+            case
+        };
+        check(&in_front("2027-01-24T22:00:00Z"), &[]);
+        check(&in_front("2026-11-01T22:00:00Z"), &[CauseId::Ord12]);
         let of_a_cdn = served(|it| {
             it.serial = "03".into();
             it.issuer = "CA of a CDN".into();

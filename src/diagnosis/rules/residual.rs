@@ -19,6 +19,7 @@ use crate::diagnosis::name_case::NameCase;
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ObjectName, State, Time};
+use crate::store::cluster::is_refused_by_admission;
 
 /// How long an issuance may take before whatever it stands at is worth a quote.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
@@ -64,7 +65,7 @@ fn passes(cause: CauseId) -> bool {
 /// that passes here, or nobody drives it and nothing is written there.
 fn quoted(case: &Case, of: &CertificateCase) -> Option<Finding> {
     let since = of.begun_at()?;
-    let is_fresh = case.at.duration_since(since) < PATIENCE;
+    let is_fresh = case.at.duration_since(since) < PATIENCE && !is_refused(case, of);
     if is_fresh || waits_for_a_moment(case, of) || is_right_from_here(case, of) {
         return None;
     }
@@ -91,6 +92,29 @@ fn quoted(case: &Case, of: &CertificateCase) -> Option<Finding> {
         .with("NAMESPACE", &name.namespace);
     let first = near.first().map(|entry| entry.id.to_string());
     Some(first.into_iter().fold(finding, |finding, id| finding.with("NEAR", id)))
+}
+
+/// Tells whether an error stands in the way already, so that there is no need to wait for its age: no order could be made, an answer
+/// could not be put up, or a step was refused twice.
+fn is_refused(case: &Case, of: &CertificateCase) -> bool {
+    let is_of_now =
+        |at: Option<Timestamp>| at.zip(of.begun_at()).is_none_or(|(at, since)| at >= since);
+    let mut warnings = case.control.warnings.iter();
+    let is_unpresented = |it: &Challenge| {
+        it.status.processing && !it.status.presented && !it.status.reason.is_empty()
+    };
+    let is_unordered = of.order().is_some_and(|order| {
+        order.status.url.is_empty()
+            && order.status.state.is_none()
+            && !order.status.reason.is_empty()
+    });
+    is_unordered
+        || warnings.any(|it| {
+            (it.count > 1 || is_refused_by_admission(&it.message))
+                && concerns(of, &it.about)
+                && is_of_now(it.at)
+        })
+        || of.current_challenges().filter(|it| !it.has_ended()).any(is_unpresented)
 }
 
 /// Words of an object, and whose they are.
@@ -239,7 +263,16 @@ mod tests {
         assert_eq!(found.facts["WORDS"], UNKNOWN);
         assert_eq!(found.facts["WRITER"], "cert-manager writes in Challenge web/h");
         assert!(found.facts["NEAREST"].contains("PRV-"), "{found:?}");
-        check(&begun_at("2026-11-24T21:59:00Z", UNKNOWN, |_| ()), &[]);
+        let fresh = "2026-11-24T21:59:00Z";
+        let presented = |is: bool| {
+            begun_at(fresh, UNKNOWN, |case| {
+                let status = &mut case.certificates[0].challenges[0].status;
+                (status.processing, status.presented) = (true, is);
+            })
+        };
+        check(&presented(true), &[]);
+        // What could not be put up is stuck at once.
+        check(&presented(false), &[CauseId::Ord17]);
     }
 
     #[test]

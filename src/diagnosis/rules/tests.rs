@@ -110,6 +110,23 @@ fn an_issuer_that_is_not_there_names_what_may_be_meant() {
 }
 
 #[test]
+fn a_group_of_issuers_that_nobody_serves_is_named() {
+    let of = |group: &str, kind: &str| {
+        with(|case| {
+            let reference = &mut case.certificates[0].certificate.spec.issuer_ref;
+            (reference.group, reference.kind) = (group.to_owned(), kind.to_owned());
+        })
+    };
+    for group in ["cert-manager.io/v1", "acme.cert-manager.io", "certmanager.k8s.io"] {
+        check(&of(group, "Issuer"), &[CauseId::Cfg01]);
+    }
+    // Issuers of others have groups of their own.
+    for (group, kind) in [("cert-manager.io", "Issuer"), ("certmanager.freeipa.org", "Issuer")] {
+        check(&of(group, kind), &[]);
+    }
+}
+
+#[test]
 fn solvers_that_do_not_fit_are_told_apart_from_wildcards_without_dns01() {
     let unfit = |case: &mut Case, shown: &str| {
         case.names = vec![name(shown, None)];

@@ -2,6 +2,7 @@
 //! that do not reach themselves.
 
 use super::dns01::by_record;
+use super::http01::has_failed_at_ca;
 use super::open_path::named;
 use super::rule::FaultRule;
 use super::zone::in_dns;
@@ -75,6 +76,14 @@ fn record_is_seen_from_one_side(case: &Case, found: &mut Vec<Finding>) {
 fn inner_addresses_lead_elsewhere(case: &Case, found: &mut Vec<Finding>) {
     for (name, dns) in in_dns(case) {
         if name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
+            continue;
+        }
+        // Where resolvers fail, so do those of a CA (DNS-01).
+        if matches!(name.addresses, LookUp::Code(_)) {
+            continue;
+        }
+        // The CA has looked at the outer ones, and has not seen the answer there either.
+        if case.certificates.iter().any(|of| has_failed_at_ca(of, name)) {
             continue;
         }
         let Some((grade, outer)) = outer_is_better(name) else { continue };
@@ -206,10 +215,8 @@ fn outer_is_better(name: &NameCase) -> Option<(Grade, String)> {
     if name.outer.iter().any(|look| look.is_expected) {
         return None;
     }
-    let is_absent = matches!(
-        name.addresses,
-        LookUp::NoName(_) | LookUp::NoRecord(_) | LookUp::Dangling { .. } | LookUp::Code(_)
-    );
+    let is_absent =
+        matches!(name.addresses, LookUp::NoName(_) | LookUp::NoRecord(_) | LookUp::Dangling { .. });
     let is_inner =
         matches!(&name.addresses, LookUp::Found(all) if all.len() == name.reserved.len());
     (is_absent || is_inner).then_some((Grade::Likely, shown))

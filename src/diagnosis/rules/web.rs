@@ -5,6 +5,7 @@ use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored, told};
+use crate::diagnosis::http_words::tells_itself;
 use crate::diagnosis::name_case::{AddressLook, NameCase};
 use crate::diagnosis::web_case::{PageMark, PathReply, WebLook, WebReply};
 use crate::model::ChallengeType;
@@ -193,9 +194,14 @@ fn webroot_is_another(case: &Case, found: &mut Vec<Finding>) {
         let Some(webroot) = name.webroot.as_ref().filter(|webroot| webroot.has_answer) else {
             continue;
         };
+        let good_v4 = name.looks.iter().any(|look| look.address.is_ipv4() && look.is_answer);
         for look in name.looks.iter().filter(|look| !look.is_answer) {
-            let Seen::Reply { status, .. } = look.observation.seen else { continue };
-            if !matches!(status, 401 | 403 | 404) {
+            // Over one family alone it is no matter of the folder (HTTP-06).
+            let is_of_family = good_v4 && look.address.is_ipv6();
+            let Seen::Reply { status: 200..=499, body, .. } = &look.observation.seen else {
+                continue;
+            };
+            if is_of_family || tells_itself(body) {
                 continue;
             }
             let file = stored(format!("the file below {}", webroot.folder), case.at, "is there");

@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub use self::confinement::Confinement;
 pub use self::connection::Connection;
 pub use self::fault::ClusterFault;
-pub use self::server_messages::guard_that_says;
+pub use self::server_messages::{guard_that_says, is_refused_by_admission};
 
 use self::access_request::AccessRequest;
 use self::confinement::Reach;

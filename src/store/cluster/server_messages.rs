@@ -23,6 +23,13 @@ pub fn guard_that_says(said: &str) -> Option<Guard> {
     }
 }
 
+/// Tells whether an API server has refused an object for another reason than a missing right: a guard of the cluster, or a plugin of
+/// the server itself, such as that of priority classes.
+pub fn is_refused_by_admission(said: &str) -> bool {
+    guard_that_says(said).is_some()
+        || (said.contains("\" is forbidden: ") && !said.contains("\" is forbidden: User \""))
+}
+
 /// Tells whether a refusal names that cause.
 pub(super) fn has_cause(status: &Status, reason: &str) -> bool {
     let details = status.details.as_ref();

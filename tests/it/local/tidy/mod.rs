@@ -274,11 +274,12 @@ fn flags_are_named_at_the_top_alone() {
 const JUDGES: [&str; 5] = ["app", "cli", "commands", "diagnosis", "reconcile"];
 /// Files that read what others have written: a CA's and cert-manager's sentences, and conditions that cert-manager may have
 /// written before we drove.
-const READERS: [&str; 6] = [
+const READERS: [&str; 7] = [
     "src/diagnosis/controller_words.rs",
     "src/diagnosis/foreign.rs",
     "src/diagnosis/provider_words.rs",
     "src/diagnosis/refusal_words.rs",
+    "src/diagnosis/update_words.rs",
     "src/reconcile/certificate/issuing.rs",
     "src/reconcile/request.rs",
 ];
