@@ -105,6 +105,7 @@ lab:
     export KUBECTL_ACME_LAB=$folder
     tests/bed/beside quick pebble+drivers+roles+alone+cluster -- diagnose
     tests/bed/lab-table "$folder"
+    {{ just_executable() }} situations
 
 # Make faults and odd set-ups that people have reported on real parts, in network namespaces, and compare what `diagnose` says with what
 # their authors know (tests/situations); words choose some. Needs root

@@ -1,6 +1,7 @@
 """A situation in a cluster: an API server, cert-manager's own controllers, a stand-in for a node."""
 
 import base64
+import json
 import os
 import re
 import shlex
@@ -72,8 +73,6 @@ def apply(cluster: Cluster, namespace: str, documents: list) -> None:
 
 
 def wait(cluster: Cluster, namespace: str, wanted: list) -> None:
-    import json
-
     for one in wanted or []:
         def is_there():
             place = ["-n", one.get("namespace") or namespace]

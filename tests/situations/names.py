@@ -75,7 +75,7 @@ def closest(name: str, zones: dict) -> str | None:
 
 def parents(zones: dict) -> dict:
     """The root zone and the top-level domains that no situation brings."""
-    head = ["$TTL 60", f"@ SOA a.root. hostmaster.root. 1 3600 600 86400 30", "@ NS a.root.", f"a.root. A {ROOT}"]
+    head = ["$TTL 60", "@ SOA a.root. hostmaster.root. 1 3600 600 86400 30", "@ NS a.root.", f"a.root. A {ROOT}"]
     texts = {".": ["$ORIGIN ."] + head}
     for top in ("com", "org", "net", "example", "test"):
         if top not in zones:

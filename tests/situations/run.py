@@ -22,7 +22,7 @@ def main() -> None:
     if INSIDE not in os.environ:
         # A network and mounts of its own, for this process and all that it starts; what it starts ends with it.
         words = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", python(), __file__, *sys.argv[1:]]
-        sys.exit(subprocess.run(words, env={**os.environ, INSIDE: "yes"}).returncode)
+        sys.exit(subprocess.run(words, env={**os.environ, INSIDE: "yes", "PYTHONDONTWRITEBYTECODE": "yes"}).returncode)
     flags = [word for word in sys.argv[1:] if word.startswith("--")]
     program, *words = [word for word in sys.argv[1:] if not word.startswith("--")]
     sys.exit(try_all(Path(program).resolve(), words, flags))

@@ -298,8 +298,9 @@ impl PathReader<'_> {
         let services = path.services.iter().map(|one| &one.metadata.uid);
         let ingresses = path.ingresses.iter().map(|one| &one.metadata.uid);
         let routes = path.routes.iter().map(|one| &one.metadata.uid);
-        let known: BTreeSet<String> =
-            pods.chain(services).chain(ingresses).chain(routes).cloned().collect();
+        let balancers = path.balancers.iter().map(|one| &one.metadata.uid);
+        let all = pods.chain(services).chain(ingresses).chain(routes).chain(balancers);
+        let known: BTreeSet<String> = all.cloned().collect();
         self.path.warnings.retain(|event| known.contains(&event.involved_object.uid));
     }
 }
