@@ -286,7 +286,7 @@ fn the_ca_hears_nothing_while_another_program_answers_on_port_443() {
     let names = ["www.example.com"];
     let documents = by_handshake(&proxy.directory(), pebble.tls_ca_pem(), &names, json!({}));
     let path = terminal.manifests(&documents);
-    let words = ["order", "-f", path.to_str().unwrap(), "--timeout=5s"];
+    let words = ["order", "-f", path.to_str().unwrap(), "--timeout=15s"];
     let said = terminal.run(&words);
     assert_eq!(said.code, Some(124), "{said:?}");
     let reason = "failed to perform self check TLS handshake for 'www.example.com'";
