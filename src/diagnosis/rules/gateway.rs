@@ -10,8 +10,10 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::controller_words::{lacks_gateway_api, names_parent_twice};
 use crate::diagnosis::finding::{Evidence, Finding, Grade};
 use crate::diagnosis::gateway_objects::{ListenerCase, RouteCase};
+use crate::diagnosis::name_case::AddressLook;
 use crate::diagnosis::path_case::age;
 use crate::model::common::{Condition, ConditionStatus, condition};
+use crate::model::observation::Seen;
 use crate::model::solver::{GatewaySolver, ParentReference};
 
 /// How long whoever serves a Gateway may take to say something of a route.
@@ -176,7 +178,12 @@ fn waits_for_controller(open: &OpenPath<'_>, one: &NamedParent<'_>) -> Option<Ro
     let gateway = one.found?.gateway()?;
     let accepted = condition(&gateway.status.conditions, "Accepted")?;
     let is_untouched = accepted.status == ConditionStatus::Unknown && accepted.reason == "Pending";
-    if !is_untouched {
+    // One that was just made may be taken up yet, unless nothing answers where it should.
+    let name = open.case.names.iter().find(|name| name.shown() == open.wanted.domain);
+    let looks = name.map(|name| &name.looks[..]).unwrap_or_default();
+    let is_nothing = |look: &AddressLook| matches!(look.observation.seen, Seen::Nothing { .. });
+    let is_dead = !looks.is_empty() && looks.iter().all(is_nothing);
+    if !is_untouched || !(is_dead || age(&gateway.metadata, open.case.at) > TAKEN) {
         return None;
     }
     let name = named("Gateway", &gateway.metadata);
@@ -223,10 +230,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::open_path::testing::{object, path_with};
-    use super::super::tests::check;
+    use super::super::tests::{self, check};
     use super::*;
     use crate::diagnosis::path_case::ClusterPathCase;
-    use crate::model::Time;
+    use crate::model::cause::Symptom;
+    use crate::model::{ChallengeType, Time};
 
     /// A route to the Gateway `web/edge` with these listeners.
     fn behind(listeners: Value, change: impl FnOnce(&mut Case, &mut ClusterPathCase)) -> Case {
@@ -256,22 +264,34 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_no_controller_has_taken_up_is_named_at_once() {
-        let of = |status: &str, reason: &str| {
-            behind(json!([http(json!({}))]), |_, path| {
+    fn a_gateway_that_no_controller_has_taken_up_is_named_where_nothing_answers() {
+        let of = |status: &str, reason: &str, answers: bool| {
+            behind(json!([http(json!({}))]), |case, path| {
+                let mut look = tests::look("192.0.2.1:80", false);
+                look.is_answer = answers;
+                if !answers {
+                    let symptom = Some(Symptom::ConnectionRefused);
+                    look.observation.seen = Seen::Nothing { why: "refused".into(), symptom };
+                }
+                case.names = vec![tests::name("www.example.com", Some(ChallengeType::Http01))];
+                case.names[0].looks = if reason == "New" { Vec::new() } else { vec![look] };
+                let just_now: jiff::Timestamp = "2026-11-24T21:59:50Z".parse().unwrap();
                 path.routes[0].status.parents.clear();
-                path.routes[0].metadata.creation_timestamp =
-                    Some(Time::from("2026-11-24T21:59:50Z".parse::<jiff::Timestamp>().unwrap()));
+                path.routes[0].metadata.creation_timestamp = Some(Time::from(just_now));
+                path.gateways[0].metadata.creation_timestamp = Some(Time::from(just_now));
                 path.gateways[0].spec.gateway_class_name = "cilium".into();
+                let reason = if reason == "New" { "Pending" } else { reason };
                 path.gateways[0].status.conditions = vec![object(json!({
                     "type": "Accepted", "status": status, "reason": reason, "message": "Waiting for controller",
                 }))];
             })
         };
-        check(&of("Unknown", "Pending"), &[CauseId::Gw02]);
-        let found = super::super::judge(&of("Unknown", "Pending"));
+        check(&of("Unknown", "Pending", false), &[CauseId::Gw02]);
+        let found = super::super::judge(&of("Unknown", "Pending", false));
         assert!(found[0].facts["DETAIL"].ends_with("of class cilium"), "{found:?}");
-        check(&of("True", "Accepted"), &[]);
+        // Nobody has looked, and it may be taken up yet.
+        check(&of("Unknown", "New", false), &[]);
+        check(&of("True", "Accepted", true), &[]);
     }
 
     #[test]
