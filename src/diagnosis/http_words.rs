@@ -122,8 +122,8 @@ pub(super) fn is_of_tls_port(page: &str) -> bool {
     TLS_PORT.iter().any(|mark| page.contains(mark))
 }
 
-/// What web servers write on the page that they show whoever comes without a certificate of a client: nginx, and HAProxy and Caddy where
-/// they answer at all. Others end the handshake.
+/// Words of web servers on the page for whoever comes without a certificate of a client: nginx, and HAProxy and Caddy where they answer
+/// at all. Others end the handshake.
 const CLIENT_CERTIFICATE: [&str; 3] = [
     "no required ssl certificate was sent",
     "the ssl certificate error",

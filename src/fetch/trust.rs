@@ -77,30 +77,36 @@ impl TrustingClient {
             return TrustVerdict { fault, fits_name: false };
         };
         let since = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or(0));
+        let moment = now;
         let now = UnixTime::since_unix_epoch(since);
         let fits = |leaf: &CertificateDer<'_>| {
             let parsed = ParsedCertificate::try_from(leaf)?;
             verify_server_name(&parsed, name)
         };
+        let fits_name = fits(leaf).is_ok();
         let fault = match &self.verifier {
             Err(why) => Some((Distrust::NoRoots, why.clone())),
             Ok(verifier) => match verifier.verify_server_cert(leaf, above, name, &[], now) {
                 Ok(_) => None,
-                Err(Error::InvalidCertificate(why)) => self.fault(&why, leaf, above),
+                Err(Error::InvalidCertificate(_))
+                    if self.own.iter().any(|own| own.as_slice() == leaf.as_ref()) =>
+                {
+                    own_fault(leaf, fits_name, moment)
+                }
+                Err(Error::InvalidCertificate(why)) => Some(self.fault(&why, leaf, above)),
                 Err(error) => Some((Distrust::Untrusted, error.to_string())),
             },
         };
-        TrustVerdict { fault, fits_name: fits(leaf).is_ok() }
+        TrustVerdict { fault, fits_name }
     }
 
-    /// Sorts what a verifier says of a certificate; `None` if it is one of those that stand for themselves, as curl and browsers take it,
-    /// and nothing but its signer was objected to.
+    /// Sorts what a verifier says of a certificate.
     fn fault(
         &self,
         why: &CertificateError,
         leaf: &CertificateDer<'_>,
         above: &[CertificateDer<'_>],
-    ) -> Option<(Distrust, String)> {
+    ) -> (Distrust, String) {
         let kind = match why {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 Distrust::Expired
@@ -108,23 +114,17 @@ impl TrustingClient {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 Distrust::OtherName
             }
-            _ if is_self_issued(leaf) => {
-                let is_own = self.own.iter().any(|own| own.as_slice() == leaf.as_ref());
-                if is_own {
-                    return None;
-                }
-                Distrust::Untrusted
-            }
+            _ if is_self_issued(leaf) => Distrust::Untrusted,
             // Whose issuer is a root of a file would be trusted, and issuers of public CAs can be fetched.
             CertificateError::UnknownIssuer
                 if above.is_empty() && (!self.own.is_empty() || names_its_issuer(leaf)) =>
             {
                 let why = "its server does not show the certificate that it is signed with";
-                return Some((Distrust::Incomplete, why.to_owned()));
+                return (Distrust::Incomplete, why.to_owned());
             }
             _ => Distrust::Untrusted,
         };
-        Some((kind, distrust(why)))
+        (kind, distrust(why))
     }
 }
 
@@ -135,6 +135,26 @@ fn names_its_issuer(der: &CertificateDer<'_>) -> bool {
         matches!(extension.parsed_extension(), ParsedExtension::AuthorityInfoAccess(access)
             if access.accessdescs.iter().any(|one| one.access_method == OID_PKIX_ACCESS_DESCRIPTOR_CA_ISSUERS))
     })
+}
+
+/// Judges a certificate that stands for itself, as curl and browsers take it; `None` if it is good for its name and that moment.
+fn own_fault(
+    der: &CertificateDer<'_>,
+    fits_name: bool,
+    moment: Timestamp,
+) -> Option<(Distrust, String)> {
+    let (_, read) = x509_parser::parse_x509_certificate(der).ok()?;
+    let (validity, now) = (read.validity(), moment.as_second());
+    let (kind, why) = if !fits_name {
+        (Distrust::OtherName, CertificateError::NotValidForName)
+    } else if now > validity.not_after.timestamp() {
+        (Distrust::Expired, CertificateError::Expired)
+    } else if now < validity.not_before.timestamp() {
+        (Distrust::Untrusted, CertificateError::NotValidYet)
+    } else {
+        return None;
+    };
+    Some((kind, distrust(&why)))
 }
 
 /// Tells whether a certificate names itself as its issuer.

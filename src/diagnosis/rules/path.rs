@@ -14,7 +14,7 @@ use crate::diagnosis::finding::{Finding, Grade, seen, stored};
 use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
 use crate::diagnosis::name_case::{AddressLook, LookUp};
 use crate::diagnosis::path_case::age;
-use crate::diagnosis::path_objects::{IngressCase, IngressClassCase};
+use crate::diagnosis::path_objects::{IngressCase, IngressClassCase, ServiceCase};
 use crate::model::Event;
 use crate::model::observation::Seen;
 
@@ -238,10 +238,14 @@ fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
         let Some(name) = case.names.iter().find(|name| name.shown() == open.wanted.domain) else {
             continue;
         };
-        let mut balancers = open.path.balancers.iter();
-        let Some(service) = balancers.find(|service| service.status.addresses().is_empty()) else {
-            continue;
-        };
+        let met: Vec<String> =
+            name.looks.iter().map(|look| look.address.ip().to_string()).collect();
+        let is_met =
+            |of: &ServiceCase| of.status.addresses().iter().any(|it| met.iter().any(|ip| ip == it));
+        let balancers = &open.path.balancers;
+        let lacking = balancers.iter().find(|service| service.status.addresses().is_empty());
+        // The name leads to another one, which has its address.
+        let Some(service) = lacking.filter(|_| !balancers.iter().any(is_met)) else { continue };
         let has_nothing =
             |look: &AddressLook| matches!(look.observation.seen, Seen::Nothing { .. });
         let Some(look) = name.looks.first().filter(|_| name.looks.iter().all(has_nothing)) else {
@@ -455,6 +459,12 @@ mod tests {
         assert_eq!(grade(&of(false, json!([]), None)).unwrap().0, Grade::Possible);
         assert!(grade(&of(true, json!([]), Some("pool is empty"))).is_none());
         assert!(grade(&of(false, json!([{"ip": "192.0.2.1"}]), Some("pool is empty"))).is_none());
+        let mut other = of(false, json!([]), Some("pool is empty"));
+        other.cluster_path.as_mut().unwrap().balancers.push(object(json!({
+            "metadata": {"namespace": "edge", "name": "public"}, "spec": {"type": "LoadBalancer"},
+            "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}},
+        })));
+        assert!(grade(&other).is_none());
     }
 
     #[test]

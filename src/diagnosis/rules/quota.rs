@@ -10,13 +10,13 @@ use crate::model::common::is_true;
 
 pub(super) const RULES: &[FaultRule] = &[quota_is_used_up];
 
-/// What a quota calls Secrets.
+/// Names of Secrets in a quota.
 const SECRETS: &[&str] = &["secrets", "count/secrets"];
-/// What a quota calls CertificateRequests.
+/// Names of CertificateRequests in a quota.
 const REQUESTS: &[&str] = &["count/certificaterequests.cert-manager.io"];
-/// What a quota calls Orders.
+/// Names of Orders in a quota.
 const ORDERS: &[&str] = &["count/orders.acme.cert-manager.io"];
-/// What a quota calls Challenges.
+/// Names of Challenges in a quota.
 const CHALLENGES: &[&str] = &["count/challenges.acme.cert-manager.io"];
 
 fn quota_is_used_up(case: &Case, found: &mut Vec<Finding>) {
@@ -50,7 +50,7 @@ fn quota_is_used_up(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What a quota calls the object that a running issuance has to make next; `None` if it has all of them.
+/// Names, in a quota, of the object that a running issuance has to make next; `None` if it has all of them.
 fn next_object(of: &CertificateCase) -> Option<&'static [&'static str]> {
     let status = &of.certificate.status;
     if !is_true(&status.conditions, "Issuing") {

@@ -323,6 +323,12 @@ fn what_clients_refuse_of_a_server_is_a_verdict() {
     sign(&terminal, "other", Some("root"), &other);
     sign(&terminal, "own", None, &host);
     sign(&terminal, "private", Some("root"), &leaf);
+    sign(
+        &terminal,
+        "astray",
+        None,
+        &["-addext", "subjectAltName=DNS:other.example", "-days", "90"],
+    );
     let cases = [
         ("alone", Some("root"), "ChainIncomplete", 10),
         ("alone, with what is above", Some("root"), "keep", 0),
@@ -332,6 +338,7 @@ fn what_clients_refuse_of_a_server_is_a_verdict() {
         ("own", Some("root"), "NotTrusted", 10),
         ("own", Some("own"), "keep", 0),
         ("own", None, "NotTrusted", 10),
+        ("astray", Some("astray"), "NamesDiffer", 10),
     ];
     for (chain, roots, expected, code) in cases {
         let name = chain.split(',').next().unwrap_or(chain);
