@@ -154,6 +154,11 @@ impl Invocation {
         format!("go on with: {again}")
     }
 
+    /// Tells whether the environment gives a flag, and not the words of the command.
+    pub fn is_of_environment(&self, flag: &str) -> bool {
+        self.of_environment.contains(&flag.replace('-', "_"))
+    }
+
     /// Tells whether names are given in place of manifests (`--domain`, `--csr`).
     pub fn is_given_names(&self) -> bool {
         self.is_given_names

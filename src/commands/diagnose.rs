@@ -1,6 +1,5 @@
 //! `diagnose`: why a certificate does not arrive.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use crate::app::diagnose::investigator::Investigator;
 use crate::app::diagnose::targets::{FoundTargets, UnreadyScope, is_domain, of_manifests, targets};
 use crate::app::diagnose::undefined::defined;
 use crate::app::failure::Failure;
+use crate::app::flags::answers::AnswerArgs;
 use crate::app::flags::findings::FindingsArgs;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::probe_pod::ProbePodArgs;
@@ -76,19 +76,9 @@ pub struct DiagnoseArgs {
     /// Errors end it with 10; warnings end it with 11 where they count.
     #[arg(long, value_name = "SEVERITY", default_value = "error", value_enum)]
     pub fail_on: FailOn,
-    /// Where answers to HTTP-01 are given on this machine [default: port 80]
-    ///
-    /// With --local, while nobody issues, they are given there for as long as it is looked: whether the way leads here is seen.
-    #[arg(
-        long,
-        value_name = "ADDR:PORT",
-        value_delimiter = ',',
-        help_heading = "Looking at names"
-    )]
-    pub http01_listen: Vec<SocketAddr>,
-    /// Where answers are given as files on this machine; then nobody listens
-    #[arg(long, hide_short_help = true, value_name = "DIR", help_heading = "Looking at names")]
-    pub http01_webroot: Option<PathBuf>,
+    /// Where answers are given
+    #[command(flatten)]
+    pub answers: AnswerArgs,
     /// Resolvers elsewhere to compare with: ADDR:PORT, or https://... for DNS over HTTPS; repeatable
     ///
     /// They are told the names that are looked at. None is asked without this flag.
@@ -217,10 +207,9 @@ async fn look(
         _ => DriverCase::Unknown,
     };
     let limits = args.slots.limits();
-    let listen = args.http01_webroot.is_none().then(|| args.http01_listen.clone());
     let stop = CancellationToken::new();
     let investigator =
-        Investigator::new(store, (fetcher, zones), (driver, limits), listen, context)
+        Investigator::new(store, (fetcher, zones), (driver, limits), args.answers.clone(), context)
             .looking_inside(args.probe_pod.inside(true, &stop, context)?)
             .comparing_with(args.resolver.clone());
     seen.keep(Box::pin(investigator.look_all(&targets, &stop, context.interrupted())).await?);

@@ -48,7 +48,8 @@ impl Answering {
             self.challenges.keep(&challenge, why, now).await?;
             return Err(error.into());
         }
-        Ok(self.challenges.keep(&challenge, Outcome::Presented, now).await?)
+        let presented = Outcome::Presented(self.solver.listens_at());
+        Ok(self.challenges.keep(&challenge, presented, now).await?)
     }
 
     /// Takes the answer down. A Challenge that is over loses its finalizer, too; another one goes back to the queue, and is

@@ -300,7 +300,7 @@ impl ChallengeController {
             Ok(()) if solver.is_by_hand() => Ok(Outcome::HandedOver),
             Ok(()) => {
                 info!(domain, kind = %challenge.spec.kind, "the answer is up");
-                Ok(Outcome::Presented)
+                Ok(Outcome::Presented(solver.listens_at()))
             }
             Err(error) => {
                 info!(domain, kind = %challenge.spec.kind, %error, "the answer is not up");

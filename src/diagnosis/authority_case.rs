@@ -17,7 +17,9 @@ pub struct AuthorityCase {
     pub at: Timestamp,
     /// Addresses of its host.
     pub addresses: Vec<IpAddr>,
-    /// Those among them that are not on the internet, each with the block that it is in.
+    /// Addresses that name servers give, where this machine's hosts file decides; `None` if it does not, or they give none.
+    pub by_name_servers: Option<Vec<IpAddr>>,
+    /// Those among the addresses that are not on the internet, each with the block that it is in.
     pub reserved: Vec<(IpAddr, String)>,
     /// One connection by each family.
     pub reaches: Vec<AddressReach>,

@@ -18,7 +18,7 @@ pub struct ControlCase {
     pub leases: Vec<LeaseCase>,
     /// Leases that somebody held and has not renewed in time.
     pub lapsed: Vec<LapsedLeaseCase>,
-    /// cert-manager's own admission webhooks, as the API server knows them.
+    /// cert-manager's own admission webhooks as the API server knows them, and those of others that are asked about an issuance.
     pub admission: Vec<AdmissionCase>,
     /// Webhooks that issuers name for DNS-01.
     pub dns_webhooks: Vec<DnsWebhookCase>,
@@ -92,7 +92,7 @@ pub struct LapsedLeaseCase {
     pub renewed: Timestamp,
 }
 
-/// A webhook that the API server asks before it takes cert-manager's objects.
+/// A webhook that the API server asks before it takes objects of an issuance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdmissionCase {
@@ -108,6 +108,10 @@ pub struct AdmissionCase {
     pub fails_closed: bool,
     /// How many endpoints of the Service are ready; nothing where they were not read.
     pub endpoints: Option<usize>,
+    /// Plurals of the objects of an issuance that it is asked about; none for cert-manager's own, which is asked about all of its kinds.
+    pub asked_about: Vec<String>,
+    /// Namespaces in which a Certificate has to be issued, and in which it is asked.
+    pub guarded: Vec<String>,
 }
 
 /// A webhook for DNS-01 that an issuer names.

@@ -50,6 +50,12 @@ pub fn group_fault(text: &str) -> Option<GroupFault> {
     }
 }
 
+/// The name of the webhook that an API server had to ask about an object, and could not; `None` if `text` does not say so.
+pub fn unreached_webhook(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("failed calling webhook \"")?;
+    Some(rest.split_once('"')?.0).filter(|name| !name.is_empty())
+}
+
 /// A right that an API server says is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingRight<'a> {

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::zone_look::{DnsOutcome, DnsReply, ZoneLook};
 
+/// The type that resolvers are asked for beside addresses that they do not give.
+pub const BESIDE: &str = "SOA";
+
 /// A name in DNS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -25,9 +28,26 @@ pub struct DnsCase {
     pub later: Vec<VantageReply>,
     /// What a server of the zone says of a record at a name that nobody has made.
     pub nobody: Option<VantageReply>,
+    /// What the server of dynamic updates says, where that is none of the zone's servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_update_server: Option<UpdateServerCase>,
     /// What a wildcard alone gives to the name, for which a record is to be made below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_wildcard: Option<WildcardCase>,
+}
+
+/// The server to which a solver sends its dynamic updates (RFC 2136), and that is none of those that the world asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateServerCase {
+    /// Where it was asked.
+    pub address: SocketAddr,
+    /// What it says of the record.
+    pub record: VantageReply,
+    /// The serial number of the zone there; `None` if it does not have the zone.
+    pub serial: Option<u32>,
+    /// Absolute names of the zone's servers by its copy.
+    pub name_servers: Vec<String>,
 }
 
 /// A name that has its records by a wildcard alone.
@@ -150,6 +170,24 @@ impl DnsCase {
         self.replies.iter().filter(move |reply| {
             !reply.is_unvalidated && reply.kind == kind && reply.name.eq_ignore_ascii_case(name)
         })
+    }
+
+    /// Tells whether resolvers fail for the addresses of a name that the zone's servers give, and answer other questions about it: they
+    /// withhold these addresses.
+    pub fn are_addresses_withheld(&self, name: &str) -> bool {
+        let of_resolver = |reply: &&VantageReply| matches!(reply.from, DnsVantage::Resolver(_));
+        let is_answered = |kind: &str, is_meant: fn(&&VantageReply) -> bool| {
+            self.asked(name, kind).filter(is_meant).any(|reply| reply.heard.answer().is_some())
+        };
+        let by_authority: fn(&&VantageReply) -> bool =
+            |reply| matches!(reply.from, DnsVantage::Authority { .. });
+        let has_address = ["A", "AAAA"].iter().flat_map(|kind| self.asked(name, kind));
+        let mut has_address = has_address.filter(by_authority);
+        let is_given = has_address
+            .any(|reply| reply.heard.answer().is_some_and(|answer| !answer.records.is_empty()));
+        is_given
+            && is_answered(BESIDE, |reply| matches!(reply.from, DnsVantage::Resolver(_)))
+            && self.asked(name, "A").filter(of_resolver).all(|reply| reply.heard.answer().is_none())
     }
 
     /// Whether resolvers were asked for addresses of a name, and none of them has answered anything.

@@ -462,7 +462,9 @@ mod tests {
             ("wrong status code '404', expected '200'", Symptom::NotFound),
             ("Invalid response from http://x/: 404", Symptom::NotFound),
             ("wrong status code '403', expected '200'", Symptom::Forbidden),
-            ("wrong status code '418', expected '200'", Symptom::WrongAnswer),
+            ("wrong status code '429', expected '200'", Symptom::RequestRefused),
+            ("wrong status code '418', expected '200'", Symptom::RequestRefused),
+            ("wrong status code '302', expected '200'", Symptom::WrongAnswer),
             ("wrong status code '400', expected '200'", Symptom::BadRequest),
             ("wrong status code '503', expected '200'", Symptom::ServerError),
             (

@@ -35,6 +35,10 @@ const HTTP: &[(&[&str], Symptom)] = &[
     (&["wrong status code '5", ": 500", ": 502", ": 503", ": 504"], Symptom::ServerError),
     (&["wrong status code '400'", ": 400 "], Symptom::BadRequest),
     (
+        &["wrong status code '4", ": 405", ": 410", ": 421", ": 429", ": 451"],
+        Symptom::RequestRefused,
+    ),
+    (
         &[
             "wrong status code '",
             "did not get expected response",
@@ -136,6 +140,12 @@ pub(super) fn wants_client_certificate(page: &str) -> bool {
     CLIENT_CERTIFICATE.iter().any(|mark| page.contains(mark))
 }
 
+/// Tells whether an answer of status 403 is that of Envoy, where policies of a service mesh keep a request out (Istio's authorization
+/// policies, Cilium's network policies).
+pub(super) fn is_mesh_denial(page: &str) -> bool {
+    matches!(page.trim_end(), "RBAC: access denied" | "Access denied")
+}
+
 /// Tells whether a page says itself what its server wants, so that no folder is to blame.
 pub(super) fn tells_itself(page: &str) -> bool {
     is_of_tls_port(page) || wants_client_certificate(page)
@@ -184,6 +194,7 @@ mod tests {
         let nginx = "<center><h1>400 Bad Request</h1></center><center>No required SSL certificate was sent</center>";
         assert!(wants_client_certificate(nginx) && !wants_client_certificate("400 Bad Request"));
         let haproxy = "<html><body><h1>503 Service Unavailable</h1>\nNo server is available to handle this request.\n</body></html>";
+        assert!(is_mesh_denial("Access denied\r\n") && !is_mesh_denial("<h1>Access denied</h1>"));
         assert!(lacks_healthy_server(haproxy) && !lacks_healthy_server("503 Service Unavailable"));
     }
 

@@ -198,6 +198,12 @@ impl NameCase {
         self.issuer.is_none()
     }
 
+    /// Tells whether this machine's resolvers withhold its addresses, which the zone's servers give.
+    pub fn is_withheld(&self) -> bool {
+        let domain = format!("{}.", self.name);
+        self.dns.as_ref().is_some_and(|dns| dns.are_addresses_withheld(&domain))
+    }
+
     /// Tells whether its answer was put up so lately that it may be on its way.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         let since = self.pending.as_ref().and_then(|challenge| challenge.status.presented_at);

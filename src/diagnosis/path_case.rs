@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::gateway_objects::{GatewayCase, ListenerSetCase, ReferenceGrantCase, RouteCase};
 use super::network_policy::NetworkPolicyCase;
-use super::path_objects::{EndpointSliceCase, IngressCase, IngressClassCase, PodCase, ServiceCase};
+use super::path_objects::{
+    EndpointSliceCase, IngressCase, IngressClassCase, OpenShiftRouteCase, PodCase, ServiceCase,
+};
 use crate::model::solver::Http01Solver;
 use crate::model::{Event, Metadata, ObjectName};
 
@@ -34,6 +36,8 @@ pub struct ClusterPathCase {
     pub classes: Vec<IngressClassCase>,
     /// Solvers' HTTPRoutes.
     pub routes: Vec<RouteCase>,
+    /// Routes that OpenShift has made of solvers' Ingresses.
+    pub openshift_routes: Vec<OpenShiftRouteCase>,
     /// Gateways that solvers name; none is there for a name that stands in `wanted` alone, if it was looked for.
     pub gateways: Vec<GatewayCase>,
     /// ListenerSets that solvers name; the Gateways that these name are among the others.

@@ -143,6 +143,32 @@ pub struct BalancerAddress {
     pub hostname: String,
 }
 
+/// A Route of OpenShift, which its ingress controller makes of an Ingress that it owns.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenShiftRouteCase {
+    /// Metadata.
+    pub metadata: Metadata,
+    /// What the routers say.
+    pub status: OpenShiftRouteStatus,
+}
+
+/// What routers say of a Route of OpenShift.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenShiftRouteStatus {
+    /// One entry for each router.
+    pub ingress: Vec<OpenShiftRouterWord>,
+}
+
+/// What one router says of a Route of OpenShift.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenShiftRouterWord {
+    /// `Admitted`.
+    pub conditions: Vec<Condition>,
+}
+
 /// Where a Service leads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

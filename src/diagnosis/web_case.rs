@@ -9,6 +9,9 @@ const START: usize = 200;
 /// Most letters of a header that are kept.
 const LONGEST_HEADER: usize = 120;
 
+/// A token that nobody has: what a server says to it is what it says to any.
+pub const UNKNOWN_TOKEN: &str = "kubectl-acme-diagnose";
+
 /// Headers that tell who answers, in lower case.
 const TELLING: [&str; 27] = [
     "server",
@@ -70,7 +73,7 @@ pub enum PageMark {
     Router,
 }
 
-/// What one address answers to three paths of a name.
+/// What one address answers to some paths of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebLook {
@@ -83,6 +86,9 @@ pub struct WebLook {
     /// The first path again behind a header of the PROXY protocol, where the server does not take it without.
     #[serde(default)]
     pub proxied: Option<WebReply>,
+    /// The path of the answer itself, asked for some times more, one after another: machines behind one address may take turns.
+    #[serde(default)]
+    pub again: Vec<WebReply>,
 }
 
 /// What came for one path.

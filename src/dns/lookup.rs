@@ -79,6 +79,13 @@ impl Resolve for SystemResolver {
         if listed.is_empty() { self.servers.addresses(host).await } else { Ok(listed) }
     }
 
+    async fn behind_hosts_file(&self, host: &str) -> Option<Vec<IpAddr>> {
+        if without_asking(host).is_some() || self.in_hosts_file(&absolute(host).ok()?).is_empty() {
+            return None;
+        }
+        self.servers.addresses(host).await.ok()
+    }
+
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
         self.servers.texts(name).await
     }

@@ -37,6 +37,12 @@ pub trait Resolve: fmt::Debug + Send + Sync {
     /// The addresses of a host, IPv6 first, without repeats; never an empty list.
     async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError>;
 
+    /// The addresses that name servers give for a host whose addresses this machine's hosts file decides; `None` if it does not decide
+    /// them, or name servers give none.
+    async fn behind_hosts_file(&self, _host: &str) -> Option<Vec<IpAddr>> {
+        None
+    }
+
     /// The texts at a name, each joined from its strings, where aliases lead; never an empty list. Whoever knows only hosts has
     /// none.
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {

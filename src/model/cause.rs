@@ -74,6 +74,8 @@ pub enum Symptom {
     ServerError,
     /// Status 400.
     BadRequest,
+    /// Another status of 400 to 499, such as 429.
+    RequestRefused,
     /// Another status, or another body.
     WrongAnswer,
     /// Nothing listens at the port.

@@ -1,6 +1,7 @@
 //! What the machines remember beyond the CRDs' schema: annotations under `kubectl-acme/`, read and written here only.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -20,6 +21,8 @@ const CHALLENGE_ACCEPTED_AT: &str = "kubectl-acme/challenge-accepted-at";
 const CHALLENGE_BY_HAND: &str = "kubectl-acme/challenge-by-hand";
 /// In which document root the Challenge's answer is written as a file.
 const CHALLENGE_WEBROOT: &str = "kubectl-acme/challenge-webroot";
+/// Where the Challenge's answer was given on this machine.
+const CHALLENGE_LISTENS_AT: &str = "kubectl-acme/challenge-listens-at";
 /// When an Order was finalized.
 const ORDER_FINALIZED_AT: &str = "kubectl-acme/order-finalized-at";
 /// Not before this moment does the Order ask the CA again.
@@ -58,6 +61,8 @@ pub struct Memory {
     pub by_hand: bool,
     /// Challenge: the document root, as an absolute path, below which the answer is a file that outlives whoever wrote it.
     pub webroot: Option<String>,
+    /// Challenge: where this machine took connections for the answer, where that was chosen.
+    pub listens_at: Vec<SocketAddr>,
     /// Order: the signing request was sent.
     pub finalized_at: Option<Timestamp>,
     /// Order, Challenge, Issuer: the CA asked us to wait until then.
@@ -132,6 +137,11 @@ impl Memory {
                 .get(CHALLENGE_WEBROOT)
                 .filter(|_| holder == Holder::Challenge)
                 .cloned(),
+            listens_at: annotations
+                .get(CHALLENGE_LISTENS_AT)
+                .filter(|_| holder == Holder::Challenge)
+                .map(|text| text.split(',').filter_map(|one| one.parse().ok()).collect())
+                .unwrap_or_default(),
             finalized_at: at(ORDER_FINALIZED_AT),
             next_try: holder.next_try().and_then(at),
             expires: at(ORDER_EXPIRES),
@@ -201,6 +211,10 @@ impl Memory {
             annotations.remove(CHALLENGE_WEBROOT);
             let webroot = self.webroot.clone();
             annotations.extend(webroot.map(|folder| (CHALLENGE_WEBROOT.to_owned(), folder)));
+            annotations.remove(CHALLENGE_LISTENS_AT);
+            let places: Vec<String> = self.listens_at.iter().map(ToString::to_string).collect();
+            let places = Some(places.join(",")).filter(|places| !places.is_empty());
+            annotations.extend(places.map(|places| (CHALLENGE_LISTENS_AT.to_owned(), places)));
         }
         if holder == Holder::Issuer {
             match &self.account_of {
@@ -269,7 +283,8 @@ mod tests {
         assert_eq!(annotations.len(), 1);
         let webroot = Some("/srv/www".to_owned());
         let cause = Some(About::new("no", Cause::NoIngress));
-        let memory = Memory { by_hand: true, webroot, cause, ..Memory::default() };
+        let listens_at = vec!["127.0.0.1:8080".parse().unwrap(), "[::1]:8080".parse().unwrap()];
+        let memory = Memory { by_hand: true, webroot, listens_at, cause, ..Memory::default() };
         memory.write(Holder::Challenge, &mut annotations);
         assert_eq!(Memory::read(Holder::Challenge, &annotations), memory);
         Memory::default().write(Holder::Challenge, &mut annotations);

@@ -491,7 +491,7 @@ mod tests {
             c.status.presented_at = None;
         });
         check(&timeless, State::Pending, &NOBODY_LOOKED, 70, &Action::Present);
-        let new = record(&timeless, Outcome::Presented, at(70));
+        let new = record(&timeless, Outcome::Presented(Vec::new()), at(70));
         assert_eq!((new.status.presented_at, new.notes.len()), (Some(at(70).into()), 0));
     }
 

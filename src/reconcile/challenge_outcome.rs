@@ -1,5 +1,7 @@
 //! Challenge: what came of a deed, and how it is written down.
 
+use std::net::SocketAddr;
+
 use jiff::Timestamp;
 
 use super::challenge_facts::{memory, verified};
@@ -33,8 +35,8 @@ pub enum Outcome {
     FinalizerAdded,
     /// The answer is about to be a file below that document root, which outlives whoever writes it.
     Placed(String),
-    /// The answer is up.
-    Presented,
+    /// The answer is up; where this machine takes connections for it, if that was chosen.
+    Presented(Vec<SocketAddr>),
     /// The answer could not be put up: why, in words, and as data, if it is of a known sort.
     PresentFailed(String, Option<Cause>),
     /// The CA did not take the answer.
@@ -111,8 +113,13 @@ pub fn record(
             }
             new.notes.push(Note::warning(source::CHALLENGES, reason::CLEAN_UP_ERROR, message));
         }
-        Outcome::Presented | Outcome::HandedOver => {
-            new.memory.by_hand = outcome == Outcome::HandedOver;
+        Outcome::HandedOver => {
+            new.memory.by_hand = true;
+            presented(challenge, &mut new, now);
+        }
+        Outcome::Presented(listens_at) => {
+            new.memory.by_hand = false;
+            new.memory.listens_at = listens_at;
             presented(challenge, &mut new, now);
         }
         Outcome::PresentFailed(why, _) => {
@@ -197,7 +204,7 @@ fn cause(outcome: &Outcome) -> Option<Cause> {
         | Outcome::HeldBack(_)
         | Outcome::FinalizerAdded
         | Outcome::Placed(_)
-        | Outcome::Presented
+        | Outcome::Presented(_)
         | Outcome::Settled
         | Outcome::StateTaken(_) => None,
     }

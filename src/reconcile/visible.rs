@@ -144,6 +144,7 @@ fn sighting(answer: &Answer, look: &Observation) -> Option<Sighting> {
             404 => Symptom::NotFound,
             401 | 403 => Symptom::Forbidden,
             400 => Symptom::BadRequest,
+            402 | 405..=499 => Symptom::RequestRefused,
             500.. => Symptom::ServerError,
             _ => Symptom::WrongAnswer,
         },

@@ -132,7 +132,10 @@ where
 }
 
 /// Does the server's side of a TLS handshake, for at most 10 s.
-pub async fn handshake(stream: TcpStream, acceptor: &TlsAcceptor) -> Option<TlsStream<TcpStream>> {
+pub async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    acceptor: &TlsAcceptor,
+) -> Option<TlsStream<S>> {
     match timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => return Some(stream),
         Ok(Err(error)) => debug!(%error, "no TLS handshake"),

@@ -9,6 +9,7 @@ mod testing;
 pub mod tls_alpn01;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -43,6 +44,11 @@ pub trait Solver: fmt::Debug + Send + Sync {
     /// Document root below which answers are files that outlive this process, so that somebody has to remember it.
     fn webroot(&self) -> Option<&str> {
         None
+    }
+    /// Where this process takes connections for answers, where that is another place than every address at the port of the protocol; so
+    /// that whoever looks later may listen there.
+    fn listens_at(&self) -> Vec<SocketAddr> {
+        Vec::new()
     }
     /// What has come since that moment to where the answer is served, as far as this process serves it itself.
     fn came_since(&self, _: &Answer, _: Timestamp) -> Vec<Arrival> {
@@ -152,6 +158,10 @@ impl Solver for Together {
         self.0.iter().all(|solver| solver.stands(challenge, answer))
     }
 
+    fn listens_at(&self) -> Vec<SocketAddr> {
+        self.0.iter().flat_map(|solver| solver.listens_at()).collect()
+    }
+
     fn came_since(&self, answer: &Answer, since: Timestamp) -> Vec<Arrival> {
         self.0.iter().flat_map(|solver| solver.came_since(answer, since)).collect()
     }
@@ -159,7 +169,7 @@ impl Solver for Together {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::net::Ipv4Addr;
 
     use tempfile::TempDir;
 

@@ -56,6 +56,12 @@ pub(super) fn address(socket: &TcpListener) -> Result<SocketAddr, SolveError> {
         .map_err(|error| SolveError::passing("cannot listen", error.kind().to_string()))
 }
 
+/// The addresses of a listener where they were chosen; none if they are all that this machine has, at the port of the protocol.
+pub(super) fn chosen(addresses: &[SocketAddr], usual: u16) -> Vec<SocketAddr> {
+    let is_usual = |one: &SocketAddr| one.ip().is_unspecified() && one.port() == usual;
+    if addresses.iter().all(is_usual) { Vec::new() } else { addresses.to_vec() }
+}
+
 fn refused(address: SocketAddr, error: &io::Error) -> SolveError {
     let (why, fault) = match error.kind() {
         io::ErrorKind::PermissionDenied => (FORBIDDEN.to_owned(), PortFault::Forbidden),

@@ -166,7 +166,7 @@ fn objects(_: &mut Bench, bytes: &[u8]) {
             followed: challenge::Followed::default(),
         };
         drop(challenge::next_action(&found, &observed, now()));
-        drop(challenge::record(&found, challenge::Outcome::Presented, now()));
+        drop(challenge::record(&found, challenge::Outcome::Presented(Vec::new()), now()));
     }
 }
 

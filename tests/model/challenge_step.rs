@@ -154,7 +154,7 @@ impl World {
         let mut after = *state;
         after.up |= bit(slot);
         after.process(process).stands |= bit(slot);
-        let writes = self.kept_of_challenge(state, of, Outcome::Presented);
+        let writes = self.kept_of_challenge(state, of, Outcome::Presented(Vec::new()));
         let mut branches = vec![Branch { what, result: Ok(after), writes }];
         if state.left.answers > 0 {
             let mut after = *state;

@@ -59,8 +59,12 @@ impl Investigator {
     /// Looks at the server of a CA.
     async fn authority(&self, server: &str, tls: &TlsOptions) -> Option<AuthorityCase> {
         let url = Url::parse(server).ok()?;
-        let (way, answer) =
-            tokio::join!(self.way(&url), self.outside(self.clients.plain(server, tls, server)),);
+        let host = url.host_str().unwrap_or_default();
+        let (way, answer, by_name_servers) = tokio::join!(
+            self.way(&url),
+            self.outside(self.clients.plain(server, tls, server)),
+            self.outside(self.fetcher.resolver.behind_hosts_file(host)),
+        );
         let (addresses, reaches) = way;
         let reserved = addresses.iter();
         let reserved = reserved.filter_map(|at| Some((*at, reserved::block(*at)?.to_owned())));
@@ -68,6 +72,7 @@ impl Investigator {
             at: self.now,
             reserved: reserved.collect(),
             addresses,
+            by_name_servers: by_name_servers.ok().flatten(),
             reaches,
             answer: answer.ok().and_then(Result::ok).map(|reply| reply.answer),
         })

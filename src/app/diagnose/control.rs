@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::investigator::Investigator;
 use super::patience::PROBE_TIMEOUT;
+use super::wanted_names;
 use crate::diagnosis::case::{Case, Unseen};
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::control_case::{
@@ -73,7 +74,7 @@ pub(super) struct Around {
     objects: BTreeSet<(String, ObjectName)>,
     /// Objects that a manifest was applied to, a bounded number.
     pub(super) applied: Vec<Key>,
-    /// Webhooks for DNS-01 of issuers, each with where their Secrets are; a bounded number.
+    /// Webhooks for DNS-01 that are in use, each with its issuer; a bounded number.
     pub(super) webhooks: Vec<(Key, Webhook)>,
 }
 
@@ -113,10 +114,8 @@ impl Around {
             if is_applied && around.applied.len() < 2 * MOST_ASKED {
                 around.applied.push(of.key.clone());
             }
-            let solvers = issuer.spec.acme.iter().flat_map(|acme| &acme.solvers);
-            let webhooks = solvers.filter_map(|solver| solver.dns01.as_ref()?.webhook.clone());
-            around.webhooks.extend(webhooks.map(|webhook| (of.key.clone(), webhook)));
         }
+        around.webhooks = wanted_names::webhooks(case);
         around.webhooks.truncate(MOST_ASKED);
         around
     }
@@ -175,17 +174,19 @@ impl Investigator {
             return (ControlCase::default(), None);
         }
         let look = Look { by: self, cluster, store, hidden: Mutex::default() };
-        let (deployments, pods, (leases, lapsed), admission, definitions, ending, warnings) = tokio::join!(
+        let (deployments, pods, (leases, lapsed), webhooks, definitions, namespaces, warnings) = tokio::join!(
             look.everywhere(DEPLOYMENTS, CONTROLLER),
             look.everywhere(PODS, CONTROLLER),
             leases(&look),
-            look.admission(),
+            look.configurations(),
             definitions(&look),
-            ending(&look, around),
+            namespaces(&look, around),
             warnings(&look, around),
         );
         let controllers = Look::controllers(&deployments, &pods);
-        let (lacking, dns_webhooks, dropped, next_keys, immutable, quotas, secrets) = tokio::join!(
+        let ending = namespaces.iter().filter_map(ending).collect();
+        let (admission, lacking, dns_webhooks, dropped, next_keys, immutable, quotas, secrets) = tokio::join!(
+            look.admission(&webhooks, &namespaces),
             lacking(&look, around, &controllers),
             look.dns_webhooks(around, &controllers),
             look.dropped(around),
@@ -269,18 +270,22 @@ async fn definitions(look: &Look<'_>) -> BTreeMap<String, String> {
     listed.unwrap_or_default().iter().filter_map(release).collect()
 }
 
-/// Which of the namespaces are being deleted, and what the API server says that holds them.
-async fn ending(look: &Look<'_>, around: &Around) -> BTreeMap<String, String> {
+/// The namespaces in which a Certificate has to be issued, a bounded number.
+async fn namespaces(look: &Look<'_>, around: &Around) -> Vec<Value> {
     let asked = around.namespaces.iter().take(MOST_ASKED).map(|name| async move {
         let namespace = look.of(NAMESPACES, "");
-        let namespace = look.read(NAMESPACES.plural, namespace.get(name)).await.flatten()?;
-        let is_ending = text(&namespace, "/status/phase") == "Terminating";
-        let holds = list(&namespace, "/status/conditions").iter();
-        let holds = holds.filter(|condition| text(condition, "/status") == "True");
-        let holds: Vec<&str> = holds.map(|condition| text(condition, "/message")).collect();
-        is_ending.then(|| (name.clone(), cut(&holds.join("; "))))
+        look.read(NAMESPACES.plural, namespace.get(name)).await.flatten()
     });
     join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// The name of a namespace that is being deleted, and what the API server says that holds it; `None` if it stays.
+fn ending(namespace: &Value) -> Option<(String, String)> {
+    let is_ending = text(namespace, "/status/phase") == "Terminating";
+    let holds = list(namespace, "/status/conditions").iter();
+    let holds = holds.filter(|condition| text(condition, "/status") == "True");
+    let holds: Vec<&str> = holds.map(|condition| text(condition, "/message")).collect();
+    is_ending.then(|| (name_of(namespace).name, cut(&holds.join("; "))))
 }
 
 /// What others have warned of, of the objects that are asked about.

@@ -1,39 +1,14 @@
-//! cert-manager's own parts in a cluster: the Deployments of its controller, and the webhooks that the API server asks.
+//! The Deployments of cert-manager's controller in a cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::control::{Look, MOST_ASKED, cut, list, name_of, text};
-use crate::diagnosis::control_case::{AdmissionCase, ControllerCase};
-use crate::model::ObjectName;
-use crate::store::cluster::raw_objects::Resource;
+use super::control::{Look, cut, list, name_of, text};
+use crate::diagnosis::control_case::ControllerCase;
 
-/// Labels of its webhook.
-const WEBHOOK: &str = "app.kubernetes.io/component=webhook";
 /// Variables that send requests through a proxy.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"];
 /// Variables that exempt names from that.
 const EXEMPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
-
-const SLICES: Resource = Resource {
-    api_version: "discovery.k8s.io/v1",
-    kind: "EndpointSlice",
-    plural: "endpointslices.discovery.k8s.io",
-};
-const CONFIGURATIONS: [Resource; 2] = [
-    Resource {
-        api_version: "admissionregistration.k8s.io/v1",
-        kind: "ValidatingWebhookConfiguration",
-        plural: "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    },
-    Resource {
-        api_version: "admissionregistration.k8s.io/v1",
-        kind: "MutatingWebhookConfiguration",
-        plural: "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    },
-];
 
 impl Look<'_> {
     /// The Deployments of the controller, with what their Pods say.
@@ -44,32 +19,6 @@ impl Look<'_> {
             component.is_none_or(|component| component == "controller")
         };
         deployments.iter().filter(is_controller).map(|it| controller(it, pods)).collect()
-    }
-
-    /// cert-manager's own webhooks, as the API server knows them.
-    pub(super) async fn admission(&self) -> Vec<AdmissionCase> {
-        let [validating, mutating] = CONFIGURATIONS.map(|resource| async move {
-            let listed = self.of(resource, "");
-            let listed = self.read(resource.plural, listed.fitting(WEBHOOK, "")).await;
-            let all = listed.unwrap_or_default();
-            all.iter().flat_map(|one| webhooks(resource.kind, one)).collect::<Vec<_>>()
-        });
-        let (validating, mutating) = tokio::join!(validating, mutating);
-        let mut all = [validating, mutating].concat();
-        let services: BTreeSet<ObjectName> =
-            all.iter().filter_map(|of| of.service.clone()).collect();
-        let endpoints = services.into_iter().take(MOST_ASKED).map(|service| async move {
-            let label = format!("kubernetes.io/service-name={}", service.name);
-            let slices = self.of(SLICES, &service.namespace);
-            let slices = self.read(SLICES.plural, slices.fitting(&label, "")).await;
-            (service, slices.map(|slices| slices.iter().map(ready).sum::<usize>()))
-        });
-        let endpoints: BTreeMap<ObjectName, Option<usize>> =
-            join_all(endpoints).await.into_iter().collect();
-        for of in &mut all {
-            of.endpoints = of.service.as_ref().and_then(|service| *endpoints.get(service)?);
-        }
-        all
     }
 }
 
@@ -128,31 +77,4 @@ fn ailing(pod: &Value) -> Option<String> {
     });
     let says = says.or(unscheduled)?;
     Some(format!("Pod {name}: {}", cut(&says)))
-}
-
-/// How many endpoints of a slice are ready; one that does not say so is.
-fn ready(slice: &Value) -> usize {
-    let endpoints = list(slice, "/endpoints").iter();
-    endpoints.filter(|one| one["conditions"]["ready"].as_bool() != Some(false)).count()
-}
-
-/// cert-manager's own webhooks in a configuration.
-fn webhooks(kind: &str, configuration: &Value) -> Vec<AdmissionCase> {
-    let own = list(configuration, "/webhooks").iter();
-    let own = own.filter(|webhook| text(webhook, "/name") == "webhook.cert-manager.io");
-    let case = |webhook: &Value| {
-        let client = &webhook["clientConfig"];
-        let service = client
-            .get("service")
-            .map(|service| ObjectName::new(text(service, "/namespace"), text(service, "/name")));
-        AdmissionCase {
-            configuration: format!("{kind} {}", text(configuration, "/metadata/name")),
-            webhook: text(webhook, "/name").to_owned(),
-            service,
-            has_bundle: !text(client, "/caBundle").is_empty(),
-            fails_closed: text(webhook, "/failurePolicy") != "Ignore",
-            endpoints: None,
-        }
-    };
-    own.map(case).collect()
 }

@@ -10,8 +10,11 @@ use tokio::time::sleep;
 
 use super::investigator::Investigator;
 use super::patience::no_answer;
-use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply, WildcardCase, WithoutSoa};
+use crate::diagnosis::dns_case::{
+    DnsCase, DnsVantage, UpdateServerCase, VantageReply, WildcardCase, WithoutSoa,
+};
 use crate::diagnosis::name_case::NameCase;
+use crate::dns::lookup::server_addresses;
 use crate::dns::server::Server;
 use crate::dns::wildcard::NOBODY;
 use crate::dns::wire::Recursion;
@@ -63,7 +66,7 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
         .collect();
     let at_resolvers = ask(by, &zones, questions);
     let ((zone, without_soa), mut replies) = tokio::join!(look, at_resolvers);
-    let again = unvalidated(&resolvers, &domain, &replies);
+    let again = to_failing(&resolvers, &domain, &replies);
     let authorities = zone.as_ref().map(authorities).unwrap_or_default();
     // The zone of a record may be another one than that of the name.
     let is_in_zone = zone.as_ref().is_some_and(|zone| is_below(&domain, &zone.name));
@@ -88,11 +91,56 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
         let given = by.outside(zones.by_wildcard(&domain)).await.ok().flatten()?;
         Some(WildcardCase { records: given.records, is_hidden: given.is_hidden })
     };
-    let (more, canary, by_wildcard) =
-        tokio::join!(ask(by, &zones, questions), ask(by, &zones, canary), covered);
+    let (more, canary, by_wildcard, at_update_server) = tokio::join!(
+        ask(by, &zones, questions),
+        ask(by, &zones, canary),
+        covered,
+        at_update_server(by, &zones, name, zone.as_ref()),
+    );
     replies.extend(more);
     let nobody = canary.into_iter().next();
-    Some(DnsCase { record, zone, without_soa, replies, later: Vec::new(), nobody, by_wildcard })
+    let later = Vec::new();
+    Some(DnsCase {
+        record,
+        zone,
+        without_soa,
+        replies,
+        later,
+        nobody,
+        at_update_server,
+        by_wildcard,
+    })
+}
+
+/// What the server of the solver's dynamic updates says of the record and of its zone; `None` if it is one of the zone's own, or there
+/// is none.
+async fn at_update_server(
+    by: &Investigator,
+    zones: &Zones,
+    name: &NameCase,
+    zone: Option<&ZoneLook>,
+) -> Option<UpdateServerCase> {
+    let (challenge, zone) = (name.pending.as_ref()?, zone?);
+    let rfc2136 = challenge.spec.solver.dns01.as_ref()?.rfc2136.as_ref()?;
+    let found = by.outside(server_addresses(&rfc2136.nameserver, &*by.fetcher.resolver)).await;
+    let address = found.ok()?.ok()?.into_iter().next()?;
+    if zone.servers.iter().any(|server| server.address == Some(address)) {
+        return None;
+    }
+    let from = DnsVantage::Authority { name: rfc2136.nameserver.clone(), address };
+    let at = (from, Server::Plain(address));
+    let record = challenge.spec.record_name();
+    let of = |name: &str, kind| SurveyQuestion::of(&at, (name, kind), Recursion::Unwanted);
+    let zone = &zone.name;
+    let questions =
+        [of(&record, RecordType::TXT), of(zone, RecordType::SOA), of(zone, RecordType::NS)];
+    let mut replies = ask(by, zones, questions).await.into_iter();
+    let (record, soa, servers) = (replies.next()?, replies.next()?, replies.next()?);
+    let soa = soa.heard.answer().and_then(|answer| answer.records.first().cloned());
+    // mname, rname, serial, refresh, retry, expire, minimum (RFC 1035 §3.3.13).
+    let serial = soa.and_then(|soa| soa.split_whitespace().nth(2)?.parse().ok());
+    let name_servers = servers.heard.answer().map(|it| it.records.clone()).unwrap_or_default();
+    Some(UpdateServerCase { address, record, serial, name_servers })
 }
 
 /// The zone that a name is in; its servers are looked at once, however many names it has.
@@ -243,8 +291,8 @@ fn authorities(zone: &ZoneLook) -> Vec<(DnsVantage, Server)> {
     placed.take(MOST_SERVERS).collect()
 }
 
-/// The same question without validation to each resolver that fails.
-fn unvalidated(
+/// To each resolver that fails: the same question without validation, and one of another type.
+fn to_failing(
     resolvers: &[(DnsVantage, Server)],
     domain: &str,
     replies: &[VantageReply],
@@ -255,9 +303,13 @@ fn unvalidated(
         })
     };
     let failing = resolvers.iter().filter(|(from, _)| fails(from));
-    failing
-        .map(|at| SurveyQuestion::of(at, (domain, RecordType::A), Recursion::DesiredUnvalidated))
-        .collect()
+    let both = failing.flat_map(|at| {
+        [
+            SurveyQuestion::of(at, (domain, RecordType::A), Recursion::DesiredUnvalidated),
+            SurveyQuestion::of(at, (domain, RecordType::SOA), Recursion::DesiredValidated),
+        ]
+    });
+    both.collect()
 }
 
 /// Tells whether an absolute name is in a zone, or below it.

@@ -1,7 +1,6 @@
 //! What looks, and at what.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
@@ -15,6 +14,7 @@ use crate::acme::Clients;
 use crate::app::context::Context;
 use crate::app::engine;
 use crate::app::engine::dns01::Reach;
+use crate::app::flags::answers::AnswerArgs;
 use crate::app::input::applying::behind;
 use crate::diagnosis::case::{DriverCase, Unseen};
 use crate::dns::server::Server;
@@ -70,8 +70,8 @@ pub struct Investigator {
     pub(super) cluster_resource_namespace: String,
     pub(super) limits: Limits,
     pub(super) driver: DriverCase,
-    /// Where this machine answers HTTP-01; nothing where files do.
-    pub(super) http01_listen: Option<Vec<SocketAddr>>,
+    /// Where this machine answers.
+    pub(super) answers: AnswerArgs,
     /// What looks from inside the cluster, where somebody asked for it.
     pub(super) inside: Option<PodProbe>,
     /// The namespace of what names none.
@@ -94,7 +94,7 @@ impl Investigator {
         store: Option<Arc<dyn Store>>,
         (fetcher, zones): (Fetcher, Zones),
         (driver, limits): (DriverCase, Limits),
-        http01_listen: Option<Vec<SocketAddr>>,
+        answers: AnswerArgs,
         context: &Context,
     ) -> Self {
         // Of each kind and namespace an API server is asked once.
@@ -125,7 +125,7 @@ impl Investigator {
             cluster_resource_namespace,
             limits,
             driver,
-            http01_listen,
+            answers,
             inside: None,
             namespace: context.namespace().to_owned(),
             now,

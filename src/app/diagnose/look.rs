@@ -14,15 +14,13 @@ use super::rivals::read_rivals;
 use super::{names, path, wanted_names};
 use crate::app::chain;
 use crate::app::failure::Failure;
-use crate::app::flags::drive::listener;
 use crate::app::input::lookup;
 use crate::controllers::neighbours::Neighbours;
-use crate::diagnosis::case::{Case, CertificateCase, DriverCase, DueReason, Unseen};
+use crate::diagnosis::case::{Case, CertificateCase, DueReason, Unseen};
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::name_case::NameCase;
 use crate::model::common::{ConditionStatus, condition};
-use crate::model::memory::{Holder, Memory};
-use crate::model::{Certificate, ChallengeType, Key, Kind, ObjectName, Secret};
+use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
 use crate::reconcile::{certificate, renewal};
 use crate::solvers::http01::listener::Listener;
 use crate::store::error::StoreError;
@@ -67,14 +65,14 @@ impl Investigator {
             case.issuers = self.issuers(store, issuers, &mut case.unseen).await?;
         }
         case.names.extend(wanted_names::of_certificates(&case));
-        let listener = self.listen(&mut case).await;
+        let answering = self.listen(&mut case).await;
         let around = Around::of(&case);
         let wanted = path::wanted(&case);
         let names = std::mem::take(&mut case.names);
         // Whoever is outside is asked at the same time: who is silent keeps nobody else waiting.
         let ((control, hidden), (names, left_out), path, ()) = tokio::join!(
             Box::pin(self.control(&around)),
-            Box::pin(self.names(names, listener.as_ref())),
+            Box::pin(self.names(names, answering.http01.as_ref())),
             Box::pin(self.path(wanted)),
             Box::pin(self.authorities(&mut case, &asked)),
         );
@@ -202,39 +200,6 @@ impl Investigator {
         let next_try = certificate::held_until(certificate, &observed, self.now);
         Ok((due, next_try))
     }
-
-    /// Answers on this machine while it is looked, where nobody else does who would: between two commands nothing listens.
-    async fn listen(&self, case: &mut Case) -> Option<Listener> {
-        let is_needed =
-            |name: &NameCase| name.kind == Some(ChallengeType::Http01) && !is_file(name);
-        let addresses = self.http01_listen.as_ref()?;
-        let is_ours = self.store.as_ref().is_some_and(|store| !store.in_cluster());
-        if !is_ours || case.driver != DriverCase::Nobody || !case.names.iter().any(is_needed) {
-            return None;
-        }
-        match listener(addresses).await {
-            Ok(listener) => {
-                for (answer, _) in case.names.iter().filter_map(names::looked_for) {
-                    listener.put(&answer);
-                }
-                Some(listener)
-            }
-            Err(failure) => {
-                case.listener_fault = Some(failure.message);
-                // What has to be answered here is not to be seen now.
-                for name in case.names.iter_mut().filter(|name| is_needed(name)) {
-                    name.pending = None;
-                }
-                None
-            }
-        }
-    }
-}
-
-/// Tells whether the answer for a name was written as a file that another web server shows.
-fn is_file(name: &NameCase) -> bool {
-    let annotations = name.pending.as_ref().map(|challenge| &challenge.metadata.annotations);
-    annotations.is_some_and(|all| Memory::read(Holder::Challenge, all).webroot.is_some())
 }
 
 /// Why a Certificate has to be issued, by what its controller has written last.

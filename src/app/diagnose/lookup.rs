@@ -21,6 +21,9 @@ pub(super) fn looked_up<T>(asked: Result<Result<T, LookupError>, Elapsed>) -> Lo
         LookupError::AliasLoop { .. } | LookupError::Failed { why: Why::AliasLoop(_), .. } => {
             LookUp::Circle(said)
         }
+        LookupError::Failed { why: Why::Answered { code, target: Some(target) }, .. } => {
+            LookUp::Code(format!("{code} for {target}, where its CNAME leads"))
+        }
         LookupError::Failed { why: Why::Answered { code, .. }, .. }
         | LookupError::UnexpectedCode { code, .. } => LookUp::Code(code),
         LookupError::Failed {

@@ -5,6 +5,8 @@
 //! guessed.
 
 mod accounts;
+mod admission;
+mod answering;
 mod asked_once;
 mod authorities;
 mod authorizations;

@@ -8,10 +8,11 @@ use super::dns;
 use super::investigator::Investigator;
 use super::lookup::looked_up;
 use super::patience::no_answer;
-use super::web::{self, CANARY};
+use super::web;
 use crate::diagnosis::dns_case::DnsCase;
 use crate::diagnosis::facts;
 use crate::diagnosis::name_case::{AddressLook, AnswerLook, LookUp, NameCase};
+use crate::diagnosis::web_case::UNKNOWN_TOKEN;
 use crate::fetch::Fetcher;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen, Vantage};
@@ -146,18 +147,54 @@ async fn addresses(
             (looked_up(asked), true)
         }
     };
-    // TLS-ALPN-01 asks no web server.
-    if name.kind == Some(ChallengeType::TlsAlpn01) {
-        return (found, is_dns, Vec::new());
-    }
     let LookUp::Found(addresses) = &found else { return (found, is_dns, Vec::new()) };
-    let looks = addresses.iter().take(MOST_ADDRESSES).map(|address| async {
+    let each = addresses.iter().take(MOST_ADDRESSES);
+    // TLS-ALPN-01 asks no web server.
+    let looks = if name.kind == Some(ChallengeType::TlsAlpn01) {
+        let port = overridden.map_or(443, |at| at.port());
+        let Some(challenge) = &name.pending else { return (found, is_dns, Vec::new()) };
+        let looks = each.map(|address| greet_at(by, challenge, SocketAddr::new(*address, port)));
+        join_all(looks).await.into_iter().flatten().collect()
+    } else {
         let port = overridden.map_or(80, |at| at.port());
-        let at = SocketAddr::new(*address, port);
-        look_at(by, name, at, listener).await
-    });
-    let looks = join_all(looks).await;
+        let looks =
+            each.map(|address| look_at(by, name, SocketAddr::new(*address, port), listener));
+        join_all(looks).await
+    };
     (found, is_dns, looks)
+}
+
+/// A handshake for TLS-ALPN-01 with one address; `None` if the Challenge has no answer.
+async fn greet_at(
+    by: &Investigator,
+    challenge: &Challenge,
+    address: SocketAddr,
+) -> Option<AddressLook> {
+    let answer = Answer::of(challenge).ok()?;
+    let mut overrides = by.fetcher.overrides.clone();
+    let host = challenge.spec.dns_name.clone();
+    overrides.handshakes.insert(host, (address.ip(), Some(address.port())));
+    let probe = TlsAlpnProbe { fetcher: Fetcher { overrides, ..by.fetcher.clone() } };
+    let looked = by.outside(probe.look(challenge, &answer)).await;
+    let observation = match looked.ok().and_then(|looks| looks.into_iter().next()) {
+        Some(observation) => Observation { at: by.now, ..observation },
+        None => late(by, String::new()),
+    };
+    let (is_answer, sighting) = match shown::judge(&answer, std::slice::from_ref(&observation)) {
+        Readiness::Ready => (true, None),
+        Readiness::NotYet { cause, .. } => (false, cause),
+    };
+    Some(AddressLook {
+        address,
+        observation,
+        expected: shown::digest_of(&answer),
+        is_expected: true,
+        is_answer,
+        sighting,
+        disagreement: None,
+        web: None,
+        arrivals: Vec::new(),
+    })
 }
 
 async fn look_at(
@@ -189,7 +226,10 @@ async fn look_at(
     let web = if is_answer {
         None
     } else {
-        by.outside(web::paths(&name.name, address, &observation)).await.ok().flatten()
+        by.outside(web::paths(&name.name, address, &observation, &answer.token))
+            .await
+            .ok()
+            .flatten()
     };
     AddressLook {
         address,
@@ -212,8 +252,8 @@ pub(super) fn looked_for(name: &NameCase) -> Option<(Answer, bool)> {
         return Some((answer, true));
     }
     let identifier = Identifier::parse(&name.name).ok()?;
-    let key_authorization = format!("{CANARY}.answer");
-    Some((Answer { identifier, token: CANARY.to_owned(), key_authorization }, false))
+    let key_authorization = format!("{UNKNOWN_TOKEN}.answer");
+    Some((Answer { identifier, token: UNKNOWN_TOKEN.to_owned(), key_authorization }, false))
 }
 
 /// A name that no URL can be made of.

@@ -46,6 +46,8 @@ pub(super) const INGRESSES: Resource =
     resource("networking.k8s.io/v1", "Ingress", "ingresses.networking.k8s.io");
 const CLASSES: Resource =
     resource("networking.k8s.io/v1", "IngressClass", "ingressclasses.networking.k8s.io");
+const OPENSHIFT_ROUTES: Resource =
+    resource("route.openshift.io/v1", "Route", "routes.route.openshift.io");
 const POLICIES: Resource =
     resource("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies.networking.k8s.io");
 pub(super) const ROUTES: Resource =
@@ -147,11 +149,12 @@ impl PathReader<'_> {
     /// What hangs together with solvers in one namespace, or in all (an empty one).
     async fn read_solvers(&mut self, namespace: &str) {
         let cluster = self.cluster;
-        let (pods, services, slices, routes, policies, events) = tokio::join!(
+        let (pods, services, slices, routes, openshift, policies, events) = tokio::join!(
             list(cluster, PODS, namespace, SOLVER, ""),
             list(cluster, SERVICES, namespace, SOLVER, ""),
             list(cluster, SLICES, namespace, SOLVER, ""),
             list(cluster, ROUTES, namespace, SOLVER, ""),
+            list(cluster, OPENSHIFT_ROUTES, namespace, SOLVER, ""),
             list(cluster, POLICIES, namespace, "", ""),
             list::<Event>(cluster, EVENTS, namespace, "", "type=Warning"),
         );
@@ -185,6 +188,7 @@ impl PathReader<'_> {
         self.path.services.extend(services);
         self.path.endpoints.extend(slices);
         self.path.routes.extend(routes);
+        self.path.openshift_routes.extend(openshift.unwrap_or_default());
         self.path.policies.extend(policies);
         self.path.warnings.extend(events);
         self.miss(namespace, missed);

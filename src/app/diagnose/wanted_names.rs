@@ -6,7 +6,7 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::name_case::NameCase;
 use crate::model::requested_types::asked_type;
-use crate::model::solver::ChallengeSolver;
+use crate::model::solver::{ChallengeSolver, Webhook};
 use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key, State};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
 
@@ -50,11 +50,12 @@ pub(super) fn of_certificates(case: &Case) -> Vec<NameCase> {
     all
 }
 
-/// Every name and address that a Certificate asks for, as it is ordered.
+/// Every name and address that a Certificate asks for, as it is ordered. A common name that is none of the others is not ordered.
 pub(super) fn ordered(certificate: &Certificate) -> Vec<String> {
     let spec = &certificate.spec;
     let mut all: Vec<String> = Vec::new();
-    let common = Some(&spec.common_name).filter(|name| !name.is_empty());
+    let is_alone = spec.dns_names.is_empty() && spec.ip_addresses.is_empty();
+    let common = Some(&spec.common_name).filter(|name| is_alone && !name.is_empty());
     for name in spec.dns_names.iter().chain(&spec.ip_addresses).chain(common) {
         let name = name.to_ascii_lowercase();
         if !all.contains(&name) {
@@ -105,6 +106,39 @@ pub(super) fn chosen(
         kind,
     };
     Some(would_choose(&issuer.spec.acme.as_ref()?.solvers, &identifier, asking))
+}
+
+/// The webhooks for DNS-01 of the issuers, each with its issuer: those by which a name of a Certificate is proven, or would be; all of
+/// an issuer of which no Certificate is looked at.
+pub(super) fn webhooks(case: &Case) -> Vec<(Key, Webhook)> {
+    let mut all: Vec<(Key, Webhook)> = Vec::new();
+    let mut add = |issuer: &Key, solver: &ChallengeSolver| {
+        let webhook = solver.dns01.as_ref().and_then(|dns01| dns01.webhook.clone());
+        let found = webhook.map(|webhook| (issuer.clone(), webhook));
+        all.extend(found.filter(|one| !all.contains(one)));
+    };
+    for of in &case.certificates {
+        let Some(issuer) = issuer_key(&of.certificate) else { continue };
+        for domain in ordered(&of.certificate) {
+            let is_of = |challenge: &&Challenge| challenge.spec.shown_domain() == domain;
+            match of.current_challenges().find(is_of) {
+                Some(challenge) => add(&issuer, &challenge.spec.solver),
+                None => {
+                    if let Some(Ok(chosen)) = chosen(case, &of.certificate, &domain) {
+                        add(&issuer, &chosen.solver);
+                    }
+                }
+            }
+        }
+    }
+    let used = |key: &Key| {
+        case.certificates.iter().any(|of| issuer_key(&of.certificate).as_ref() == Some(key))
+    };
+    for of in case.issuers.iter().filter(|of| !used(&of.key)) {
+        let acme = of.issuer.as_ref().and_then(|issuer| issuer.spec.acme.as_ref());
+        acme.into_iter().flat_map(|acme| &acme.solvers).for_each(|solver| add(&of.key, solver));
+    }
+    all
 }
 
 /// Why a solver does not fit a name, in a few words.

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::diagnosis::web_case::{WebLook, WebReply, WebrootCase};
+use tokio::time::timeout;
+
+use crate::diagnosis::web_case::{UNKNOWN_TOKEN, WebLook, WebReply, WebrootCase};
 use crate::fetch::raw::{self, NoBytes};
 use crate::model::cause::Symptom;
 use crate::model::memory::{Holder, Memory};
@@ -12,14 +14,19 @@ use crate::model::observation::{Observation, Seen};
 use crate::model::{Answer, Challenge};
 use crate::solvers::http01::PATH;
 
-/// The path of a token that nobody has: what a server says to it is what it says to any.
-pub(super) const CANARY: &str = "kubectl-acme-diagnose";
 /// How long all paths together may take; a server that has let the look wait before has less.
 const LONGEST: Duration = Duration::from_millis(2500);
+/// How often the path of an answer is asked for again.
+const AGAIN: usize = 3;
 const AFTER_SILENCE: Duration = Duration::from_millis(1500);
 
-/// What an address says to other paths of a name; nothing where it takes no connections.
-pub(super) async fn paths(name: &str, address: SocketAddr, look: &Observation) -> Option<WebLook> {
+/// What an address says to other paths of a name, and again to that of an answer; nothing where it takes no connections.
+pub(super) async fn paths(
+    name: &str,
+    address: SocketAddr,
+    look: &Observation,
+    token: &str,
+) -> Option<WebLook> {
     let longest = match &look.seen {
         Seen::Nothing { symptom: Some(Symptom::NoReply), .. } => AFTER_SILENCE,
         Seen::Nothing {
@@ -47,17 +54,27 @@ pub(super) async fn paths(name: &str, address: SocketAddr, look: &Observation) -
         Seen::Nothing { symptom: Some(Symptom::HungUp), .. } | Seen::Reply { status: 400, .. }
     );
     let (challenge, beside, root, proxied) = tokio::join!(
-        ask("", format!("{PATH}{CANARY}")),
-        ask("", format!("/.well-known/{CANARY}")),
+        ask("", format!("{PATH}{UNKNOWN_TOKEN}")),
+        ask("", format!("/.well-known/{UNKNOWN_TOKEN}")),
         ask("", "/".to_owned()),
         async {
             if !is_turned_away {
                 return None;
             }
-            Some(ask(raw::PROXY_HEADER, format!("{PATH}{CANARY}")).await)
+            Some(ask(raw::PROXY_HEADER, format!("{PATH}{UNKNOWN_TOKEN}")).await)
         },
     );
-    Some(WebLook { challenge, beside, root, proxied })
+    let mut again = Vec::new();
+    if challenge.reply().is_some() {
+        let ask_again = async {
+            for _ in 0..AGAIN {
+                again.push(ask("", format!("{PATH}{token}")).await);
+            }
+        };
+        // What has come by then is kept.
+        let _is_whole = timeout(longest, ask_again).await;
+    }
+    Some(WebLook { challenge, beside, root, proxied, again })
 }
 
 /// The folder in which the answer of a Challenge was written, and whether it is there.

@@ -1,5 +1,6 @@
 //! Groups of flags that several verbs have, and what is made of them.
 
+pub mod answers;
 pub mod certificates;
 pub mod connection;
 pub mod dns01;

@@ -154,6 +154,11 @@ fn steps(symptom: Option<Symptom>) -> Steps {
             "have the server of {domain} speak plain HTTP at port 80, where a CA begins: this one may expect TLS; and see \
              that it leads to {who}",
         )],
+        Some(Symptom::RequestRefused) => &[(
+            ANY,
+            "see why the server at port 80 of {domain} refuses the request (429: somebody asks it too often), and have it let \
+             /.well-known/acme-challenge/ through to {who}",
+        )],
         Some(Symptom::WrongAnswer) => &[
             (
                 &[AnsweredBy::Forwarded],
@@ -388,6 +393,7 @@ mod tests {
             (Symptom::Forbidden, "for a password or turns them away"),
             (Symptom::WrongAnswer, "no server on the way"),
             (Symptom::BadRequest, "speak plain HTTP at port 80"),
+            (Symptom::RequestRefused, "refuses the request (429"),
             (Symptom::NotHttp, "speak plain HTTP/1.1 at port 80"),
             (Symptom::HungUp, "see what hangs up"),
             (Symptom::NoReply, "says nothing"),

@@ -82,13 +82,13 @@ causes! {
     /// Controllers.
     Ctl "The controller and its cluster":
         Ctl01 Ctl02 Ctl03 Ctl04 Ctl05 Ctl06 Ctl07 Ctl08
-        Ctl09 Ctl10 Ctl11 Ctl12 Ctl13 Ctl14 Ctl15 Ctl16 Ctl17;
+        Ctl09 Ctl10 Ctl11 Ctl12 Ctl13 Ctl14 Ctl15 Ctl16 Ctl17 Ctl18;
     /// HTTP-01.
     Http "HTTP-01":
         Http01 Http02 Http03 Http04 Http05 Http06 Http07 Http08 Http09 Http10 Http11 Http12
         Http13 Http14 Http15 Http16 Http17 Http18 Http19 Http20 Http21 Http22 Http23 Http24
         Http25 Http26 Http27 Http28 Http29 Http30 Http31 Http32 Http33 Http34 Http35 Http36
-        Http37 Http38 Http39;
+        Http37 Http38 Http39 Http40;
     /// Gateways.
     Gw "HTTP-01 by Gateway API":
         Gw01 Gw02 Gw03 Gw04 Gw05;
@@ -119,7 +119,7 @@ causes! {
         Env01 Env02 Env03 Env04 Env05 Env06 Env07 Env08;
     /// Leftovers.
     Hyg "Leftovers, and what goes wrong later":
-        Hyg01 Hyg02 Hyg03 Hyg04 Hyg05 Hyg06 Hyg07 Hyg08;
+        Hyg01 Hyg02 Hyg03 Hyg04 Hyg05 Hyg06 Hyg07 Hyg08 Hyg09;
     /// This program.
     Int "This program":
         Int01;
@@ -213,8 +213,8 @@ mod tests {
         ("ACC", 12),
         ("LIM", 8),
         ("ORD", 19),
-        ("CTL", 17),
-        ("HTTP", 39),
+        ("CTL", 18),
+        ("HTTP", 40),
         ("GW", 5),
         ("TLS", 4),
         ("DNS", 9),
@@ -223,7 +223,7 @@ mod tests {
         ("CAA", 9),
         ("PER", 7),
         ("ENV", 8),
-        ("HYG", 8),
+        ("HYG", 9),
         ("INT", 1),
     ];
 
@@ -235,7 +235,7 @@ mod tests {
         let given: Vec<String> = given.collect();
         let known: Vec<String> = CauseId::ALL.iter().map(ToString::to_string).collect();
         assert_eq!(known, given);
-        assert_eq!(known.len(), 206);
+        assert_eq!(known.len(), 209);
     }
 
     #[test]

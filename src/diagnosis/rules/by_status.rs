@@ -10,7 +10,9 @@ use super::pod;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Grade};
+use crate::diagnosis::http_words::is_mesh_denial;
 use crate::diagnosis::name_case::{AddressLook, NameCase};
+use crate::model::observation::Seen;
 use crate::model::reserved;
 
 /// The cause of a wrong answer at an address of `name`, with the observations of the path that decide it: `guess` where no object says
@@ -22,6 +24,13 @@ pub(super) fn judged(
     guess: (CauseId, Grade),
 ) -> (CauseId, Grade, Option<Evidence>) {
     let (cause, grade) = guess;
+    // Envoy is what stands before solvers in a cluster; elsewhere it is anybody's server.
+    if case.in_cluster
+        && let Seen::Reply { status: 403, body, .. } = &look.observation.seen
+        && is_mesh_denial(body)
+    {
+        return (CauseId::Ctl14, Grade::Likely, None);
+    }
     let is_by_status =
         grade == Grade::Possible && matches!(cause, CauseId::Http10 | CauseId::Ctl15);
     let open = open_paths(case).into_iter().find(|open| open.wanted.domain == name.shown());
@@ -87,7 +96,6 @@ mod tests {
     use crate::diagnosis::path_case::ClusterPathCase;
     use crate::model::ChallengeType;
     use crate::model::cause::Symptom;
-    use crate::model::observation::Seen;
 
     /// What is found where the name leads to `at`, and a server there answers with that status.
     fn found(
@@ -136,6 +144,46 @@ mod tests {
                 path.ingresses[0].status = object(json!({"loadBalancer": {"ingress": [own]}}));
             });
             check(&translated, CauseId::Http10, Grade::Possible);
+        }
+    }
+
+    #[test]
+    fn a_warning_of_whoever_serves_the_ingress_is_told_in_its_own_words() {
+        let warned = |component: &str| {
+            found("192.0.2.1:80", 404, by_ingress(), |path| {
+                path.warnings = vec![object(json!({
+                    "involvedObject": {"kind": "Ingress", "uid": "ingress"}, "type": "Warning", "reason": "Sync",
+                    "message": "googleapi: Error 403: Quota 'BACKEND_SERVICES' exceeded", "source": {"component": component},
+                }))];
+            })
+        };
+        let cloud = warned("loadbalancer-controller");
+        check(&cloud, CauseId::Http40, Grade::Likely);
+        assert!(cloud[0].evidence[0].came.contains("BACKEND_SERVICES"), "{cloud:#?}");
+        // That one is about the site's own certificate.
+        check(&warned("cert-manager-ingress-shim"), CauseId::Http10, Grade::Possible);
+    }
+
+    #[test]
+    fn what_envoy_says_of_a_policy_is_no_login() {
+        for body in ["RBAC: access denied", "Access denied\r\n"] {
+            let denied = found("192.0.2.1:80", 403, by_ingress(), |_| ());
+            assert!(denied.iter().all(|it| it.cause != CauseId::Ctl14), "{denied:#?}");
+            let case = path_with(by_ingress(), |case, path| {
+                path.classes.truncate(1);
+                let mut name = tests::name("www.example.com", Some(ChallengeType::Http01));
+                let mut look = tests::look("192.0.2.1:80", false);
+                look.observation.seen = Seen::Reply {
+                    status: 403,
+                    body: body.to_owned(),
+                    truncated: false,
+                    is_declined: false,
+                };
+                look.sighting = Some(Symptom::Forbidden.into());
+                name.looks = vec![look];
+                case.names = vec![name];
+            });
+            check(&judge(&case), CauseId::Ctl14, Grade::Likely);
         }
     }
 

@@ -140,12 +140,22 @@ fn what_an_issuer_asks_for_and_may_not_is_named() {
 
 #[test]
 fn what_is_too_much_for_one_certificate_is_named() {
+    // A name that is among those asked for; dots, since a label has 63 bytes at most.
     let common_name = |length: usize| {
-        with(|case| case.certificates[0].certificate.spec.common_name = "a".repeat(length))
+        with(|case| {
+            let spec = &mut case.certificates[0].certificate.spec;
+            spec.common_name = format!("{}.example.com", "a".repeat(length - 12));
+            spec.dns_names.push(spec.common_name.clone());
+        })
     };
     let causes = |case: &Case| -> Vec<CauseId> { judge(case).iter().map(|f| f.cause).collect() };
     assert!(causes(&common_name(65)).contains(&CauseId::Cfg17));
     assert!(!causes(&common_name(64)).contains(&CauseId::Cfg17));
+    let stray = |name: &str| {
+        with(|case| name.clone_into(&mut case.certificates[0].certificate.spec.common_name))
+    };
+    assert!(causes(&stray("release")).contains(&CauseId::Cfg17));
+    assert!(!causes(&stray("WWW.example.com")).contains(&CauseId::Cfg17));
     let many = |count: usize| {
         let mut case = acme(|spec| spec["server"] = json!(LETS_ENCRYPT));
         case.certificates[0].certificate.spec.dns_names =
@@ -368,6 +378,16 @@ fn every_symptom_of_a_record_has_its_cause() {
     let mut alias = said(&[Said::NoName]);
     alias.names[0].answer.as_mut().unwrap().sighting = Some(S::AliasNotFollowed.into());
     check(&alias, &[CauseId::D0109]);
+    // acme-dns has a name for each registration, which an alias leads to.
+    let mut elsewhere = said(&[Said::Texts(vec!["other".into()])]);
+    let registered = ordered(|_, _, challenge| {
+        let secret = json!({"name": "acme-dns", "key": "accounts"});
+        let acme_dns = json!({"host": "https://auth.example", "accountSecretRef": secret});
+        challenge["spec"]["solver"] = json!({"dns01": {"acmeDNS": acme_dns}});
+    });
+    elsewhere.names[0].pending = registered.certificates[0].challenges.first().cloned();
+    elsewhere.names[0].answer.as_mut().unwrap().sighting = Some(S::AliasNotFollowed.into());
+    check(&elsewhere, &[CauseId::Prv13]);
     let mut persistent = said(&[Said::NoText]);
     persistent.names[0].kind = Some(ChallengeType::DnsPersist01);
     check(&persistent, &[CauseId::Per02]);

@@ -18,7 +18,6 @@ use crate::model::{ChallengeType, Key, Kind};
 pub(super) const RULES: &[FaultRule] = &[
     controller_ails,
     two_controllers_lead,
-    admission_is_not_reached,
     namespace_ends,
     right_is_missing,
     definitions_are_missing,
@@ -121,30 +120,6 @@ fn two_controllers_lead(case: &Case, found: &mut Vec<Finding>) {
             .shown_by(others.iter().map(|of| shown(of)))
             .with("CONTROLLERS", names.join(" and ")),
     );
-}
-
-/// CTL-03: what the API server has to ask cannot be asked.
-fn admission_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
-    for of in case.control.admission.iter().filter(|of| of.fails_closed) {
-        let service = of.service.as_ref().map(ToString::to_string).unwrap_or_default();
-        let mut shown = Vec::new();
-        if !of.has_bundle {
-            let asked = format!("{}: clientConfig.caBundle", of.configuration);
-            shown.push(stored(asked, case.at, "empty: no certificate of the webhook is trusted"));
-        }
-        if of.endpoints == Some(0) {
-            let asked = format!("EndpointSlices of Service {service}");
-            shown.push(stored(asked, case.at, "no endpoint is ready"));
-        }
-        let mut shown = shown.into_iter();
-        let Some(first) = shown.next() else { continue };
-        let why = first.came.clone();
-        found.push(
-            Finding::new(CauseId::Ctl03, Grade::Certain, of.configuration.clone(), first)
-                .shown_by(shown)
-                .with("DETAIL", why),
-        );
-    }
 }
 
 /// CTL-06: nothing new can be made in a namespace that is being deleted.
@@ -433,7 +408,7 @@ pub(super) mod tests {
         LeaseCase { namespace: namespace.into(), holder: "pod".into(), is_ours: false }
     }
 
-    fn admission() -> AdmissionCase {
+    pub(in crate::diagnosis::rules) fn admission() -> AdmissionCase {
         AdmissionCase {
             configuration: "ValidatingWebhookConfiguration cert-manager-webhook".into(),
             webhook: "webhook.cert-manager.io".into(),
@@ -441,6 +416,7 @@ pub(super) mod tests {
             has_bundle: true,
             fails_closed: true,
             endpoints: Some(1),
+            ..AdmissionCase::default()
         }
     }
 
@@ -492,27 +468,6 @@ pub(super) mod tests {
         check(&two("other", None), &[CauseId::Ctl02]);
         check(&two("kube-system", None), &[]);
         check(&two("other", Some("team")), &[]);
-    }
-
-    #[test]
-    fn a_webhook_that_cannot_be_reached_is_told_unless_it_may_fail() {
-        let of = |change: fn(&mut AdmissionCase)| {
-            cluster(|case| {
-                let mut admission = admission();
-                change(&mut admission);
-                case.control.admission = vec![admission];
-            })
-        };
-        check(&of(|of| of.has_bundle = false), &[CauseId::Ctl03]);
-        check(&of(|of| of.endpoints = Some(0)), &[CauseId::Ctl03]);
-        check(&of(|of| of.endpoints = None), &[]);
-        check(
-            &of(|of| {
-                of.has_bundle = false;
-                of.fails_closed = false;
-            }),
-            &[],
-        );
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::symptom;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored, told};
-use crate::diagnosis::name_case::{AnswerLook, NameCase};
+use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, stored, told};
+use crate::diagnosis::name_case::{AnswerLook, LookUp, NameCase};
 use crate::model::ChallengeType;
 use crate::model::cause::{Cause, Symptom};
 use crate::model::memory::{Holder, Memory};
@@ -70,6 +70,10 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
         let others: Vec<&str> = values_of_the_other(case, name).collect();
         let (cause, grade) = match answer.sighting.map(|sighting| sighting.symptom) {
             None if kind == ChallengeType::DnsPersist01 => (CauseId::Per02, Grade::Likely),
+            // Its record is always where the alias leads, by whichever registration that is.
+            Some(Symptom::AliasNotFollowed) if is_of_acme_dns(name) => {
+                (CauseId::Prv13, Grade::Likely)
+            }
             Some(Symptom::AliasNotFollowed) => (CauseId::D0109, Grade::Certain),
             _ => match by_servers(&answer.expected, servers, &others) {
                 (CauseId::Dns03 | CauseId::Dns04, grade) if is_of_texts_alone(name, servers) => {
@@ -84,19 +88,31 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             let annotations = &challenge.metadata.annotations;
             cause == CauseId::D0109 && !Memory::read(Holder::Challenge, annotations).by_hand
         });
-        // Time does not mend our value in another form.
-        let is_on_its_way =
-            name.is_fresh(case.at) && by_solver.is_none() && cause != CauseId::D0112;
+        // Time does not mend our value in another form, or at another registration.
+        let held_back = held_back(case, name, &answer.expected).filter(|_| cause == CauseId::D0101);
+        let is_never_copied =
+            held_back.as_ref().is_some_and(|(_, is_never_copied)| *is_never_copied);
+        let is_on_its_way = name.is_fresh(case.at)
+            && by_solver.is_none()
+            && !matches!(cause, CauseId::D0112 | CauseId::Prv13)
+            && !is_never_copied;
         let grade = if is_on_its_way { Grade::Possible } else { grade };
         let have = servers.iter().filter(|server| has(server, &answer.expected)).count();
         let evidence = servers.iter().take(6).map(|server| line(look, record, server));
-        let mut finding = about(cause, grade, name, seen(look, reason)).shown_by(evidence);
+        let (behind, _) = held_back.unwrap_or_default();
+        let grade = if behind.is_empty() || is_on_its_way { grade } else { Grade::Certain };
+        let mut finding =
+            about(cause, grade, name, seen(look, reason)).shown_by(behind).shown_by(evidence);
         let at = record.trim_end_matches('.');
         let alias = by_solver.map(|challenge| {
             let alias = challenge.spec.record_name();
             let alias = alias.trim_end_matches('.');
             format!("{alias} is a CNAME of {at}, and the record is written at {alias}, since the solver's cnameStrategy is not Follow")
         });
+        let elsewhere = (cause == CauseId::Prv13).then(|| {
+            format!("the CNAME leads to {at}, which has another value: it belongs to another registration than the one in the Secret")
+        });
+        let alias = alias.or(elsewhere);
         finding = finding
             .with("RECORD", at)
             .with("VALUE", &answer.expected)
@@ -104,6 +120,42 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             .with("ANSWER", alias.as_ref().unwrap_or(reason));
         found.push(finding);
     }
+}
+
+/// What shows that the server of the updates has the record and those that the world asks never got it, and whether they never
+/// will, since their copies count as the newer ones (RFC 1982) or are of another zone; `None` if it does not have the record.
+fn held_back(case: &Case, name: &NameCase, expected: &str) -> Option<(Vec<Evidence>, bool)> {
+    let dns = name.dns.as_ref()?;
+    let primary = dns.at_update_server.as_ref()?;
+    let has = primary.record.heard.answer()?.records.iter().any(|record| record == expected);
+    let zone = dns.zone.as_ref().filter(|_| has)?;
+    let serial =
+        |of: Option<u32>| of.map_or_else(|| "no such zone".to_owned(), |n| format!("serial {n}"));
+    let asked = |at: &str| format!("SOA of {} at {at}", zone.name.trim_end_matches('.'));
+    let updates = format!("{} (the server of the updates)", primary.address);
+    let own = told(asked(&updates), case.at, serial(primary.serial));
+    let public = zone.servers.iter().take(4);
+    let public =
+        public.map(|it| told(asked(it.name.trim_end_matches('.')), case.at, serial(it.serial)));
+    let is_newer = |theirs: u32| {
+        primary.serial.is_some_and(|own| own == theirs || own.wrapping_sub(theirs) > 1 << 31)
+    };
+    let mut serials = zone.servers.iter().filter_map(|it| it.serial).peekable();
+    let is_older = serials.peek().is_some() && serials.all(is_newer);
+    // A zone of that name with other servers is another zone.
+    let known = &primary.name_servers;
+    let is_server = |name: &String| {
+        let mut servers = zone.servers.iter();
+        servers.any(|it| it.name.eq_ignore_ascii_case(name) || it.name_servers.contains(name))
+    };
+    let is_another = !known.is_empty() && !known.iter().any(is_server);
+    let is_never_copied = is_older || is_another;
+    Some(([heard(&primary.record), own].into_iter().chain(public).collect(), is_never_copied))
+}
+
+fn is_of_acme_dns(name: &NameCase) -> bool {
+    let solver = name.pending.as_ref().and_then(|it| it.spec.solver.dns01.as_ref());
+    solver.is_some_and(|dns01| dns01.acme_dns.is_some())
 }
 
 /// By the reason that was given when the record was to be written: how it is now need not be how it was.
@@ -115,6 +167,14 @@ fn record_is_not_written(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let Some(Cause::Seen(sighting)) = facts::cause(challenge) else { continue };
+        // Where resolvers fail for the name itself, they fail for whatever is asked about it.
+        let is_failing = |name: &NameCase| {
+            name.name == spec.dns_name
+                && name.caa.first().is_some_and(|it| matches!(it.records, LookUp::Code(_)))
+        };
+        if sighting.symptom == Symptom::NotDelegated && case.names.iter().any(is_failing) {
+            continue;
+        }
         let (cause, grade) = symptom::cause_of(sighting.symptom, spec.kind, case.in_cluster);
         let reason = &challenge.status.reason;
         let asked = format!("Challenge {}: status.reason", challenge.name());

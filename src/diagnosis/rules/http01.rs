@@ -1,6 +1,7 @@
 //! HTTP: addresses, web servers and answers of HTTP-01, as a CA would look at them.
 
 use super::by_status;
+use super::http_answer::{ACME_TLS, body_fault, lacks, saw, stateless, surplus};
 use super::manifest::is_for_public_ca;
 use super::rule::FaultRule;
 use super::symptom;
@@ -14,11 +15,7 @@ use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
 use crate::diagnosis::refusal_words;
 use crate::model::cause::{Cause, Symptom};
 use crate::model::observation::{Observation, Seen};
-use crate::model::{Answer, Challenge, ChallengeType, State};
-use crate::reconcile::{shown, visible};
-
-/// What TLS-ALPN-01 agrees on (RFC 8737 §6.2).
-const ACME_TLS: &str = "acme-tls/1";
+use crate::model::{Challenge, ChallengeType, State};
 
 pub(super) const RULES: &[FaultRule] = &[
     name_has_no_address,
@@ -60,6 +57,8 @@ fn name_has_no_address(case: &Case, found: &mut Vec<Finding>) {
                 (CauseId::Http01, Grade::Certain, came)
             }
             LookUp::Circle(why) => (CauseId::Http01, Grade::Certain, why.clone()),
+            // Of what one's own resolver withholds HTTP-09 tells.
+            LookUp::Code(_) if name.is_withheld() => continue,
             // One resolver has said so.
             LookUp::Code(code) => (CauseId::Dns01, Grade::Likely, code.clone()),
             // Our own resolver may be what is silent.
@@ -124,6 +123,10 @@ pub(super) fn fault(
             return Some((CauseId::Http25, Grade::Likely));
         }
     }
+    if let Seen::Handshake { protocol, .. } = &look.observation.seen {
+        let is_other = protocol.as_bytes() != ACME_TLS.as_bytes();
+        return Some((if is_other { CauseId::Tls01 } else { CauseId::Tls02 }, Grade::Certain));
+    }
     let sighting = look.sighting.map(|sighting| sighting.symptom);
     if !look.is_expected {
         // What a server says to a token that nobody has proves little.
@@ -133,10 +136,17 @@ pub(super) fn fault(
             !matches!(look.observation.seen, Seen::Nothing { .. } | Seen::Redirect { .. });
         return Some((cause, if is_said { Grade::Possible } else { grade }));
     }
+    if let Seen::Reply { status, body, .. } = &look.observation.seen
+        && *status != 200
+        && body.trim_end() == look.expected
+    {
+        // Its status alone is wrong.
+        return Some((CauseId::Http32, Grade::Certain));
+    }
     if sighting != Some(Symptom::RedirectedAway)
         && let Seen::Reply { status: 200, body, .. } = &look.observation.seen
     {
-        return Some(body_fault(&look.expected, body));
+        return Some(body_fault(look, body));
     }
     let symptom = sighting.or_else(|| fault_of(&look.observation))?;
     Some(symptom::cause_of(symptom, kind, in_cluster))
@@ -149,6 +159,7 @@ fn fault_of(observation: &Observation) -> Option<Symptom> {
         Seen::Redirect { .. } => Some(Symptom::RedirectNotFollowed),
         Seen::Reply { status: 401 | 403, .. } => Some(Symptom::Forbidden),
         Seen::Reply { status: 400, .. } => Some(Symptom::BadRequest),
+        Seen::Reply { status: 402 | 405..=499, .. } => Some(Symptom::RequestRefused),
         Seen::Reply { status: 500.., .. } => Some(Symptom::ServerError),
         Seen::Reply { .. }
         | Seen::NoLook { .. }
@@ -166,7 +177,9 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
         let has_v4 = name.looks.iter().any(|look| look.address.is_ipv4());
         for look in &name.looks {
             let Some((cause, grade)) = of(look) else { continue };
-            let came = surplus(look).unwrap_or_else(|| saw(&look.observation));
+            let came = surplus(look)
+                .or_else(|| stateless(look))
+                .unwrap_or_else(|| lacks(name, &look.observation, Some(&look.expected)));
             let shown = seen(&look.observation, &came);
             let has_no_reply = matches!(look.observation.seen, Seen::Nothing { .. });
             let (cause, grade, on_path) = by_status::judged(case, name, look, (cause, grade));
@@ -200,7 +213,7 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
 fn port_is_not_to_be_had(case: &Case, found: &mut Vec<Finding>) {
     let Some(why) = &case.listener_fault else { return };
     let is_answered_here = |name: &&NameCase| {
-        name.kind == Some(ChallengeType::Http01)
+        (name.kind == Some(ChallengeType::Http01) || name.is_bare())
             && name.webroot.is_none()
             && !case.certificates.iter().any(|of| has_failed_at_ca(of, name))
     };
@@ -270,14 +283,7 @@ fn answer_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
         };
         let hop = look.hops.last().and_then(|hop| hop.address);
         let shown = seen(look, reason);
-        let came = match &look.seen {
-            Seen::Handshake { protocol, certificate } if protocol == ACME_TLS => {
-                let answer = name.pending.as_ref().and_then(|of| Answer::of(of).ok());
-                let wrong = answer.and_then(|answer| shown::wrong(&answer, certificate));
-                wrong.map_or_else(|| saw(look), |wrong| format!("it {wrong}"))
-            }
-            _ => saw(look),
-        };
+        let came = lacks(name, look, None);
         found.push(
             of_name(cause, grade, name, shown)
                 .with("ADDRESS", hop.map(|a| a.ip().to_string()).unwrap_or_default())
@@ -335,47 +341,5 @@ fn self_check_does_not_get_there(case: &Case, found: &mut Vec<Finding>) {
                 .with("DETAIL", reason)
                 .with("ANSWER", reason),
         );
-    }
-}
-
-/// What is wrong with a body of status 200.
-fn body_fault(expected: &str, body: &str) -> (CauseId, Grade) {
-    let other = |text: &str| {
-        let (token, thumbprint) = text.split_once('.')?;
-        let (wanted, own) = expected.split_once('.')?;
-        Some((token == wanted, thumbprint == own))
-    };
-    match other(body.trim_end()) {
-        _ if body.contains(expected) => (CauseId::Http23, Grade::Certain),
-        Some((true, false)) => (CauseId::Acc05, Grade::Certain),
-        _ => (CauseId::Http22, Grade::Certain),
-    }
-}
-
-/// What stands around the answer that does not belong there; nothing where the answer itself is not there.
-fn surplus(look: &AddressLook) -> Option<String> {
-    let Seen::Reply { body, .. } = &look.observation.seen else { return None };
-    let (before, after) = body.split_once(&look.expected).filter(|_| !look.expected.is_empty())?;
-    let parts = [(before, "before"), (after, "behind")];
-    let parts = parts.iter().filter(|(part, _)| !part.is_empty());
-    let parts: Vec<String> = parts.map(|(part, place)| format!("{part:?} {place} it")).collect();
-    Some(parts.join(" and "))
-}
-
-/// What was seen, in a few words.
-pub(super) fn saw(observation: &Observation) -> String {
-    match &observation.seen {
-        Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => why.clone(),
-        Seen::Redirect { to, why } => format!("redirect to {to}: {why}"),
-        Seen::Reply { status, body, .. } => {
-            let start: String = body.chars().take(visible::EXCERPT).collect();
-            format!("status {status}, {} bytes, beginning with {start:?}", body.len())
-        }
-        Seen::Handshake { protocol, certificate } => {
-            format!("protocol {protocol:?}, a certificate of {}", certificate.subject)
-        }
-        Seen::Records { name, servers, .. } => {
-            format!("{} servers asked for {name}", servers.len())
-        }
     }
 }

@@ -9,6 +9,7 @@ use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::name_case::NameCase;
 use crate::diagnosis::public_name::{self, NotPublic};
 use crate::model::acme_server::AcmeServer;
+use crate::model::certificate::is_listed;
 use crate::model::common::condition;
 use crate::model::preferences::first_offered;
 use crate::model::{ConditionStatus, Identifier};
@@ -303,6 +304,14 @@ fn too_much_in_one_certificate(case: &Case, found: &mut Vec<Finding>) {
         let count = spec.dns_names.len() + spec.ip_addresses.len();
         let acme = issuer_key(&of.certificate)
             .and_then(|key| case.issuer(&key)?.issuer.as_ref()?.spec.acme.as_ref());
+        let is_stray = !is_listed(&spec.common_name, &spec.dns_names, &spec.ip_addresses);
+        if of.is_open() && acme.is_some() && is_stray {
+            let common_name = &spec.common_name;
+            push(
+                "spec.commonName",
+                format!("the common name {common_name}, which is none of its names"),
+            );
+        }
         if count > NAMES && acme.is_some_and(|acme| is_lets_encrypt(&acme.server)) {
             push("spec.dnsNames", format!("{count} names, where Let's Encrypt takes {NAMES}"));
         }

@@ -6,6 +6,7 @@
 #![expect(clippy::similar_names, reason = "a case shows its cause by what came")]
 
 mod account;
+mod admission;
 mod authority;
 mod by_status;
 mod caa;
@@ -17,6 +18,7 @@ mod dns_webhook;
 mod gateway;
 mod gateway_hops;
 mod http01;
+mod http_answer;
 mod limit;
 mod manifest;
 mod named_objects;
@@ -46,6 +48,8 @@ mod zone;
 
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod look_cases;
 #[cfg(test)]
 mod order_cases;
 #[cfg(test)]
@@ -85,6 +89,7 @@ const RULES: &[&[FaultRule]] = &[
     validated::RULES,
     http01::RULES,
     control_plane::RULES,
+    admission::RULES,
     defects::RULES,
     dns_webhook::RULES,
     stages::RULES,

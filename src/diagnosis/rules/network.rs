@@ -1,11 +1,13 @@
 //! ENV: the way from here to the CA.
 
+use std::net::IpAddr;
+
 use url::Url;
 
 use super::rule::FaultRule;
-use crate::diagnosis::case::{Case, DirectoryAnswer};
+use crate::diagnosis::case::{Case, DirectoryAnswer, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, told};
+use crate::diagnosis::finding::{Finding, Grade, stored, told};
 
 pub(super) const RULES: &[FaultRule] = &[authority_is_not_reached];
 
@@ -38,7 +40,20 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             | DirectoryAnswer::Directory { .. } => continue,
         };
         let shown = told(format!("GET {}", directory.url), directory.at, &came);
+        let (came, decided) = match overridden(of) {
+            Some((pinned, known)) if cause == CauseId::Env03 => {
+                let host = Url::parse(&directory.url).ok();
+                let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
+                let file =
+                    stored(format!("{host} in this machine's hosts file"), directory.at, &pinned);
+                let servers = told(format!("A and AAAA of {host}"), directory.at, &known);
+                let why = format!("{came}; the hosts file gives {pinned}, name servers {known}");
+                (why, vec![file, servers])
+            }
+            _ => (came, Vec::new()),
+        };
         let mut finding = Finding::new(cause, grade, of.key.to_string(), shown)
+            .shown_by(decided)
             .with("ISSUER", of.key.to_string())
             .with("URL", &directory.url)
             .with("SERVER", &directory.url)
@@ -51,4 +66,16 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
         }
         found.push(finding);
     }
+}
+
+/// The addresses of a CA by this machine's hosts file, and by name servers; `None` if they are the same, or the hosts file has none.
+fn overridden(of: &IssuerCase) -> Option<(String, String)> {
+    let authority = of.authority.as_ref()?;
+    let known = authority.by_name_servers.as_ref()?;
+    let is_same = authority.addresses.iter().any(|address| known.contains(address));
+    let text = |all: &[IpAddr]| {
+        let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+        all.join(", ")
+    };
+    (!is_same).then(|| (text(&authority.addresses), text(known)))
 }

@@ -18,7 +18,7 @@ use crate::reconcile::solver_choice::{Asking, Match, fitting};
 /// How long servers may take to copy a zone, where nothing else tells that a record will never come.
 const COPIED: SignedDuration = SignedDuration::from_mins(5);
 
-pub(super) const RULES: &[FaultRule] = &[another_solver_takes_it];
+pub(super) const RULES: &[FaultRule] = &[another_solver_takes_it, zone_has_a_star];
 
 /// A name whose record was published where nobody sees it, with the solvers of its issuer.
 struct LostName<'a> {
@@ -107,6 +107,50 @@ fn another_solver_takes_it(case: &Case, found: &mut Vec<Finding>) {
                 .with("CHALLENGE", lost.challenge.name().name)
                 .with("NAMESPACE", name.namespace),
         );
+    }
+}
+
+/// A zone of a selector that is written with a star fits no name, so that another solver takes what was meant for its own.
+fn zone_has_a_star(case: &Case, found: &mut Vec<Finding>) {
+    for name in &case.names {
+        let Some(key) = &name.issuer else { continue };
+        let acme = case.issuer(key).and_then(|of| of.issuer.as_ref()?.spec.acme.as_ref());
+        let solvers = acme.map(|acme| &acme.solvers[..]).unwrap_or_default();
+        let is_in = |zone: &str| name.name == zone || name.name.ends_with(&format!(".{zone}"));
+        let starred = solvers.iter().enumerate().find_map(|(at, solver)| {
+            let zones = &solver.selector.as_ref()?.dns_zones;
+            let zone = zones.iter().find(|zone| zone.strip_prefix("*.").is_some_and(is_in))?;
+            Some((at, zone))
+        });
+        let Some((next, zone)) = starred else { continue };
+        // The Challenge has the solver that was taken; before there is one the type tells whether it is another.
+        let pending = name.pending.as_ref().map(|challenge| &challenge.spec.solver);
+        let is_taken = |solver: &ChallengeSolver| match pending {
+            Some(taken) => solver.http01 == taken.http01 && solver.dns01 == taken.dns01,
+            None => solver.dns01.is_some() == name.kind.is_some_and(ChallengeType::is_by_record),
+        };
+        let taken = solvers.iter().enumerate().find(|(at, solver)| *at != next && is_taken(solver));
+        let Some((winner, _)) = taken.filter(|_| !is_taken(&solvers[next])) else { continue };
+        let rule = format!(
+            "dnsZones of solvers[{next}] has \"{zone}\", which fits no name, since a zone is written without a star"
+        );
+        let asked = format!("{key}: spec.acme.solvers[{next}].selector.dnsZones");
+        let mut finding = Finding::new(
+            CauseId::Cfg06,
+            Grade::Certain,
+            name.shown(),
+            stored(asked, case.at, zone),
+        )
+        .with("DOMAIN", name.shown())
+        .with("ISSUER", key.to_string())
+        .with("INDEX", winner.to_string())
+        .with("NEXT", next.to_string())
+        .with("RULE", rule);
+        if let Some(challenge) = &name.pending {
+            let of = challenge.name();
+            finding = finding.with("CHALLENGE", of.name).with("NAMESPACE", of.namespace);
+        }
+        found.push(finding);
     }
 }
 
@@ -202,6 +246,31 @@ mod tests {
         }
         let texts = Said::Texts(vec!["digest".into()]);
         check(&published(&[longer, own], 10, &[texts, Said::NoName]), &[CauseId::D0102]);
+    }
+
+    #[test]
+    fn a_zone_with_a_star_fits_no_name() {
+        let with = |zone: &str, kind: ChallengeType| {
+            let mut case = published(&[json!({}), json!({})], 0, &[Said::NoName]);
+            let acme = case.issuers[0].issuer.as_mut().unwrap().spec.acme.as_mut().unwrap();
+            acme.solvers = serde_json::from_value(json!([
+                {"http01": {"ingress": {}}},
+                {"selector": {"dnsZones": [zone]}, "dns01": {"rfc2136": {"nameserver": "192.0.2.1"}}},
+            ]))
+            .unwrap();
+            let name = super::super::tests::name("www.example.com", Some(kind));
+            case.certificates[0].challenges.clear();
+            case.names = vec![name];
+            let mut found = Vec::new();
+            zone_has_a_star(&case, &mut found);
+            found.iter().map(|finding| finding.cause).collect::<Vec<_>>()
+        };
+        assert_eq!(with("*.example.com", ChallengeType::Http01), [CauseId::Cfg06]);
+        assert_eq!(with("*.www.example.com", ChallengeType::Http01), [CauseId::Cfg06]);
+        // Another zone, or a name that is proven by DNS all the same.
+        assert_eq!(with("*.example.net", ChallengeType::Http01), []);
+        assert_eq!(with("example.com", ChallengeType::Http01), []);
+        assert_eq!(with("*.example.com", ChallengeType::Dns01), []);
     }
 
     #[test]

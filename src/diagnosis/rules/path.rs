@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use jiff::SignedDuration;
 use serde_json::Value;
 
+use super::http_answer::saw;
 use super::open_path::{OpenPath, named, open_paths};
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
@@ -14,9 +15,12 @@ use crate::diagnosis::finding::{Finding, Grade, seen, stored};
 use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
 use crate::diagnosis::name_case::{AddressLook, LookUp};
 use crate::diagnosis::path_case::age;
-use crate::diagnosis::path_objects::{IngressCase, IngressClassCase, ServiceCase};
-use crate::model::Event;
+use crate::diagnosis::path_objects::{
+    IngressCase, IngressClassCase, OpenShiftRouteCase, ServiceCase,
+};
+use crate::model::common::condition;
 use crate::model::observation::Seen;
+use crate::model::{ConditionStatus, Event};
 
 /// How long a controller may take to note the address of an Ingress.
 const TAKEN: SignedDuration = SignedDuration::from_mins(2);
@@ -25,6 +29,8 @@ const BACKENDS: &str = "ingress.kubernetes.io/backends";
 
 pub(super) const RULES: &[FaultRule] = &[
     ingress_is_refused,
+    router_rejects,
+    controller_reports_fault,
     class_is_missing,
     nobody_takes_ingress,
     address_is_another,
@@ -50,6 +56,59 @@ fn ingress_is_refused(case: &Case, found: &mut Vec<Finding>) {
             let shown = open.stored(format!("event about {name}"), &came);
             let more = detail_of(&open, ingress, cause);
             found.push(open.finding(cause, grade, shown, &event.message).shown_by(more));
+        }
+    }
+}
+
+/// HTTP-12, HTTP-40: a router of OpenShift does not admit the Route that was made of the Ingress.
+fn router_rejects(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(ingress) = open.ingress() else { continue };
+        let is_of =
+            |route: &&OpenShiftRouteCase| route.metadata.is_controlled_by(&ingress.metadata.uid);
+        for route in open.path.openshift_routes.iter().filter(is_of) {
+            let words = route.status.ingress.iter();
+            let rejected = words.filter_map(|router| condition(&router.conditions, "Admitted"));
+            let mut rejected = rejected.filter(|it| it.status == ConditionStatus::False);
+            let Some(rejected) = rejected.next() else { continue };
+            let cause = match rejected.reason.as_str() {
+                "HostAlreadyClaimed" => CauseId::Http12,
+                _ => CauseId::Http40,
+            };
+            let name = named("Route", &route.metadata);
+            let came = format!("False: {}: {}", rejected.reason, rejected.message);
+            let shown = open.stored(format!("{name}: condition Admitted"), came);
+            found.push(open.finding(cause, Grade::Certain, shown, &rejected.message));
+        }
+    }
+}
+
+/// HTTP-40: whoever serves the objects of the path has warned of one, in words that no other cause knows.
+fn controller_reports_fault(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let looks = case.names.iter().filter(|name| name.shown() == open.wanted.domain);
+        let Some(look) = looks.flat_map(|name| &name.looks).find(|look| !look.is_answer) else {
+            continue;
+        };
+        let ingress = open.ingress().map(|it| ("Ingress", &it.metadata));
+        let route = open.route().map(|it| ("HTTPRoute", &it.metadata));
+        let service = open.own(&open.path.services, |service| &service.metadata);
+        let service = service.map(|it| ("Service", &it.metadata));
+        for (kind, of) in [ingress, route, service].into_iter().flatten() {
+            // cert-manager warns of annotations for Certificates.
+            let is_of_server = |event: &&Event| {
+                !event.source.component.starts_with("cert-manager")
+                    && ingress_refusal(&event.message).is_none()
+            };
+            let warnings = open.warnings(of).filter(is_of_server);
+            let Some(event) = warnings.max_by_key(|event| event.last_timestamp) else { continue };
+            let came = format!("{}: {}", event.reason, event.message);
+            let name = named(kind, of);
+            let shown = open.stored(format!("event about {name}"), &came);
+            let detail = format!("{name} has the warning {came}");
+            let seen = seen(&look.observation, saw(&look.observation));
+            found
+                .push(open.finding(CauseId::Http40, Grade::Likely, shown, detail).shown_by([seen]));
         }
     }
 }
@@ -243,14 +302,17 @@ fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
         let is_met =
             |of: &ServiceCase| of.status.addresses().iter().any(|it| met.iter().any(|ip| ip == it));
         let balancers = &open.path.balancers;
-        let lacking = balancers.iter().find(|service| service.status.addresses().is_empty());
-        // The name leads to another one, which has its address.
-        let Some(service) = lacking.filter(|_| !balancers.iter().any(is_met)) else { continue };
+        let is_lacking = |service: &&ServiceCase| service.status.addresses().is_empty();
         let has_nothing =
             |look: &AddressLook| matches!(look.observation.seen, Seen::Nothing { .. });
-        let Some(look) = name.looks.first().filter(|_| name.looks.iter().all(has_nothing)) else {
-            continue;
-        };
+        let is_silent = name.looks.iter().all(has_nothing);
+        let is_wrong = name.looks.iter().all(|look| !look.is_answer);
+        // The one that serves the class of the solver's Ingress, which has no address either; whoever answers is another.
+        let own = balancers.iter().filter(is_lacking).find(|it| is_wrong && serves(&open, it));
+        // The name leads to another one, which has its address.
+        let any = balancers.iter().find(is_lacking);
+        let any = any.filter(|_| is_silent && !balancers.iter().any(is_met));
+        let (Some(service), Some(look)) = (own.or(any), name.looks.first()) else { continue };
         let of = &service.metadata;
         let balancer = named("Service", of);
         let is_about = |event: &&Event| {
@@ -258,17 +320,29 @@ fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
             about.kind == "Service" && about.namespace == of.namespace && about.name == of.name
         };
         let warning = open.path.warnings.iter().find(is_about);
-        let grade = if warning.is_some() { Grade::Likely } else { Grade::Possible };
+        let is_sure = warning.is_some() || own.is_some();
+        let grade = if is_sure { Grade::Likely } else { Grade::Possible };
         let why = warning.map(|event| format!("{}: {}", event.reason, event.message));
         let shown = open.stored(format!("{balancer}: status.loadBalancer"), "no address");
         let said = why.as_ref().map(|why| open.stored(format!("event about {balancer}"), why));
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
         let detail = format!("{balancer} of type LoadBalancer has no address{why}");
-        let Seen::Nothing { why, .. } = &look.observation.seen else { continue };
         let finding = open.finding(CauseId::Http39, grade, shown, detail).shown_by(said);
-        let finding = finding.shown_by([seen(&look.observation, why)]);
+        let finding = finding.shown_by([seen(&look.observation, saw(&look.observation))]);
         found.push(finding.with("BALANCER", &of.name).with("BALANCER-NAMESPACE", &of.namespace));
     }
+}
+
+/// Tells whether a Service is that of the controller that serves the solver's Ingress, which has no address: they have one name.
+fn serves(open: &OpenPath<'_>, service: &ServiceCase) -> bool {
+    let Some(ingress) = open.ingress().filter(|ingress| ingress.addresses().is_empty()) else {
+        return false;
+    };
+    let class = open.path.classes.iter().find(|it| ingress.class() == Some(&it.metadata.name));
+    // `k8s.io/ingress-nginx`, as its chart names its objects, too.
+    let controller = class.and_then(|it| it.spec.controller.rsplit('/').next());
+    let label = service.metadata.labels.get("app.kubernetes.io/name");
+    controller.is_some_and(|name| label.is_some_and(|label| label == name))
 }
 
 /// HTTP-27: of several addresses some do not answer, and they are of a Service that only some nodes serve.
@@ -378,6 +452,61 @@ mod tests {
             &[CauseId::Http13],
         );
         check(&told("certificate is about to expire"), &[]);
+    }
+
+    #[test]
+    fn a_route_that_no_router_admits_is_told_by_its_reason() {
+        let of = |reason: &str, owner: &str| {
+            path_with(json!({"ingress": {"ingressClassName": "edge"}}), |_, path| {
+                let owner = json!({"apiVersion": "v1", "kind": "Ingress", "name": owner, "uid": owner, "controller": true});
+                let admitted = json!({
+                    "type": "Admitted", "status": "False", "reason": reason, "message": "somebody else has it",
+                });
+                path.openshift_routes = vec![object(json!({
+                    "metadata": {"namespace": "web", "name": "ingress-x", "ownerReferences": [owner]},
+                    "status": {"ingress": [{"conditions": [admitted]}]},
+                }))];
+            })
+        };
+        check(&of("HostAlreadyClaimed", "ingress"), &[CauseId::Http12]);
+        check(&of("ExtendedValidationFailed", "ingress"), &[CauseId::Http40]);
+        check(&of("HostAlreadyClaimed", "another"), &[]);
+    }
+
+    #[test]
+    fn the_balancer_of_the_classs_controller_is_known_by_its_name() {
+        let of = |label: &str, has_address: bool| {
+            let mut case = path_with(
+                json!({"ingress": {"ingressClassName": "edge"}}),
+                |case, path| {
+                    let mut name = super::super::tests::name(
+                        "www.example.com",
+                        Some(crate::model::ChallengeType::Http01),
+                    );
+                    let other = Seen::Reply {
+                        status: 404,
+                        body: String::new(),
+                        truncated: false,
+                        is_declined: false,
+                    };
+                    name.looks = vec![look("192.0.2.9:80", other)];
+                    case.names = vec![name];
+                    if !has_address {
+                        path.ingresses[0].status = object(json!({}));
+                    }
+                    path.classes[0].spec.controller = "k8s.io/ingress-nginx".into();
+                    path.balancers = vec![object(json!({
+                        "metadata": {"namespace": "edge", "name": "edge", "labels": {"app.kubernetes.io/name": label}},
+                        "spec": {"type": "LoadBalancer"},
+                    }))];
+                },
+            );
+            case.at = "2026-11-24T21:51:00Z".parse().unwrap();
+            let found = super::super::judge(&case);
+            found.iter().any(|it| it.cause == CauseId::Http39 && it.grade == Grade::Likely)
+        };
+        assert!(of("ingress-nginx", false));
+        assert!(!of("traefik", false) && !of("ingress-nginx", true));
     }
 
     fn beside(address: &str) -> Case {

@@ -12,11 +12,11 @@ use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
 use crate::diagnosis::network_policy::Admits;
 use crate::diagnosis::path_case::age;
 use crate::diagnosis::path_objects::{ContainerStatusCase, PodCase};
-use crate::model::Metadata;
 use crate::model::cause::{Cause, Symptom};
 use crate::model::common::{ConditionStatus, condition};
 use crate::model::guard::Guard;
 use crate::model::observation::Seen;
+use crate::model::{Event, Metadata};
 
 /// Where a solver listens.
 const PORT: u16 = 8089;
@@ -119,8 +119,13 @@ fn has_token(ingress: &crate::diagnosis::path_objects::IngressCase, token: &str)
     rules.into_iter().any(|path| !token.is_empty() && path.path.rsplit('/').next() == Some(token))
 }
 
-/// Why a Pod does not start; nothing where it has, or may still.
-fn start_fault(pod: &PodCase, age: SignedDuration) -> Option<(Grade, String)> {
+/// The reason why a Pod does not start; `None` if it has started, or may still start. `warned` is the Warning about the Pod that was
+/// written most often.
+fn start_fault(
+    pod: &PodCase,
+    age: SignedDuration,
+    warned: Option<&Event>,
+) -> Option<(Grade, String)> {
     if let Some((status, waiting)) = pod.status.container_statuses.iter().find_map(|status| {
         let waiting = status.state.waiting.as_ref()?;
         // These two are on the way to every start.
@@ -152,9 +157,17 @@ fn start_fault(pod: &PodCase, age: SignedDuration) -> Option<(Grade, String)> {
             let why = joined(&pod.status.reason, "");
             Some((Grade::Certain, format!("it has ended: {}", joined(phase, &why))))
         }
-        "Pending" | "" if age > START => {
-            Some((Grade::Likely, format!("it is Pending for {} min", age.as_mins())))
-        }
+        // Its node has taken it, and what has to be there before the first container (a network, a volume, a Secret) is not.
+        "Pending" | "" => match warned {
+            Some(warned) if age > START || warned.count >= Some(RESTARTS) => {
+                let said = joined(&warned.reason, &warned.message);
+                Some((Grade::Certain, format!("its containers wait: {said}")))
+            }
+            _ if age > START => {
+                Some((Grade::Likely, format!("it is Pending for {} min", age.as_mins())))
+            }
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -171,7 +184,10 @@ fn joined(word: &str, sentence: &str) -> String {
 fn pod_cannot_start(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let Some(pod) = open.pod() else { continue };
-        let Some((grade, why)) = start_fault(pod, age(&pod.metadata, case.at)) else { continue };
+        let warned = open.warnings(&pod.metadata).max_by_key(|event| event.count);
+        let Some((grade, why)) = start_fault(pod, age(&pod.metadata, case.at), warned) else {
+            continue;
+        };
         let name = named("Pod", &pod.metadata);
         let shown = open.stored(format!("{name}: status"), &why);
         let images = pod.spec.containers.iter().map(|container| {
@@ -210,7 +226,7 @@ fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
                 (Grade::Certain, format!("it selects {label}={value}, and the Pod has {has}"))
             }
             // That has a cause of its own, or may pass.
-            None if start_fault(pod, age).is_some() || age < START => continue,
+            None if start_fault(pod, age, None).is_some() || age < START => continue,
             None if !pod.is_ready() => (Grade::Likely, "the Pod is not ready".to_owned()),
             None => (Grade::Likely, "the Pod is ready, and no EndpointSlice has it".to_owned()),
         };
@@ -359,6 +375,7 @@ fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::judge;
     use super::super::open_path::testing::{object, own, path_with};
     use super::super::tests::check;
     use crate::diagnosis::case::Case;
@@ -469,6 +486,23 @@ mod tests {
             case.at = "2026-11-24T21:50:30Z".parse().unwrap();
         });
         check(&young, &[]);
+        // The node says why, again and again.
+        let warned = |count: u32| {
+            by_ingress(|case, path| {
+                path.pods[0].status = object(waits("ContainerCreating"));
+                path.endpoints[0].endpoints = None;
+                path.warnings = vec![object(json!({
+                    "involvedObject": {"kind": "Pod", "namespace": "web", "name": "pod", "uid": "pod"},
+                    "reason": "FailedCreatePodSandBox", "message": "failed to assign an IP address to container",
+                    "type": "Warning", "count": count,
+                }))];
+                case.at = "2026-11-24T21:50:30Z".parse().unwrap();
+            })
+        };
+        check(&warned(1), &[]);
+        check(&warned(3), &[CauseId::Ctl12]);
+        let shown = judge(&warned(3)).swap_remove(0).evidence;
+        assert!(shown.iter().any(|it| it.came.contains("failed to assign an IP address")));
     }
 
     #[test]

@@ -18,9 +18,12 @@ pub(super) const RULES: &[FaultRule] = &[
     issuer_annotations_differ,
     revoked_certificate_is_kept,
     margin_is_too_small,
+    renewal_begins_at_once,
     renewal_is_overdue,
 ];
 
+/// Of less than such a part of a life nobody waits for the next renewal.
+const SHORTEST_SHARE: i32 = 50;
 /// How much of a life has to be left for a renewal that fails and is tried again.
 const LEAST_SHARE: i32 = 10;
 /// How long after its time a renewal may begin: a controller looks again at once, and may be started anew meanwhile.
@@ -190,14 +193,37 @@ fn margin_is_too_small(case: &Case, found: &mut Vec<Finding>) {
         if !(is_ignored || is_late) {
             continue;
         }
+        let why = if is_late {
+            format!("{margin:#} are left of a life of {life:#}")
+        } else {
+            let before = given.unwrap_or_default();
+            format!("its renewBefore of {before:#} is not used, since its life is {life:#}")
+        };
         let written = given.map_or_else(String::new, |before| format!(", renewBefore {before:#}"));
         let came = format!("a life of {life:#}, renewed {margin:#} before its end{written}");
         let shown = stored(format!("Certificate {}", of.certificate.name()), case.at, came);
         let grade = if is_late { Grade::Likely } else { Grade::Possible };
-        found.push(
-            about(of, CauseId::Hyg06, grade, shown)
-                .with("WHY", format!("{margin:#} are left of a life of {life:#}")),
-        );
+        found.push(about(of, CauseId::Hyg06, grade, shown).with("WHY", why));
+    }
+}
+
+/// HYG-09.
+fn renewal_begins_at_once(case: &Case, found: &mut Vec<Finding>) {
+    for (of, kept) in kept(case) {
+        let SeenCertificate { not_before, not_after, .. } = kept.certificate;
+        let life = not_after.duration_since(not_before);
+        let spec = &of.certificate.spec;
+        let share = spec.renew_before_percentage.map(|percent| life * percent / 100);
+        let Some(before) = spec.renew_before.map(|before| before.0).or(share) else { continue };
+        let pause = life - before;
+        // cert-manager does not use one that is longer.
+        if before >= life || pause > life / SHORTEST_SHARE {
+            continue;
+        }
+        let came = format!("a life of {life:#}, renewed {before:#} before its end");
+        let shown = stored(format!("Certificate {}", of.certificate.name()), case.at, came);
+        let why = format!("each lives {life:#}, and is due {pause:#} after it begins");
+        found.push(about(of, CauseId::Hyg09, Grade::Certain, shown).with("WHY", why));
     }
 }
 
@@ -369,6 +395,26 @@ mod tests {
             judge(&case).iter().any(|finding| finding.cause == CauseId::Hyg07)
         };
         assert_eq!((at(true), at(false)), (true, false));
+    }
+
+    #[test]
+    fn a_renewal_that_is_due_at_once_is_told() {
+        let before = |hours: &str| {
+            case(|of, _| {
+                of.certificate.spec.renew_before =
+                    Some(serde_json::from_value(json!(hours)).unwrap());
+            })
+        };
+        let has = |case: &Case| judge(case).iter().any(|finding| finding.cause == CauseId::Hyg09);
+        let life = {
+            let case = case(|_, _| ());
+            let kept = case.certificates[0].kept.as_ref().unwrap();
+            kept.certificate.not_after.duration_since(kept.certificate.not_before).as_hours()
+        };
+        assert!(has(&before(&format!("{}h", life - 1))));
+        assert!(
+            !has(&before(&format!("{}h", life / 3))) && !has(&before(&format!("{}h", life + 1)))
+        );
     }
 
     #[test]

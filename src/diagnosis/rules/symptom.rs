@@ -39,7 +39,7 @@ pub(super) fn cause_of(
         S::RedirectedAway | S::NotFound => (Id::Http03, Likely),
         S::Forbidden => (Id::Http16, Likely),
         S::ServerError if in_cluster => (Id::Ctl15, Possible),
-        S::ServerError | S::BadRequest => (Id::Http32, Likely),
+        S::ServerError | S::BadRequest | S::RequestRefused => (Id::Http32, Likely),
         S::WrongAnswer => (Id::Http22, Likely),
         // From one place only.
         S::ConnectionRefused => (Id::Http05, Likely),

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use super::http01::{fault, of_name};
 use super::problem;
 use super::rule::FaultRule;
+use super::web;
 use crate::diagnosis::case::{Case, CertificateCase, HeldCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored, told};
@@ -97,6 +98,14 @@ fn answer_was_gone(case: &Case, found: &mut Vec<Finding>) {
             // A server that answers by region does that, too.
             Perspective::Secondary => Grade::Possible,
         };
+        // One of several machines behind that address may have had it.
+        let webs = look.name.looks.iter().filter_map(|at| at.web.as_ref());
+        if let Some(turns) = webs.into_iter().find_map(web::turns) {
+            let detail = format!("{} answers in turn with {turns}", look.used);
+            let finding = look.finding(CauseId::Http27, grade).with("DETAIL", detail);
+            found.push(finding.with("NODE-ADDRESS", look.used.to_string()));
+            continue;
+        }
         found.push(look.finding(CauseId::Http36, grade));
     }
 }

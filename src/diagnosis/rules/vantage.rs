@@ -79,7 +79,7 @@ fn inner_addresses_lead_elsewhere(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         // Where resolvers fail, so do those of a CA (DNS-01).
-        if matches!(name.addresses, LookUp::Code(_)) {
+        if matches!(name.addresses, LookUp::Code(_)) && !name.is_withheld() {
             continue;
         }
         // The CA has looked at the outer ones, and has not seen the answer there either.
@@ -216,7 +216,8 @@ fn outer_is_better(name: &NameCase) -> Option<(Grade, String)> {
         return None;
     }
     let is_absent =
-        matches!(name.addresses, LookUp::NoName(_) | LookUp::NoRecord(_) | LookUp::Dangling { .. });
+        matches!(name.addresses, LookUp::NoName(_) | LookUp::NoRecord(_) | LookUp::Dangling { .. })
+            || name.is_withheld();
     let is_inner =
         matches!(&name.addresses, LookUp::Found(all) if all.len() == name.reserved.len());
     (is_absent || is_inner).then_some((Grade::Likely, shown))

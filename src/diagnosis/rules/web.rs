@@ -1,6 +1,9 @@
 //! HTTP: who it is that does not show the answer: a CDN, a router, a page against robots, a firewall, a server with another folder.
 
-use super::http01::{by_address, fault, of_name, saw};
+use std::collections::BTreeSet;
+
+use super::http_answer::saw;
+use super::http01::{by_address, fault, of_name};
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
@@ -20,6 +23,7 @@ pub(super) const RULES: &[FaultRule] = &[
     router_answers,
     edge_is_in_the_way,
     webroot_is_another,
+    machines_take_turns,
 ];
 
 /// The looks that did not show the answer, with what the same address says to other paths.
@@ -216,6 +220,46 @@ fn webroot_is_another(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
+/// HTTP-27: one of the machines behind an address has the answer.
+fn machines_take_turns(case: &Case, found: &mut Vec<Finding>) {
+    for of in bad(case) {
+        let (name, look, web) = of;
+        let wanted = look.expected.as_str();
+        let has_answer = |reply: &&WebReply| {
+            reply.reply().is_some_and(|it| it.status == 200 && it.start.trim_end() == wanted)
+        };
+        let Some(good) = web.again.iter().find(has_answer).filter(|_| look.is_expected) else {
+            continue;
+        };
+        let good = path(name, "/.well-known/acme-challenge/…, asked again", good, case);
+        let detail = format!("{} has the answer now and then", look.address.ip());
+        found.push(
+            about(of, CauseId::Http27, Grade::Certain, case)
+                .shown_by([good])
+                .with("DETAIL", detail)
+                .with("NODE-ADDRESS", look.address.ip().to_string()),
+        );
+    }
+}
+
+/// The answers of machines that take turns behind an address, in words; `None` if all answers are of one kind.
+pub(super) fn turns(web: &WebLook) -> Option<String> {
+    let kind = |reply: &WebReply| match reply {
+        WebReply::Reply(reply) => match reply.header("server") {
+            Some(server) => format!("status {} of {server}", reply.status),
+            None => format!("status {}", reply.status),
+        },
+        other => other.to_string(),
+    };
+    // Whoever limits how often it is asked answers otherwise after a while.
+    let is_limit = |reply: &WebReply| reply.reply().is_some_and(|it| it.status == 429);
+    if web.again.iter().any(is_limit) {
+        return None;
+    }
+    let kinds: BTreeSet<String> = web.again.iter().map(kind).collect();
+    (kinds.len() > 1).then(|| kinds.into_iter().collect::<Vec<_>>().join(", and "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::judge;
@@ -232,7 +276,13 @@ mod tests {
     fn at(seen: Seen, challenge: WebReply, others: WebReply) -> AddressLook {
         AddressLook {
             observation: observation(seen),
-            web: Some(WebLook { challenge, beside: others.clone(), root: others, proxied: None }),
+            web: Some(WebLook {
+                challenge,
+                beside: others.clone(),
+                root: others,
+                proxied: None,
+                again: Vec::new(),
+            }),
             ..look("192.0.2.1:80", false)
         }
     }

@@ -125,6 +125,7 @@ fn words_of(symptom: Symptom) -> &'static str {
         Symptom::Forbidden => "401 or 403",
         Symptom::ServerError => "server error",
         Symptom::BadRequest => "400",
+        Symptom::RequestRefused => "the request is refused",
         Symptom::WrongAnswer => "wrong answer",
         Symptom::ConnectionRefused => "connection refused",
         Symptom::NoReply => "no reply",

@@ -1,5 +1,6 @@
 //! Takes down the files that earlier processes of this machine have left in document roots, whatever answers now.
 
+use std::net::SocketAddr;
 use std::path::{Path, absolute};
 use std::sync::Arc;
 
@@ -67,6 +68,10 @@ impl Solver for Files {
 
     fn webroot(&self) -> Option<&str> {
         self.webroot.as_deref()
+    }
+
+    fn listens_at(&self) -> Vec<SocketAddr> {
+        self.chosen.listens_at()
     }
 
     fn came_since(&self, answer: &Answer, since: Timestamp) -> Vec<Arrival> {

@@ -27,6 +27,8 @@ use crate::serve::opening::{self, Opening, Speech};
 use crate::serve::{self, ConnectionSlots, Patience};
 use crate::solvers::{SolveError, Solver, sockets};
 
+/// Where the CA looks.
+const PORT: u16 = 80;
 /// How long an answer is still served after its clean-up: the CA's remote perspectives may come late, when the
 /// authorization is valid already.
 const GRACE: Duration = Duration::from_secs(10);
@@ -117,6 +119,10 @@ impl Solver for Listener {
         self.table.stands(answer)
     }
 
+    fn listens_at(&self) -> Vec<SocketAddr> {
+        sockets::chosen(&self.addresses, PORT)
+    }
+
     fn came_since(&self, answer: &Answer, since: Timestamp) -> Vec<Arrival> {
         Self::came_since(self, answer, since)
     }
@@ -173,7 +179,7 @@ async fn answer(State(caller): State<Caller>, headers: HeaderMap, uri: Uri) -> R
     let host = kept_host(host);
     let came = match &found {
         Some(_) => Some(Came::Answered { host }),
-        None if caller.table.find("", last).is_some() => Some(Came::OtherPath { host }),
+        None if caller.table.holds_like(last) => Some(Came::OtherPath { host }),
         None if uri.path().starts_with(PATH) => Some(Came::UnknownToken { host }),
         None => None,
     };
@@ -257,6 +263,11 @@ impl AnswerTable {
         found.map(|(_, entry)| entry.key_authorization.clone())
     }
 
+    /// Tells whether there is an answer to a token, written in whatever case: a proxy may have changed that, too.
+    fn holds_like(&self, token: &str) -> bool {
+        self.current().keys().any(|(_, of)| of.eq_ignore_ascii_case(token))
+    }
+
     fn note(&self, token: String, arrival: Arrival) {
         let mut arrivals = self.arrivals.lock();
         let kept = &mut arrivals[usize::from(arrival.came.names_token())];
@@ -269,7 +280,7 @@ impl AnswerTable {
     fn came_since(&self, token: &str, since: Timestamp) -> Vec<Arrival> {
         let arrivals = self.arrivals.lock();
         let of_it = arrivals.iter().flatten().filter(|(of, arrival)| {
-            arrival.at >= since && (!arrival.came.names_token() || of == token)
+            arrival.at >= since && (!arrival.came.names_token() || of.eq_ignore_ascii_case(token))
         });
         of_it.map(|(_, arrival)| arrival.clone()).collect()
     }
@@ -409,6 +420,15 @@ mod tests {
             assert!(reply.ends_with(DECLINED.1), "{reply}");
             assert_eq!(came, [Came::OtherPath { host: "a".to_owned() }], "{path}");
         }
+        // Its case, too.
+        let request = format!(
+            "GET {} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            TOKEN_PATH
+                .to_ascii_uppercase()
+                .replace("/.WELL-KNOWN/ACME-CHALLENGE", "/.well-known/acme-challenge")
+        );
+        let (_, came) = say(request.as_bytes()).await;
+        assert_eq!(came, [Came::OtherPath { host: "a".to_owned() }]);
         let request = format!("GET {TOKEN_PATH}2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         let (reply, came) = say(request.as_bytes()).await;
         assert!(reply.contains("\r\ncache-control: no-store\r\n"), "{reply}");

@@ -1,4 +1,5 @@
-//! Shows certificates from one table in memory to whoever asks by `acme-tls/1`, and nothing to anybody else.
+//! Shows certificates from one table in memory to whoever asks by `acme-tls/1`, and nothing to anybody else. A header of the PROXY
+//! protocol before the handshake is read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,7 +23,7 @@ use tracing::debug;
 use super::certificate;
 use crate::model::Answer;
 use crate::model::names::ACME_TLS;
-use crate::serve::{self, ConnectionSlots};
+use crate::serve::{self, ConnectionSlots, Patience, opening};
 use crate::solvers::{SolveError, sockets};
 
 /// How long an answer is still shown after its clean-up: the CA's remote perspectives may come late, when the authorization
@@ -116,8 +117,12 @@ fn acceptor(table: &Arc<CertificateTable>) -> Result<TlsAcceptor, rustls::Error>
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// One handshake, and nothing after it.
+/// One handshake, whatever a proxy says before it, and nothing after it.
 async fn answer(stream: TcpStream, acceptor: TlsAcceptor) {
+    let Some((opening, stream)) = opening::read(stream, Patience::SHORT.header).await else {
+        return;
+    };
+    debug!(proxied = ?opening.proxied, speech = ?opening.speech, "connection to the TLS-ALPN-01 listener");
     let Some(mut stream) = serve::handshake(stream, &acceptor).await else { return };
     let mut rest = [0; 16];
     let farewell = async {

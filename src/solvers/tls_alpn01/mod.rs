@@ -58,6 +58,11 @@ impl Solver for TlsAlpn01 {
         Ok(())
     }
 
+    fn listens_at(&self) -> Vec<SocketAddr> {
+        let addresses = self.listener.get().map(Listener::addresses).unwrap_or_default();
+        sockets::chosen(addresses, PORT)
+    }
+
     fn stands(&self, _: &Challenge, answer: &Answer) -> bool {
         self.listener.get().is_some_and(|listener| listener.stands(answer))
     }

@@ -108,7 +108,11 @@ impl Lab {
     /// What `diagnose` finds.
     pub(super) fn diagnose(&self, words: &[&str]) -> (Said, Value) {
         let (resolve, listen) = (self.resolve(), self.listen());
-        let all = [&["diagnose"], words, &["-o", "json", &resolve, &listen]].concat();
+        let mut all = [&["diagnose"], words, &["-o", "json", &resolve]].concat();
+        // For a domain alone nobody answers, unless the words name a place.
+        if !words.contains(&NAME) {
+            all.push(&listen);
+        }
         let said = self.terminal.run(&all);
         let report: Value =
             serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));

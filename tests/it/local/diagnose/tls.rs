@@ -1,12 +1,22 @@
 //! TLS-ALPN-01 where somebody else stands on port 443, or nobody.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use kubectl_acme::dns::lookup::SystemResolver;
+use kubectl_acme::fetch::{Fetcher, Overrides};
+use kubectl_acme::model::{Answer, Challenge};
+use kubectl_acme::probes::Probe as _;
+use kubectl_acme::probes::tls_alpn::TlsAlpnProbe;
+use kubectl_acme::reconcile::challenge::Readiness;
+use kubectl_acme::reconcile::shown;
+use kubectl_acme::solvers::Solver as _;
+use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use serde_json::{Value, json};
 
 use super::{Lab, NAME};
@@ -98,4 +108,51 @@ async fn tls_02_the_certificate_is_that_of_another_order() {
     assert!(first["evidence"].to_string().contains("another challenge"), "{first:#}");
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// Forwards connections to a port, with these bytes ahead of each.
+fn forward_behind(header: &'static [u8], port: u16) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (Ok(client), Ok(mut server)) = (stream, TcpStream::connect(("127.0.0.1", port)))
+            else {
+                break;
+            };
+            server.write_all(header).unwrap();
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            // Either side may be gone.
+            thread::spawn(move || drop(std::io::copy(&mut from, &mut to)));
+            let mut back = client;
+            thread::spawn(move || drop(std::io::copy(&mut server, &mut back)));
+        }
+    });
+    own
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_balancer_may_say_whose_connection_it_passes_on() {
+    let binary =
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc0\x00\x02\x02\x00\x50\x01\xbb";
+    for header in [&b""[..], b"PROXY TCP4 192.0.2.1 192.0.2.2 80 443\r\n", binary] {
+        let solver = TlsAlpn01::new(vec!["127.0.0.1:0".parse().unwrap()]);
+        let challenge: Challenge = serde_json::from_value(json!({
+            "metadata": {"namespace": "default", "name": "web"},
+            "spec": {
+                "dnsName": NAME, "type": "TLS-ALPN-01", "token": "token", "key": "token.thumbprint", "url": "",
+                "authorizationURL": "", "issuerRef": {"name": "ca"}, "solver": {},
+            },
+        }))
+        .unwrap();
+        let answer = Answer::of(&challenge).unwrap();
+        solver.present(&challenge, &answer).await.unwrap();
+        let port = solver.open().await.unwrap().addresses()[0].port();
+        let through = forward_behind(header, port);
+        let handshakes = [("*".to_owned(), ("127.0.0.1".parse().unwrap(), Some(through)))].into();
+        let overrides = Overrides { handshakes, ..Overrides::default() };
+        let fetcher = Fetcher { resolver: Arc::new(SystemResolver::new()), overrides };
+        let looks = TlsAlpnProbe { fetcher }.look(&challenge, &answer).await;
+        assert_eq!(shown::judge(&answer, &looks), Readiness::Ready, "{header:?}: {looks:?}");
+    }
 }

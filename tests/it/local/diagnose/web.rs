@@ -200,6 +200,22 @@ async fn a_cdn_that_passes_the_answer_on_is_well() {
     assert_eq!(said.code, Some(0), "{report:#}");
 }
 
+/// A domain together with a place where this machine answers: whether the way leads there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_domain_is_answered_where_the_command_names_a_place() {
+    let mut lab = Lab::new().await;
+    let port = free_port();
+    let listen = format!("--http01-listen=127.0.0.1:{port}");
+    lab.target = port;
+    let (said, report) = lab.diagnose(&[NAME, &listen]);
+    assert_eq!(said.code, Some(0), "{report:#}");
+    lab::names_none(&report, "a name that leads to this machine");
+    lab.target = server(Some(reply("404 Not Found", "", "")));
+    let (said, report) = lab.diagnose(&[NAME, &listen]);
+    assert_eq!(said.code, Some(10), "{report:#}");
+    lab::names_first(&report, "HTTP-03");
+}
+
 /// The guide's item "Got 404 status code": the name leads to a server that does not have the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn guide_got_404_status_code() {

@@ -1,0 +1,92 @@
+//! Answers over HTTP and in handshakes that a CA would not take: what is wrong with each, as a cause and in words.
+
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::Grade;
+use crate::diagnosis::name_case::{AddressLook, NameCase};
+use crate::diagnosis::web_case::UNKNOWN_TOKEN;
+use crate::model::Answer;
+use crate::model::observation::{Observation, Seen};
+use crate::reconcile::{shown, visible};
+
+/// What TLS-ALPN-01 agrees on (RFC 8737 §6.2).
+pub(super) const ACME_TLS: &str = "acme-tls/1";
+
+/// What is wrong with a body of status 200.
+pub(super) fn body_fault(look: &AddressLook, body: &str) -> (CauseId, Grade) {
+    let expected = look.expected.as_str();
+    let other = |text: &str| {
+        let (token, thumbprint) = text.split_once('.')?;
+        let (wanted, own) = expected.split_once('.')?;
+        Some((token == wanted, thumbprint == own))
+    };
+    match other(body.trim_end()) {
+        _ if body.contains(expected) => (CauseId::Http23, Grade::Certain),
+        // It makes answers to all tokens by itself.
+        Some((true, false)) if made_up(look).is_some() => (CauseId::Http22, Grade::Certain),
+        Some((true, false)) => (CauseId::Acc05, Grade::Certain),
+        _ => (CauseId::Http22, Grade::Certain),
+    }
+}
+
+/// The thumbprint of an account that a server adds to every token, even to one that nobody has; `None` if it answers otherwise.
+fn made_up(look: &AddressLook) -> Option<&str> {
+    let reply = look.web.as_ref()?.challenge.reply().filter(|reply| reply.status == 200)?;
+    let (token, thumbprint) = reply.start.trim_end().split_once('.')?;
+    (token == UNKNOWN_TOKEN).then_some(thumbprint)
+}
+
+/// That a server makes answers by itself, for another account than that of the Challenge; `None` if it does not.
+pub(super) fn stateless(look: &AddressLook) -> Option<String> {
+    let thumbprint = made_up(look)?;
+    let own = look.expected.split_once('.')?.1;
+    (thumbprint != own).then(|| {
+        format!(
+            "it answers every token by itself, for the account with the key thumbprint {thumbprint}; the account here has {own}"
+        )
+    })
+}
+
+/// What stands around the answer that does not belong there; nothing where the answer itself is not there.
+pub(super) fn surplus(look: &AddressLook) -> Option<String> {
+    let Seen::Reply { body, .. } = &look.observation.seen else { return None };
+    let (before, after) = body.split_once(&look.expected).filter(|_| !look.expected.is_empty())?;
+    let parts = [(before, "before"), (after, "behind")];
+    let parts = parts.iter().filter(|(part, _)| !part.is_empty());
+    let parts: Vec<String> = parts.map(|(part, place)| format!("{part:?} {place} it")).collect();
+    (!parts.is_empty()).then(|| parts.join(" and "))
+}
+
+/// What was seen of an answer, in a few words: of a certificate for TLS-ALPN-01, what is wrong with it.
+pub(super) fn lacks(name: &NameCase, look: &Observation, expected: Option<&str>) -> String {
+    match &look.seen {
+        Seen::Handshake { protocol, certificate } if protocol == ACME_TLS => {
+            let answer = name.pending.as_ref().and_then(|of| Answer::of(of).ok());
+            let wrong = answer.and_then(|answer| shown::wrong(&answer, certificate));
+            wrong.map_or_else(|| saw(look), |wrong| format!("it {wrong}"))
+        }
+        Seen::Reply { status, body, .. }
+            if *status != 200 && expected.is_some_and(|it| body.trim_end() == it) =>
+        {
+            format!("status {status} beside the right answer, where a CA takes 200 alone")
+        }
+        _ => saw(look),
+    }
+}
+
+/// What was seen, in a few words.
+pub(super) fn saw(observation: &Observation) -> String {
+    match &observation.seen {
+        Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => why.clone(),
+        Seen::Redirect { to, why } => format!("redirect to {to}: {why}"),
+        Seen::Reply { status, body, .. } => {
+            let start: String = body.chars().take(visible::EXCERPT).collect();
+            format!("status {status}, {} bytes, beginning with {start:?}", body.len())
+        }
+        Seen::Handshake { protocol, certificate } => {
+            format!("protocol {protocol:?}, a certificate of {}", certificate.subject)
+        }
+        Seen::Records { name, servers, .. } => {
+            format!("{} servers asked for {name}", servers.len())
+        }
+    }
+}
