@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use futures_util::StreamExt as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::{sleep, timeout};
 
 use crate::app::changes::{self, may_be_left_out, others};
@@ -25,6 +25,8 @@ use crate::print::{Group, Printer, Shape};
 use crate::store::Store;
 use crate::store::local::Access;
 
+/// How long nobody may work on a state folder before what is waited for counts as not to come: whoever is just starting has that time.
+const START: SignedDuration = SignedDuration::from_secs(5);
 /// How often it is looked without a change: what a watch does not tell, such as a CA's moment, comes with time.
 const LOOK: StdDuration = StdDuration::from_secs(1);
 
@@ -41,6 +43,8 @@ pub struct WaitArgs {
     #[arg(long = "for", value_name = "GOAL")]
     pub goal: WaitGoal,
     /// Give up after this time; 0 looks once
+    ///
+    /// With --local it ends as soon as nobody has worked on the state folder for 5 s: nothing moves then.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub timeout: Duration,
     /// Every object of the kind
@@ -57,7 +61,8 @@ pub struct WaitArgs {
 /// Runs `wait`.
 ///
 /// # Errors
-/// Fails with the lowest exit code of all objects: at once when one can no longer become so, with 124 when time is up.
+/// Fails with the lowest exit code of all objects: at once when one can no longer become so, with 13 where nobody works on the state
+/// folder, with 124 when time is up.
 pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
     let deadline = Timestamp::now().saturating_add(args.timeout.0).unwrap_or(Timestamp::MAX);
     let store = match args.goal {
@@ -87,6 +92,7 @@ pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
     let roots = open.clone();
     let mut failures: Vec<(Key, Failure)> = Vec::new();
     let mut is_told = false;
+    let mut idle_since = None;
     loop {
         let is_last = Timestamp::now() >= deadline;
         let mut waiting = Vec::new();
@@ -104,11 +110,25 @@ pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
         if open.is_empty() || printer.is_closed() {
             break;
         }
-        if !is_told && args.goal != WaitGoal::Deleted {
-            is_told = true;
-            if lead::is_driven(context).await.is_ok_and(|is_driven| !is_driven) {
+        if args.goal != WaitGoal::Deleted
+            && (!is_told || !store.in_cluster())
+            && lead::is_driven(context).await.is_ok_and(|is_driven| !is_driven)
+        {
+            if !std::mem::replace(&mut is_told, true) {
                 printer.note(lead::NOBODY_DRIVES);
             }
+            // In a cluster a controller comes by itself; objects may be made by anybody.
+            let since = *idle_since.get_or_insert_with(Timestamp::now);
+            let is_started = Timestamp::now().duration_since(since) < START;
+            if !store.in_cluster() && args.goal != WaitGoal::Created && !is_started {
+                failures.extend(std::mem::take(&mut open).into_iter().map(|key| {
+                    let failure = idle(&args, &key);
+                    (key, failure)
+                }));
+                break;
+            }
+        } else {
+            (is_told, idle_since) = (true, None);
         }
         let left = deadline.duration_since(Timestamp::now());
         let pause = StdDuration::try_from(left).unwrap_or_default().min(LOOK);
@@ -151,6 +171,12 @@ fn met(
         None => {}
     }
     Ok(())
+}
+
+/// Nobody works on the folder.
+fn idle(args: &WaitArgs, key: &Key) -> Failure {
+    let message = format!("{key} {} does not come: {}", args.goal.words(), lead::NOBODY_DRIVES);
+    Failure::new(FailureKind::Person, message).about(key)
 }
 
 /// Time is up.

@@ -168,6 +168,11 @@ fn leads_to(cause: CauseId, state: CauseId) -> bool {
 /// Which Certificates a subject concerns.
 pub type Concerns<'a> = dyn Fn(&str) -> BTreeSet<ObjectName> + 'a;
 
+/// The name that a subject is, a wildcard as its base; `None` if the subject is an object, which has its kind before its name.
+fn name(subject: &str) -> Option<&str> {
+    (!subject.contains(' ')).then(|| subject.strip_prefix("*.").unwrap_or(subject))
+}
+
 /// Puts findings in order, each cause once for each subject, and what a cause explains below it: one finding for each root.
 /// `concerns` tells which Certificates a subject is about: a cause explains what happens to these.
 pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
@@ -191,8 +196,15 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
     let scopes: Vec<BTreeSet<ObjectName>> = kept.iter().map(|f| concerns(&f.subject)).collect();
     let explains = |root: usize, other: usize| {
         let (cause, effect) = (&kept[root], &kept[other]);
+        // What is wrong with one name says nothing of another one in the same Certificate.
+        let are_two_names = match (name(&cause.subject), name(&effect.subject)) {
+            (Some(one), Some(other)) => !one.eq_ignore_ascii_case(other),
+            _ => false,
+        };
         let is_in_scope = cause.subject == effect.subject
-            || (!scopes[other].is_empty() && scopes[other].is_subset(&scopes[root]));
+            || (!are_two_names
+                && !scopes[other].is_empty()
+                && scopes[other].is_subset(&scopes[root]));
         root != other && is_in_scope && cause.may_explain(effect)
     };
     let all = 0..kept.len();

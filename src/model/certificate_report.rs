@@ -173,6 +173,8 @@ pub struct CertificateSource {
 pub enum SourceKind {
     /// The Secret of a Certificate.
     Certificate,
+    /// A CertificateRequest that no Certificate has made.
+    CertificateRequest,
     /// A file, a folder or standard input.
     File,
     /// A Secret that is named itself.

@@ -86,6 +86,7 @@ fn origin(sheet: &mut Sheet, certificate: &ReportedCertificate) {
     };
     let label = match source.kind {
         SourceKind::Certificate => "Certificate",
+        SourceKind::CertificateRequest => "CertificateRequest",
         SourceKind::File => "File",
         SourceKind::Secret => "Secret",
         SourceKind::Server => "Server",

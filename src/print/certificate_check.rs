@@ -125,6 +125,7 @@ fn verdict(verdict: CheckVerdict) -> &'static str {
 fn kind(source: &CertificateSource) -> &'static str {
     match source.kind {
         SourceKind::Certificate => "Certificate",
+        SourceKind::CertificateRequest => "CertificateRequest",
         SourceKind::File => "File",
         SourceKind::Secret => "Secret",
         SourceKind::Server => "Server",
@@ -134,6 +135,7 @@ fn kind(source: &CertificateSource) -> &'static str {
 fn shown(source: &CertificateSource) -> String {
     match source.kind {
         SourceKind::Secret => format!("secret/{}", source.name),
+        SourceKind::CertificateRequest => format!("certificaterequest/{}", source.name),
         SourceKind::Certificate | SourceKind::File | SourceKind::Server => source.name.clone(),
     }
 }

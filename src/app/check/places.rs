@@ -1,7 +1,7 @@
 //! Where the certificates are that somebody wants to be looked at: Certificates of a store by name, label or namespace, Secrets,
 //! files, servers, and lists of hosts and of serial numbers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,10 @@ use crate::app::failure::Failure;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::{lookup, target};
 use crate::app::inspect::{CertificatePlace, files};
+use crate::app::own_request::as_certificate;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::disk;
-use crate::model::{Certificate, Key, Kind, ObjectName};
+use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Record};
 use crate::store::Store;
 use crate::store::resources::typed;
 
@@ -45,6 +46,8 @@ pub struct CheckScope {
 pub enum CheckPlace {
     /// That of a Certificate.
     Certificate(Box<Certificate>),
+    /// That of a CertificateRequest that no Certificate has made.
+    Request(Box<CertificateRequest>),
     /// That in a file or a folder.
     File(String),
     /// That in a Secret.
@@ -136,6 +139,17 @@ impl CheckScope {
                     found.places.push(CheckPlace::Certificate(Box::new(typed(record)?)));
                 }
             }
+            let scope = target::scope(Kind::CertificateRequest, namespace);
+            let listed = match store.list(Kind::CertificateRequest, &scope).await {
+                // Whoever may read Certificates alone looks at these alone.
+                Err(error) if error.lacks_permission() => Vec::new(),
+                listed => listed?,
+            };
+            let fits =
+                |record: &Record| self.selector.as_ref().is_none_or(|labels| labels.fits(record));
+            let requests: Result<Vec<_>, _> = listed.into_iter().filter(fits).map(typed).collect();
+            let newest = newest(requests?).into_iter();
+            found.places.extend(newest.map(|request| CheckPlace::Request(Box::new(request))));
         }
         Ok(found)
     }
@@ -146,9 +160,33 @@ impl CheckPlace {
     pub fn key(&self) -> Option<Key> {
         match self {
             Self::Certificate(certificate) => Some(Key::new(Kind::Certificate, certificate.name())),
-            Self::File(_) | Self::Secret(_) | Self::Server { .. } => None,
+            Self::Request(_) | Self::File(_) | Self::Secret(_) | Self::Server { .. } => None,
         }
     }
+}
+
+/// The CertificateRequests that no Certificate has made and that were issued: of those with the same issuer and the same names the one
+/// that was made last, which has taken the place of the others.
+fn newest(requests: Vec<CertificateRequest>) -> Vec<CertificateRequest> {
+    let mut found: BTreeMap<(String, Vec<String>), CertificateRequest> = BTreeMap::new();
+    let is_own = |request: &CertificateRequest| {
+        request.metadata.controller().is_none() && !request.status.certificate.0.is_empty()
+    };
+    for request in requests.into_iter().filter(is_own) {
+        let spec = as_certificate(&request).spec;
+        let mut names = [spec.dns_names, spec.ip_addresses].concat();
+        names.sort_unstable();
+        let ObjectName { namespace, .. } = request.name();
+        let issuer = &request.spec.issuer_ref;
+        let of = (format!("{namespace} {} {}", issuer.kind, issuer.name), names);
+        let is_newer = found.get(&of).is_none_or(|known| {
+            known.metadata.creation_timestamp <= request.metadata.creation_timestamp
+        });
+        if is_newer {
+            found.insert(of, request);
+        }
+    }
+    found.into_values().collect()
 }
 
 fn place(word: &str) -> Result<CertificatePlace, Failure> {

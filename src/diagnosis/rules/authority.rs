@@ -487,6 +487,19 @@ mod tests {
         let reason = "Failed to determine a valid solver configuration";
         let waits = judge(&ordered("2026-11-24T21:00:00Z", reason));
         assert!(waits.iter().all(|finding| finding.cause != CauseId::Ord05), "{waits:?}");
+        // Where the CA cannot be asked, that is said once, however many orders wait for it.
+        let mut many = ordered("2026-11-24T21:00:00Z", "");
+        for number in 0..9 {
+            let mut other = many.certificates[0].clone();
+            other.certificate.metadata.name = format!("other-{number}");
+            other.orders[0].metadata.name = format!("other-{number}-1");
+            many.certificates.push(other);
+        }
+        assert_eq!(judge(&many).len(), 10);
+        let (url, at) = (URL.to_owned(), many.at);
+        let answer = DirectoryAnswer::Unreachable("no answer within 5 s".into());
+        many.issuers[0].directory = Some(DirectoryCase { url, at, answer });
+        check(&many, &[CauseId::Env03]);
     }
 
     #[test]

@@ -49,6 +49,8 @@ mod zone;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod crowd;
+#[cfg(test)]
 mod look_cases;
 #[cfg(test)]
 mod order_cases;

@@ -100,6 +100,14 @@ fn a_signing_request_of_ones_own_is_issued_without_its_key_and_then_left_alone()
     assert_eq!(owner.requests(), ["www-example-com-csr-2", "www-example-com-csr-3"]);
     let said = owner.terminal.run(&["tree"]);
     assert!(said.stdout.contains("CertificateRequest/www-example-com-csr-3"), "{said:?}");
+    // The third has taken the place of the second.
+    let said = owner.terminal.run(&["certificate", "check", "-o", "json"]);
+    let report: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
+    let checked = report["certificates"].as_array().unwrap();
+    assert_eq!(checked.len(), 1, "{report:#}");
+    let source = json!({"kind": "CertificateRequest", "namespace": "default", "name": "www-example-com-csr-3"});
+    assert_eq!(checked[0]["source"], source, "{report:#}");
+    assert_eq!(checked[0]["names"], json!([NAME]), "{report:#}");
 }
 
 #[test]

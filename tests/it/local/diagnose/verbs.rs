@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use kubectl_acme::ca::Config;
 use serde_json::{Value, json};
@@ -66,6 +67,24 @@ async fn manifests_are_judged_before_anything_exists_and_nothing_is_written() {
         json!({"issuerRef": {"name": "amce"}}),
     )]);
     lab.names_first(&["-f", "manifests.yaml"], "CFG-01", 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_what_nobody_works_on() {
+    let (lab, _) = stuck().await;
+    let begun = Instant::now();
+    let said = lab.terminal.run(&["wait", "cert/web", "--for=issued", "--timeout=10m"]);
+    assert_eq!(said.code, Some(13), "{said:?}");
+    assert!(said.stderr.contains("does not come: nobody drives"), "{said:?}");
+    assert!(begun.elapsed() < Duration::from_mins(5), "{:?}", begun.elapsed());
+    // Time that is up before counts as ever, and who makes objects is anybody.
+    for words in [
+        ["cert/web", "--for=issued", "--timeout=1s"],
+        ["cert/other", "--for=create", "--timeout=7s"],
+    ] {
+        let said = lab.terminal.run(&[&["wait"][..], &words].concat());
+        assert_eq!(said.code, Some(124), "{said:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
