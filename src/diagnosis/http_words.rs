@@ -142,8 +142,13 @@ pub(super) fn wants_client_certificate(page: &str) -> bool {
 
 /// Tells whether an answer of status 403 is that of Envoy, where policies of a service mesh keep a request out (Istio's authorization
 /// policies, Cilium's network policies).
-pub(super) fn is_mesh_denial(page: &str) -> bool {
-    matches!(page.trim_end(), "RBAC: access denied" | "Access denied")
+pub(super) fn is_mesh_denial(page: &str, server: Option<&str>) -> bool {
+    match page.trim_end() {
+        "RBAC: access denied" => true,
+        // Others have that page, too.
+        "Access denied" => server.is_some_and(|name| name.ends_with("envoy")),
+        _ => false,
+    }
 }
 
 /// Tells whether a page says itself what its server wants, so that no folder is to blame.
@@ -194,7 +199,9 @@ mod tests {
         let nginx = "<center><h1>400 Bad Request</h1></center><center>No required SSL certificate was sent</center>";
         assert!(wants_client_certificate(nginx) && !wants_client_certificate("400 Bad Request"));
         let haproxy = "<html><body><h1>503 Service Unavailable</h1>\nNo server is available to handle this request.\n</body></html>";
-        assert!(is_mesh_denial("Access denied\r\n") && !is_mesh_denial("<h1>Access denied</h1>"));
+        assert!(is_mesh_denial("Access denied\r\n", Some("envoy")));
+        assert!(!is_mesh_denial("Access denied\r\n", Some("nginx")));
+        assert!(!is_mesh_denial("<h1>Access denied</h1>", Some("envoy")));
         assert!(lacks_healthy_server(haproxy) && !lacks_healthy_server("503 Service Unavailable"));
     }
 

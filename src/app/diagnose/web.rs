@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::diagnosis::web_case::{UNKNOWN_TOKEN, WebLook, WebReply, WebrootCase};
 use crate::fetch::raw::{self, NoBytes};
@@ -35,6 +35,7 @@ pub(super) async fn paths(
         | Seen::NoLook { .. } => return None,
         _ => LONGEST,
     };
+    let begun = Instant::now();
     let host = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
     let ask = async |before: &str, path: String| match raw::bytes_behind(
         before,
@@ -71,8 +72,9 @@ pub(super) async fn paths(
                 again.push(ask("", format!("{PATH}{token}")).await);
             }
         };
-        // What has come by then is kept.
-        let _is_whole = timeout(longest, ask_again).await;
+        // What has come by then is kept: all paths together have that time.
+        let left = longest.saturating_sub(begun.elapsed());
+        let _is_whole = timeout(left, ask_again).await;
     }
     Some(WebLook { challenge, beside, root, proxied, again })
 }

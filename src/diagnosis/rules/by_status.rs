@@ -25,9 +25,11 @@ pub(super) fn judged(
 ) -> (CauseId, Grade, Option<Evidence>) {
     let (cause, grade) = guess;
     // Envoy is what stands before solvers in a cluster; elsewhere it is anybody's server.
+    let reply = look.web.as_ref().and_then(|web| web.challenge.reply());
+    let server = reply.and_then(|reply| reply.header("server"));
     if case.in_cluster
         && let Seen::Reply { status: 403, body, .. } = &look.observation.seen
-        && is_mesh_denial(body)
+        && is_mesh_denial(body, server)
     {
         return (CauseId::Ctl14, Grade::Likely, None);
     }
@@ -94,6 +96,7 @@ mod tests {
     use super::*;
     use crate::diagnosis::finding::Finding;
     use crate::diagnosis::path_case::ClusterPathCase;
+    use crate::diagnosis::web_case::{WebLook, WebReply};
     use crate::model::ChallengeType;
     use crate::model::cause::Symptom;
 
@@ -166,25 +169,30 @@ mod tests {
 
     #[test]
     fn what_envoy_says_of_a_policy_is_no_login() {
-        for body in ["RBAC: access denied", "Access denied\r\n"] {
-            let denied = found("192.0.2.1:80", 403, by_ingress(), |_| ());
-            assert!(denied.iter().all(|it| it.cause != CauseId::Ctl14), "{denied:#?}");
-            let case = path_with(by_ingress(), |case, path| {
-                path.classes.truncate(1);
+        let of = |body: &str, server: &str| {
+            let case = path_with(by_ingress(), |case, _| {
                 let mut name = tests::name("www.example.com", Some(ChallengeType::Http01));
                 let mut look = tests::look("192.0.2.1:80", false);
-                look.observation.seen = Seen::Reply {
-                    status: 403,
-                    body: body.to_owned(),
-                    truncated: false,
-                    is_declined: false,
-                };
+                let body = body.to_owned();
+                look.observation.seen =
+                    Seen::Reply { status: 403, body, truncated: false, is_declined: false };
                 look.sighting = Some(Symptom::Forbidden.into());
+                let page = format!("HTTP/1.1 403 Forbidden\r\nServer: {server}\r\n\r\n");
+                let challenge = WebReply::read(page.as_bytes());
+                let (beside, root) = (challenge.clone(), challenge.clone());
+                let (proxied, again) = (None, Vec::new());
+                look.web = Some(WebLook { challenge, beside, root, proxied, again });
                 name.looks = vec![look];
                 case.names = vec![name];
             });
-            check(&judge(&case), CauseId::Ctl14, Grade::Likely);
+            judge(&case)
+        };
+        for (body, server) in
+            [("RBAC: access denied", "istio-envoy"), ("Access denied\r\n", "envoy")]
+        {
+            check(&of(body, server), CauseId::Ctl14, Grade::Likely);
         }
+        check(&of("Access denied\r\n", "nginx"), CauseId::Http16, Grade::Likely);
     }
 
     #[test]

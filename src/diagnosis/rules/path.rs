@@ -95,10 +95,10 @@ fn controller_reports_fault(case: &Case, found: &mut Vec<Finding>) {
         let service = open.own(&open.path.services, |service| &service.metadata);
         let service = service.map(|it| ("Service", &it.metadata));
         for (kind, of) in [ingress, route, service].into_iter().flatten() {
-            // cert-manager warns of annotations for Certificates.
+            let since = open.challenge.and_then(|challenge| challenge.status.presented_at);
             let is_of_server = |event: &&Event| {
-                !event.source.component.starts_with("cert-manager")
-                    && ingress_refusal(&event.message).is_none()
+                let is_past = event.last_timestamp.zip(since).is_some_and(|(at, since)| at < since);
+                !is_past && !is_beside(event) && ingress_refusal(&event.message).is_none()
             };
             let warnings = open.warnings(of).filter(is_of_server);
             let Some(event) = warnings.max_by_key(|event| event.last_timestamp) else { continue };
@@ -111,6 +111,17 @@ fn controller_reports_fault(case: &Case, found: &mut Vec<Finding>) {
                 .push(open.finding(CauseId::Http40, Grade::Likely, shown, detail).shown_by([seen]));
         }
     }
+}
+
+/// Tells whether a Warning is by somebody who does not serve the object: cert-manager warns of annotations for Certificates, policy
+/// engines of what they would not have admitted, and others of records in DNS.
+fn is_beside(event: &Event) -> bool {
+    let by = event.source.component.as_str();
+    let by = if by.is_empty() { event.reporting_component.as_str() } else { by };
+    event.reason == "PolicyViolation"
+        || ["cert-manager", "kyverno", "gatekeeper", "external-dns"]
+            .iter()
+            .any(|it| by.starts_with(it))
 }
 
 /// What belongs to a refusal: the other Ingresses of the host, the type of the path, the type of the Service.
