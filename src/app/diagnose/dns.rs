@@ -24,6 +24,7 @@ use crate::model::ChallengeType;
 use crate::model::challenge::record_name;
 use crate::model::zone_look::{DnsOutcome, ZoneLook};
 use crate::probes::dns::zones_of;
+use crate::solvers::dns01::manual::is_a_persons;
 
 /// Most servers of a zone that are asked each question, and most resolvers.
 const MOST_SERVERS: usize = 6;
@@ -91,15 +92,11 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
         let given = by.outside(zones.by_wildcard(&domain)).await.ok().flatten()?;
         Some(WildcardCase { records: given.records, is_hidden: given.is_hidden })
     };
-    let (more, canary, by_wildcard, at_update_server) = tokio::join!(
-        ask(by, &zones, questions),
-        ask(by, &zones, canary),
-        covered,
-        at_update_server(by, &zones, name, zone.as_ref()),
-    );
+    let (more, canary, by_wildcard) =
+        tokio::join!(ask(by, &zones, questions), ask(by, &zones, canary), covered);
     replies.extend(more);
     let nobody = canary.into_iter().next();
-    let later = Vec::new();
+    let (later, at_update_server) = (Vec::new(), None);
     Some(DnsCase {
         record,
         zone,
@@ -113,14 +110,14 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
 }
 
 /// What the server of the solver's dynamic updates says of the record and of its zone; `None` if it is one of the zone's own, or there
-/// is none.
-async fn at_update_server(
+/// is none, as where a person makes the record. It may be silent: nothing else may wait for it.
+pub(super) async fn at_update_server(
     by: &Investigator,
-    zones: &Zones,
     name: &NameCase,
-    zone: Option<&ZoneLook>,
+    case: &DnsCase,
 ) -> Option<UpdateServerCase> {
-    let (challenge, zone) = (name.pending.as_ref()?, zone?);
+    let challenge = name.pending.as_ref().filter(|challenge| !is_a_persons(challenge))?;
+    let (zone, zones) = (case.zone.as_ref()?, zones(by, name)?);
     let rfc2136 = challenge.spec.solver.dns01.as_ref()?.rfc2136.as_ref()?;
     let found = by.outside(server_addresses(&rfc2136.nameserver, &*by.fetcher.resolver)).await;
     let address = found.ok()?.ok()?.into_iter().next()?;
@@ -134,7 +131,7 @@ async fn at_update_server(
     let zone = &zone.name;
     let questions =
         [of(&record, RecordType::TXT), of(zone, RecordType::SOA), of(zone, RecordType::NS)];
-    let mut replies = ask(by, zones, questions).await.into_iter();
+    let mut replies = ask(by, &zones, questions).await.into_iter();
     let (record, soa, servers) = (replies.next()?, replies.next()?, replies.next()?);
     let soa = soa.heard.answer().and_then(|answer| answer.records.first().cloned());
     // mname, rname, serial, refresh, retry, expire, minimum (RFC 1035 §3.3.13).

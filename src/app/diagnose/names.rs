@@ -73,12 +73,15 @@ pub(super) async fn look(
         name.doubled = doubled;
     }
     if let Some(mut case) = dns {
-        let (record, later, outer) = tokio::join!(
+        let (record, later, outer, provider_zones, at_update_server) = tokio::join!(
             dns::record_elsewhere(by, &name, &case),
             dns::record_later(by, &name, &case),
-            outer_looks(by, &name, &case, listener)
+            outer_looks(by, &name, &case, listener),
+            provider_zones(by, &name, &case),
+            dns::at_update_server(by, &name, &case),
         );
-        name.provider_zones = provider_zones(by, &name, &case).await;
+        name.provider_zones = provider_zones;
+        case.at_update_server = at_update_server;
         case.replies.extend(record);
         case.later = later;
         name.outer = outer;
