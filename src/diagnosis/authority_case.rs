@@ -19,7 +19,7 @@ pub struct AuthorityCase {
     pub addresses: Vec<IpAddr>,
     /// Addresses that name servers give, where this machine's hosts file decides; `None` if it does not, or they give none.
     pub by_name_servers: Option<Vec<IpAddr>>,
-    /// Those among the addresses that are not on the internet, each with the block that it is in.
+    /// Addresses of the host that are not on the internet, each with the block that has the address.
     pub reserved: Vec<(IpAddr, String)>,
     /// One connection by each family.
     pub reaches: Vec<AddressReach>,

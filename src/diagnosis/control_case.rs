@@ -92,6 +92,9 @@ pub struct LapsedLeaseCase {
     pub renewed: Timestamp,
 }
 
+/// Name of cert-manager's own admission webhook.
+pub const OWN_WEBHOOK: &str = "webhook.cert-manager.io";
+
 /// A webhook that the API server asks before it takes objects of an issuance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -108,10 +111,18 @@ pub struct AdmissionCase {
     pub fails_closed: bool,
     /// How many endpoints of the Service are ready; nothing where they were not read.
     pub endpoints: Option<usize>,
-    /// Plurals of the objects of an issuance that it is asked about; none for cert-manager's own, which is asked about all of its kinds.
+    /// Plurals of the objects of an issuance that the webhook is asked about; none for cert-manager's own, which is asked about all of its
+    /// kinds.
     pub asked_about: Vec<String>,
-    /// Namespaces in which a Certificate has to be issued, and in which it is asked.
+    /// Namespaces in which a Certificate has to be issued, and in which the webhook is asked.
     pub guarded: Vec<String>,
+}
+
+impl AdmissionCase {
+    /// Tells whether the webhook is cert-manager's own.
+    pub fn is_own(&self) -> bool {
+        self.webhook == OWN_WEBHOOK
+    }
 }
 
 /// A webhook for DNS-01 that an issuer names.

@@ -9,9 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::zone_look::{DnsOutcome, DnsReply, ZoneLook};
 
-/// The type that resolvers are asked for beside addresses that they do not give.
-pub const BESIDE: &str = "SOA";
-
 /// A name in DNS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -28,7 +25,7 @@ pub struct DnsCase {
     pub later: Vec<VantageReply>,
     /// What a server of the zone says of a record at a name that nobody has made.
     pub nobody: Option<VantageReply>,
-    /// What the server of dynamic updates says, where that is none of the zone's servers.
+    /// The server of dynamic updates; `None` if that is one of the zone's servers, or was not asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_update_server: Option<UpdateServerCase>,
     /// What a wildcard alone gives to the name, for which a record is to be made below it.
@@ -42,7 +39,7 @@ pub struct DnsCase {
 pub struct UpdateServerCase {
     /// Where it was asked.
     pub address: SocketAddr,
-    /// What it says of the record.
+    /// Its reply to the question for the record.
     pub record: VantageReply,
     /// The serial number of the zone there; `None` if it does not have the zone.
     pub serial: Option<u32>,
@@ -172,22 +169,19 @@ impl DnsCase {
         })
     }
 
-    /// Tells whether resolvers fail for the addresses of a name that the zone's servers give, and answer other questions about it: they
+    /// Tells whether resolvers fail for the addresses of a name that the zone's servers give, and answer for its SOA record: they
     /// withhold these addresses.
     pub fn are_addresses_withheld(&self, name: &str) -> bool {
-        let of_resolver = |reply: &&VantageReply| matches!(reply.from, DnsVantage::Resolver(_));
-        let is_answered = |kind: &str, is_meant: fn(&&VantageReply) -> bool| {
-            self.asked(name, kind).filter(is_meant).any(|reply| reply.heard.answer().is_some())
+        let by_resolvers = |kind: &'static str| {
+            self.asked(name, kind).filter(|it| matches!(it.from, DnsVantage::Resolver(_)))
         };
-        let by_authority: fn(&&VantageReply) -> bool =
-            |reply| matches!(reply.from, DnsVantage::Authority { .. });
-        let has_address = ["A", "AAAA"].iter().flat_map(|kind| self.asked(name, kind));
-        let mut has_address = has_address.filter(by_authority);
-        let is_given = has_address
-            .any(|reply| reply.heard.answer().is_some_and(|answer| !answer.records.is_empty()));
-        is_given
-            && is_answered(BESIDE, |reply| matches!(reply.from, DnsVantage::Resolver(_)))
-            && self.asked(name, "A").filter(of_resolver).all(|reply| reply.heard.answer().is_none())
+        let by_authorities = ["A", "AAAA"].iter().flat_map(|kind| self.asked(name, kind));
+        let mut by_authorities =
+            by_authorities.filter(|it| matches!(it.from, DnsVantage::Authority { .. }));
+        let has_answer = |reply: &VantageReply| reply.heard.answer().is_some();
+        by_authorities.any(|it| it.heard.answer().is_some_and(|it| !it.records.is_empty()))
+            && by_resolvers("SOA").any(has_answer)
+            && !by_resolvers("A").any(has_answer)
     }
 
     /// Whether resolvers were asked for addresses of a name, and none of them has answered anything.

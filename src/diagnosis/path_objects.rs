@@ -149,23 +149,23 @@ pub struct BalancerAddress {
 pub struct OpenShiftRouteCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// What the routers say.
+    /// Status, by the routers.
     pub status: OpenShiftRouteStatus,
 }
 
-/// What routers say of a Route of OpenShift.
+/// The status of a Route of OpenShift.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenShiftRouteStatus {
-    /// One entry for each router.
+    /// Entries, one for each router.
     pub ingress: Vec<OpenShiftRouterWord>,
 }
 
-/// What one router says of a Route of OpenShift.
+/// The entry of one router in the status of a Route of OpenShift.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenShiftRouterWord {
-    /// `Admitted`.
+    /// Conditions; `Admitted` tells whether the router serves the Route.
     pub conditions: Vec<Condition>,
 }
 

@@ -1,7 +1,7 @@
 //! The webhooks that the API server asks before it takes an object: cert-manager's own, and those of others that are asked about the
 //! objects of an issuance.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -12,8 +12,6 @@ use crate::diagnosis::network_policy::LabelSelection;
 use crate::model::ObjectName;
 use crate::store::cluster::raw_objects::Resource;
 
-/// Name of cert-manager's own webhook.
-const OWN: &str = "webhook.cert-manager.io";
 /// Objects that each issuance makes, by group and plural.
 const MADE: [(&str, &str); 4] = [
     ("", "secrets"),
@@ -61,9 +59,16 @@ impl Look<'_> {
         let each = configurations.iter();
         let mut all: Vec<AdmissionCase> =
             each.flat_map(|(kind, one)| webhooks(kind, one, namespaces)).collect();
-        let services: BTreeSet<ObjectName> =
-            all.iter().filter_map(|of| of.service.clone()).collect();
-        let endpoints = services.into_iter().take(MOST_ASKED).map(|service| async move {
+        // cert-manager's own are first, so that others leave them room.
+        all.sort_by_key(|of| !of.is_own());
+        let mut services: Vec<&ObjectName> = Vec::new();
+        for service in all.iter().filter_map(|of| of.service.as_ref()) {
+            if !services.contains(&service) {
+                services.push(service);
+            }
+        }
+        let services: Vec<ObjectName> = services.into_iter().take(MOST_ASKED).cloned().collect();
+        let endpoints = services.into_iter().map(|service| async move {
             let label = format!("kubernetes.io/service-name={}", service.name);
             let slices = self.of(SLICES, &service.namespace);
             let slices = self.read(SLICES.plural, slices.fitting(&label, "")).await;
@@ -84,36 +89,37 @@ fn ready(slice: &Value) -> usize {
     endpoints.filter(|one| one["conditions"]["ready"].as_bool() != Some(false)).count()
 }
 
-/// The webhooks of a configuration that matter here.
+/// cert-manager's own webhooks of a configuration, and those of others whose word is needed about an issuance in one of `namespaces`.
 fn webhooks(kind: &str, configuration: &Value, namespaces: &[Value]) -> Vec<AdmissionCase> {
     let case = |webhook: &Value| {
-        let name = text(webhook, "/name");
-        let is_own = name == OWN;
-        let asked: Vec<&str> = if is_own { Vec::new() } else { asked_about(webhook) };
-        let of = |namespace: &&Value| is_selected(&webhook["namespaceSelector"], namespace);
-        let guarded = namespaces.iter().filter(of).map(|it| name_of(it).name);
-        let guarded: Vec<String> = if asked.is_empty() { Vec::new() } else { guarded.collect() };
         let client = &webhook["clientConfig"];
         let service = client
             .get("service")
             .map(|service| ObjectName::new(text(service, "/namespace"), text(service, "/name")));
-        (is_own || !guarded.is_empty()).then(|| AdmissionCase {
+        let case = AdmissionCase {
             configuration: format!("{kind} {}", text(configuration, "/metadata/name")),
-            webhook: name.to_owned(),
+            webhook: text(webhook, "/name").to_owned(),
             service,
             has_bundle: !text(client, "/caBundle").is_empty(),
             fails_closed: text(webhook, "/failurePolicy") != "Ignore",
-            endpoints: None,
-            asked_about: asked.into_iter().map(str::to_owned).collect(),
-            guarded,
-        })
+            ..AdmissionCase::default()
+        };
+        if case.is_own() {
+            return Some(case);
+        }
+        let asked_about = asked_about(webhook);
+        let of = |namespace: &&Value| is_selected(&webhook["namespaceSelector"], namespace);
+        let guarded = namespaces.iter().filter(of).map(|it| name_of(it).name);
+        let guarded: Vec<String> = guarded.collect();
+        let is_needed = case.fails_closed && !asked_about.is_empty() && !guarded.is_empty();
+        is_needed.then_some(AdmissionCase { asked_about, guarded, ..case })
     };
     list(configuration, "/webhooks").iter().filter_map(case).collect()
 }
 
 /// The plurals of [`MADE`] whose creation a webhook is asked about. Webhooks that choose objects by their labels or by expressions are
 /// asked about none: whom they mean is not judged here.
-fn asked_about(webhook: &Value) -> Vec<&'static str> {
+fn asked_about(webhook: &Value) -> Vec<String> {
     let chooses = |field: &str| match &webhook[field] {
         Value::Object(fields) => !fields.is_empty(),
         Value::Array(items) => !items.is_empty(),
@@ -135,7 +141,7 @@ fn asked_about(webhook: &Value) -> Vec<&'static str> {
                 && text(rule, "/scope") != "Cluster"
         })
     };
-    MADE.iter().filter(|one| is_asked(one)).map(|(_, plural)| *plural).collect()
+    MADE.iter().filter(|one| is_asked(one)).map(|(_, plural)| (*plural).to_owned()).collect()
 }
 
 /// Tells whether a selector of labels chooses a Namespace; an empty selector chooses each.
@@ -157,7 +163,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(webhook: &Value) -> Vec<String> {
+    /// The webhooks of a configuration that has this one, each as what it is asked about and where.
+    fn scopes(webhook: &Value) -> Vec<String> {
         let configuration = json!({"metadata": {"name": "policy"}, "webhooks": [webhook]});
         let labels = json!({"policies": "enforced", "kubernetes.io/metadata.name": "web"});
         let web = json!({"metadata": {"name": "web", "labels": labels}});
@@ -178,7 +185,7 @@ mod tests {
             for (name, value) in more.as_object().into_iter().flatten() {
                 webhook[name] = value.clone();
             }
-            asked(&webhook)
+            scopes(&webhook)
         };
         assert_eq!(of(json!(["secrets"]), json!({})), ["secrets in web, other"]);
         assert_eq!(of(json!(["*"]), json!({})), ["secrets in web, other"]);
@@ -193,6 +200,7 @@ mod tests {
             json!({"objectSelector": {"matchLabels": {"a": "b"}}}),
             json!({"matchConditions": [{"name": "a", "expression": "false"}]}),
             json!({"rules": []}),
+            json!({"failurePolicy": "Ignore"}),
         ] {
             assert!(of(json!(["secrets"]), chooses).is_empty());
         }

@@ -14,7 +14,7 @@ use crate::solvers::Solver as _;
 use crate::solvers::http01::listener::Listener;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 
-/// Whoever answers, until it is dropped.
+/// The listeners that answer, until they are dropped.
 pub(super) struct Answering {
     /// HTTP-01; `None` if nobody needs it, or its port cannot be had.
     pub(super) http01: Option<Listener>,

@@ -109,8 +109,8 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     })
 }
 
-/// What the server of the solver's dynamic updates says of the record and of its zone; `None` if it is one of the zone's own, or there
-/// is none, as where a person makes the record. It may be silent: nothing else may wait for it.
+/// The replies of the server of the solver's dynamic updates to questions for the record and its zone; `None` if that server is one of
+/// the zone's own, or there is none, as where a person makes the record. The server may be silent: nothing else may wait for it.
 pub(super) async fn at_update_server(
     by: &Investigator,
     name: &NameCase,

@@ -295,20 +295,11 @@ async fn answer(
     by: &Investigator,
     challenge: Option<&Challenge>,
 ) -> Option<(AnswerLook, Option<String>)> {
-    // The answer of HTTP-01 is looked for at each address.
-    let challenge = challenge.filter(|challenge| challenge.spec.kind != ChallengeType::Http01)?;
+    // The answers of the other types are looked for at each address.
+    let challenge = challenge.filter(|challenge| challenge.spec.kind.is_by_record())?;
     let answer = Answer::of(challenge).ok()?;
-    let kind = challenge.spec.kind;
-    let fetcher = by.fetcher.clone();
-    let look = async {
-        match kind {
-            ChallengeType::Http01 => Vec::new(),
-            ChallengeType::TlsAlpn01 => TlsAlpnProbe { fetcher }.look(challenge, &answer).await,
-            ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
-                DnsProbe { zones: by.zones.clone() }.look(challenge, &answer).await
-            }
-        }
-    };
+    let probe = DnsProbe { zones: by.zones.clone() };
+    let look = probe.look(challenge, &answer);
     let mut observations = by.outside(look).await.unwrap_or_else(|_| {
         let seen = Seen::NoLook { why: no_answer(), symptom: Some(Symptom::ServersSilent) };
         vec![Observation { seen, ..late(by, challenge.spec.record_name()) }]
@@ -316,15 +307,8 @@ async fn answer(
     for observation in &mut observations {
         observation.at = by.now;
     }
-    let (verdict, expected) = match kind {
-        ChallengeType::Http01 => return None,
-        ChallengeType::TlsAlpn01 => {
-            (shown::judge(&answer, &observations), shown::digest_of(&answer))
-        }
-        ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
-            (published::judge(challenge, &answer, &observations), answer.key_authorization.clone())
-        }
-    };
+    let verdict = published::judge(challenge, &answer, &observations);
+    let expected = answer.key_authorization;
     let (reason, sighting) = match verdict {
         Readiness::Ready => (None, None),
         Readiness::NotYet { reason, cause } => (Some(reason), cause),

@@ -16,11 +16,11 @@ use crate::solvers::http01::PATH;
 
 /// How long all paths together may take; a server that has let the look wait before has less.
 const LONGEST: Duration = Duration::from_millis(2500);
+const AFTER_SILENCE: Duration = Duration::from_millis(1500);
 /// How often the path of an answer is asked for again.
 const AGAIN: usize = 3;
-const AFTER_SILENCE: Duration = Duration::from_millis(1500);
 
-/// What an address says to other paths of a name, and again to that of an answer; nothing where it takes no connections.
+/// The replies of an address to other paths of a name, and again to that of an answer; `None` if it takes no connections.
 pub(super) async fn paths(
     name: &str,
     address: SocketAddr,

@@ -15,7 +15,7 @@ pub struct AnswerArgs {
     /// a domain they are given only where the command itself names a place.
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub http01_listen: Vec<SocketAddr>,
-    /// The same for TLS-ALPN-01 [default: where they were given, else port 443]
+    /// Where answers to TLS-ALPN-01 are given on this machine [default: where they were given, else port 443]
     #[arg(long, hide_short_help = true, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub tls_alpn_listen: Vec<SocketAddr>,
     /// Where answers are given as files on this machine; then nobody listens

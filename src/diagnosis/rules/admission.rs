@@ -4,12 +4,9 @@ use super::control_plane::told;
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::control_case::AdmissionCase;
+use crate::diagnosis::control_case::{AdmissionCase, OWN_WEBHOOK};
 use crate::diagnosis::controller_words::unreached_webhook;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
-
-/// Name of cert-manager's own webhook.
-const OWN: &str = "webhook.cert-manager.io";
 
 pub(super) const RULES: &[FaultRule] = &[admission_is_not_reached, objects_are_not_judged];
 
@@ -18,7 +15,7 @@ fn defects(case: &Case, of: &AdmissionCase) -> Vec<Evidence> {
     let service = of.service.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut shown = Vec::new();
     // Others may have a certificate that the API server trusts anyway.
-    if !of.has_bundle && of.asked_about.is_empty() {
+    if !of.has_bundle && of.is_own() {
         let asked = format!("{}: clientConfig.caBundle", of.configuration);
         shown.push(stored(asked, case.at, "empty: no certificate of the webhook is trusted"));
     }
@@ -39,7 +36,7 @@ fn admission_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             let finding = Finding::new(cause, Grade::Certain, subject, first.clone());
             finding.shown_by(shown.clone()).with("DETAIL", &why)
         };
-        if of.asked_about.is_empty() {
+        if of.is_own() {
             found.push(about(CauseId::Ctl03, of.configuration.clone()));
             continue;
         }
@@ -64,7 +61,7 @@ fn objects_are_not_judged(case: &Case, found: &mut Vec<Finding>) {
     let known = is_known(CauseId::Ctl03) || is_known(CauseId::Ctl18);
     for (_, shown) in told(case).into_iter().filter(|_| !known) {
         let Some(webhook) = unreached_webhook(&shown.came) else { continue };
-        let cause = if webhook == OWN { CauseId::Ctl03 } else { CauseId::Ctl18 };
+        let cause = if webhook == OWN_WEBHOOK { CauseId::Ctl03 } else { CauseId::Ctl18 };
         let why = shown.came.clone();
         let finding = Finding::new(cause, Grade::Certain, webhook, shown.clone());
         found.push(finding.with("DETAIL", why));

@@ -137,9 +137,8 @@ fn held_back(case: &Case, name: &NameCase, expected: &str) -> Option<(Vec<Eviden
     let public = zone.servers.iter().take(4);
     let public =
         public.map(|it| told(asked(it.name.trim_end_matches('.')), case.at, serial(it.serial)));
-    let is_newer = |theirs: u32| {
-        primary.serial.is_some_and(|own| own == theirs || own.wrapping_sub(theirs) > 1 << 31)
-    };
+    let is_newer =
+        |theirs: u32| primary.serial.is_some_and(|own| theirs.wrapping_sub(own) < 1 << 31);
     let mut serials = zone.servers.iter().filter_map(|it| it.serial).peekable();
     let is_older = serials.peek().is_some() && serials.all(is_newer);
     // A zone of that name with other servers is another zone.
