@@ -52,6 +52,12 @@ fn read(folder: &Path) -> BTreeMap<String, String> {
 fn man_pages_tell_of_every_command() {
     let pages = pages();
     assert!(pages.contains_key("kubectl-acme.1") && pages.contains_key("kubectl-acme-order.1"));
+    for (name, page) in &pages {
+        let bare = page.split(".TP\n").find(|entry| {
+            entry.starts_with("\\fB\\-\\-") && entry.lines().nth(1).is_none_or(str::is_empty)
+        });
+        assert_eq!(bare, None, "{name} has a flag without a description");
+    }
     check("man", &pages);
 }
 

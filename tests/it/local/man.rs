@@ -51,7 +51,9 @@ fn whole(command: &clap::Command, name: &str, parent: Option<&str>) -> String {
     let path = command.get_bin_name().unwrap_or_default().trim_start_matches(PROGRAM).trim();
     let known = page(path).expect("cli/pages knows every command");
     // Without a date: a page changes only with the command it tells of.
-    let man = Man::new(command.clone().name(name.to_owned()));
+    // A page is long help: clap_mangen leaves out the first line of what short help does not list.
+    let listed = command.clone().mut_args(|arg| arg.hide_short_help(false));
+    let man = Man::new(listed.name(name.to_owned()));
     let man = man.source(PROGRAM).manual(PROGRAM).date(" ");
     let part = |render: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
         let mut part = Vec::new();
