@@ -16,7 +16,7 @@ use crate::app::invocation;
 use crate::cli::{Command, completion};
 use crate::commands::{
     account, ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order,
-    probe, run, schedule, solve, timeline, tree, version, wait, watch,
+    probe, run, schedule, solve, status, timeline, tree, version, wait, watch,
 };
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
@@ -90,6 +90,7 @@ async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Tree(args) => tree::run(args, context).await,
         Command::Wait(args) => wait::run(args, context).await,
         Command::Schedule(args) => schedule::run(args, context).await,
+        Command::Status(args) => Box::pin(status::run(*args, context)).await,
         Command::Watch(args) => watch::run(args, context).await,
         Command::Explain(args) => explain::run(&args, context),
         Command::Get(args) => get::run(args, context).await,
@@ -126,6 +127,7 @@ fn needs_store(command: &Command) -> bool {
         | Command::Tree(_)
         | Command::Wait(_)
         | Command::Schedule(_)
+        | Command::Status(_)
         | Command::Watch(_)
         | Command::Get(_)
         | Command::Delete(_)

@@ -31,6 +31,7 @@ pub mod preflight;
 pub mod rehearsal;
 pub mod revocation;
 pub mod running;
+pub mod status;
 pub mod tree;
 pub mod venue;
 pub mod wait_names;

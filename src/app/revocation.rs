@@ -16,6 +16,7 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::{completers, lookup, target};
+use crate::app::inspect::stored::of_request;
 use crate::app::inspect::{CertificatePlace, files};
 use crate::app::invocation;
 use crate::diagnosis::failure_kind::FailureKind;
@@ -166,11 +167,7 @@ pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
         let what = format!("cannot revoke {} by the account of", one.word);
         let revoking = session.revoke(&one.der, args.reason.reason(), by);
         let revoked = ask(revoking, &one.account, &what, context).await.map_err(of_certificate);
-        let is_revoked = match &revoked {
-            Ok(()) => true,
-            Err(failure) => is_already_revoked(failure),
-        };
-        if is_revoked {
+        if revoked.as_ref().err().is_none_or(is_already_revoked) {
             remember(desk.store(), one, context).await?;
         }
         revoked.map_err(|why| helped(why, one))?;
@@ -195,24 +192,30 @@ async fn find(
     desk: &AccountDesk,
     context: &Context,
 ) -> Result<Doomed, Failure> {
-    let (material, stored) = match CertificatePlace::parse(word, files::is_there)? {
-        CertificatePlace::File(name) => (files::read(&name, context.interrupted()).await?, None),
+    let (material, certificate, issuer) = match CertificatePlace::parse(word, files::is_there)? {
+        CertificatePlace::File(name) => {
+            (files::read(&name, context.interrupted()).await?, None, None)
+        }
         CertificatePlace::Certificate(name) => {
-            let (material, found) = stored(&name, desk, context).await?;
-            (material, Some(found))
+            let (material, (certificate, issuer)) = stored(&name, desk, context).await?;
+            (material, Some(certificate), Some(issuer))
+        }
+        CertificatePlace::Request(name) => {
+            let name = ObjectName::new(context.namespace(), name);
+            let found = of_request(desk.store(), &name, None, context.now()).await?;
+            let issuer = found.issued_by.as_ref().map(named_issuer);
+            (Material { certificates: found.chain, key: None }, None, issuer)
         }
         CertificatePlace::Secret(_) | CertificatePlace::Server { .. } => {
-            let what = format!("\"{word}\" is neither a Certificate nor a file");
-            return Err(Failure::usage(what).hint("name the Certificate that it was issued for"));
+            return Err(Failure::usage(format!("\"{word}\" is neither a Certificate nor a file"))
+                .hint("name the Certificate that it was issued for"));
         }
     };
-    let (certificate, issuer) = stored.unzip();
     let named = args.issuer.as_deref().map(|issuer| issuer.rsplit('/').next().unwrap_or(issuer));
-    let is_of_another_account = match (named, &issuer) {
-        (Some(named), Some(own)) => own.rsplit('/').next() != Some(named),
-        // Nothing says who has ordered a file.
-        (_, None) | (None, Some(_)) => false,
-    };
+    // Nothing says who has ordered a file.
+    let is_of_another_account = named
+        .zip(issuer.as_deref())
+        .is_some_and(|(named, own)| own.rsplit('/').next() != Some(named));
     let Some(issuer) = args.issuer.clone().or(issuer) else {
         let what = format!("nothing says which CA has issued {word}");
         return Err(Failure::usage(what).hint("--issuer names the Issuer whose account revokes it"));
@@ -384,8 +387,12 @@ async fn stored(
     let material = Material::find(&zeroize::Zeroizing::new(bytes)).map_err(|why| {
         Failure::usage(format!("cannot read the certificate in Secret {place}: {why}")).about(&key)
     })?;
-    let issuer = format!("{}/{}", issuer.kind.singular(), issuer.name.name);
-    Ok((material, (certificate.name(), issuer)))
+    Ok((material, (certificate.name(), named_issuer(&issuer))))
+}
+
+/// An Issuer as a word of a command line.
+fn named_issuer(key: &Key) -> String {
+    format!("{}/{}", key.kind.singular(), key.name.name)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::tls_alpn::{account_label, handshake};
 use crate::dns::LookupError;
 use crate::fetch::outcome::{FetchError, Fetched, Hop, HttpReply};
 use crate::model::Identifier;
+use crate::model::cause::Symptom;
 use crate::model::persist::{Demand, Persist};
 
 /// Looks once for the answer to a challenge, and settles the authorization for good.
@@ -173,6 +174,17 @@ fn settle(authorization: &mut Authorization, validation: Validation, valid_until
     authorization.validation = Some(validation);
 }
 
+/// Boulder's words for a connection that did not come about, or brought no answer (`va/va.go`, `detailedError`); `None` if it has none.
+fn words(symptom: Symptom) -> Option<&'static str> {
+    Some(match symptom {
+        Symptom::ConnectionRefused => "Connection refused",
+        Symptom::Unreachable => "Timeout during connect (likely firewall problem)",
+        Symptom::NoReply => "Timeout after connect (your server may be slow or overloaded)",
+        Symptom::HungUp => "Error getting validation data",
+        _ => return None,
+    })
+}
+
 /// Tells whether what was fetched proves control, in Boulder's words where not.
 fn judge(fetched: &Fetched, url: &Url, key_authorization: &str) -> Result<(), Refusal> {
     let last = fetched.hops.last();
@@ -188,8 +200,9 @@ fn judge(fetched: &Fetched, url: &Url, key_authorization: &str) -> Result<(), Re
             let detail = format!("{address}Fetching {to}: {why}");
             return Err(Refusal::new(Kind::Connection, detail));
         }
-        Err(FetchError::Connect { why, .. } | FetchError::Malformed { why, .. }) => {
-            let detail = format!("{address}Fetching {url}: {why}");
+        Err(FetchError::Connect { why, symptom } | FetchError::Malformed { why, symptom }) => {
+            let said = symptom.and_then(words).unwrap_or(why.as_str());
+            let detail = format!("{address}Fetching {url}: {said}");
             return Err(Refusal::new(Kind::Connection, detail));
         }
     };
@@ -280,6 +293,12 @@ mod tests {
         let why = "connection refused by 192.0.2.1:80".to_owned();
         let detail = format!("192.0.2.1: Fetching {URL}: {why}");
         check(Err(FetchError::Connect { why, symptom: None }), Some(("connection", &detail)));
+        let refused = FetchError::Connect {
+            why: "connection refused by 192.0.2.1:80".to_owned(),
+            symptom: Some(Symptom::ConnectionRefused),
+        };
+        let detail = format!("192.0.2.1: Fetching {URL}: Connection refused");
+        check(Err(refused), Some(("connection", &detail)));
         let to = "http://www.bed.test:8080/x".to_owned();
         let why = "only ports 80 and 443 are followed".to_owned();
         check(

@@ -36,7 +36,7 @@ use crate::app::invocation::{self, PLUGIN, variable};
 use crate::commands::tree as tree_command;
 use crate::commands::{
     account, ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order,
-    probe, run, schedule, solve, timeline, version, wait, watch,
+    probe, run, schedule, solve, status, timeline, version, wait, watch,
 };
 use crate::print::format::Format;
 
@@ -88,6 +88,8 @@ pub enum Command {
     Tree(tree_command::TreeArgs),
     /// Wait until objects are as they should be, or can no longer become so
     Wait(wait::WaitArgs),
+    /// Show on one screen what there is, who works, and what is stuck
+    Status(Box<status::StatusArgs>),
     /// Show which challenges run, which wait, and for what
     Schedule(schedule::ScheduleArgs),
     /// Show changes as they happen

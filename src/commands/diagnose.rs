@@ -2,17 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use crate::app::context::Context;
 use crate::app::diagnose::bundle;
-use crate::app::diagnose::ending::{FailOn, SeenCase, ToldParts, driver, tell, verdict};
-use crate::app::diagnose::investigator::Investigator;
+use crate::app::diagnose::ending::{FailOn, SeenCase, ToldParts, tell, verdict};
+use crate::app::diagnose::looking::LookMeans;
 use crate::app::diagnose::targets::{FoundTargets, UnreadyScope, is_domain, of_manifests, targets};
 use crate::app::diagnose::undefined::defined;
+use crate::app::diagnose::watched_looks::WatchedLooks;
 use crate::app::failure::Failure;
 use crate::app::flags::answers::AnswerArgs;
 use crate::app::flags::findings::FindingsArgs;
@@ -21,7 +18,6 @@ use crate::app::flags::probe_pod::ProbePodArgs;
 use crate::app::flags::slots::SlotArgs;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::{self, Input, completers};
-use crate::diagnosis::case::DriverCase;
 use crate::diagnosis::rules;
 use crate::dns::server::Server;
 use crate::store::Store;
@@ -59,7 +55,7 @@ pub struct DiagnoseArgs {
     /// Read folders below folders, too
     #[arg(long, short = 'R', hide_short_help = true, requires = "files")]
     pub recursive: bool,
-    /// Look again every few seconds until nothing is wrong
+    /// Look again every few seconds until nothing is wrong, and what is being issued is there
     #[arg(long, short = 'w', conflicts_with = "probe_image")]
     pub watch: bool,
     /// Show the command lines by which you see the same as each observation
@@ -115,9 +111,6 @@ impl DiagnoseArgs {
     }
 }
 
-/// How long nothing is looked at between two looks of `--watch`.
-const BETWEEN: Duration = Duration::from_secs(5);
-
 /// Runs `diagnose`. Nothing is written but a Pod that looks, where one is asked for, and nothing is spent at a CA.
 ///
 /// # Errors
@@ -134,6 +127,7 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
     };
     let mut printer = context.printer(&output);
     let mut told = None;
+    let mut watched = args.watch.then(|| WatchedLooks::new(context));
     loop {
         let seen = look(&args, input.as_ref(), context).await?;
         let findings = rules::judge(&seen.case);
@@ -149,16 +143,17 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
             tell(&seen, (&findings, kind), what, (&mut printer, context)).await?;
             told = Some(mark);
         }
-        match kind {
-            None => return Ok(()),
-            Some(kind) if !args.watch || printer.is_closed() => {
-                return Err(Failure::silent(kind));
-            }
-            Some(_) => {}
+        let Some(watched) = watched.as_mut().filter(|_| !printer.is_closed()) else {
+            return kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)));
+        };
+        watched.keep(&seen.case, &findings, context.now());
+        if kind.is_none() && !watched.goes_on(&seen.case) {
+            watched.finish();
+            return Ok(());
         }
-        tokio::select! {
-            () = sleep(BETWEEN) => {}
-            kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
+        if let Some(kind) = watched.pause(context).await {
+            watched.finish();
+            return Err(Failure::silent(kind));
         }
     }
 }
@@ -198,21 +193,15 @@ async fn look(
     };
     let FoundTargets { targets, nothing } = targets;
     seen.nothing = nothing;
-    let fetcher = args.look.fetcher().await?;
-    let zones = args.nameservers.zones(&args.look, &fetcher).await?;
-    seen.means.hosts = args.look.server().await?.and_then(|all| all.first().copied());
-    seen.means.zones = zones.resolvers().to_vec();
-    let driver = match (&store, &seen.absent) {
-        (Some(_), None) => driver(context).await,
-        _ => DriverCase::Unknown,
+    let means = LookMeans {
+        answers: &args.answers,
+        look: &args.look,
+        nameservers: &args.nameservers,
+        resolvers: &args.resolver,
+        slots: &args.slots,
+        probe: Some(&args.probe_pod),
     };
-    let limits = args.slots.limits();
-    let stop = CancellationToken::new();
-    let investigator =
-        Investigator::new(store, (fetcher, zones), (driver, limits), args.answers.clone(), context)
-            .looking_inside(args.probe_pod.inside(true, &stop, context)?)
-            .comparing_with(args.resolver.clone());
-    seen.keep(Box::pin(investigator.look_all(&targets, &stop, context.interrupted())).await?);
+    means.look(store, &targets, &mut seen, context).await?;
     Ok(seen)
 }
 

@@ -16,6 +16,7 @@ pub mod probe;
 pub mod run;
 pub mod schedule;
 pub mod solve;
+pub mod status;
 pub mod timeline;
 pub mod tree;
 pub mod version;

@@ -4,7 +4,7 @@ use super::chain::Chain;
 use super::failure_kind::FailureKind;
 use super::next_step::{AnswerStep, NextStep};
 use super::refusal_words::{RefusedRequest, refused_request};
-use super::{facts, foreign};
+use super::{facts, issuer_words};
 use crate::acme::AccountKey;
 use crate::acme::error::{self, AcmeError, Fault, Sort};
 use crate::controllers::ReconcileError;
@@ -89,11 +89,11 @@ pub fn for_issuer(
     let secret = secret.to_owned();
     let issuer = issuer.clone();
     let Some(problem) = problem else {
-        let step = if foreign::lacks_secret(message) {
+        let step = if issuer_words::lacks_secret(message) {
             NextStep::AddSecret(issuer)
-        } else if foreign::spoils_binding_key(message) {
+        } else if issuer_words::spoils_binding_key(message) {
             NextStep::BindingKey
-        } else if foreign::is_about_account_key(message) {
+        } else if issuer_words::is_about_account_key(message) {
             NextStep::MendKey { issuer, secret }
         } else {
             NextStep::ChangeIssuer(issuer)
@@ -102,7 +102,7 @@ pub fn for_issuer(
     };
     let step = match (problem.short_kind(), problem.status) {
         ("externalAccountRequired", _) => NextStep::GetBinding(issuer),
-        _ if foreign::is_about_binding(problem) => NextStep::CompareBinding(issuer),
+        _ if issuer_words::is_about_binding(problem) => NextStep::CompareBinding(issuer),
         ("invalidContact" | "invalidEmail" | "unsupportedContact", _) => {
             NextStep::ChangeContact(issuer)
         }

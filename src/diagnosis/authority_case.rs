@@ -1,13 +1,14 @@
 //! What was observed of a CA beyond its directory, of the way to it, and of the certificate that is there: where it is served, and
 //! what the CA says of its renewal.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Problem;
 use crate::model::plain_answer::PlainAnswer;
+use crate::model::{ObjectName, Problem};
 
 /// The server behind the URL of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +94,10 @@ pub struct KeptCase {
     pub renewal: Option<RenewalCase>,
     /// What its names show on port 443.
     pub served: Vec<ServedCase>,
+    /// Hosts for which Ingresses name its Secret.
+    pub shown_for: BTreeSet<String>,
+    /// Secrets that Ingresses name for its names, and that no Certificate writes.
+    pub other_secrets: Vec<IngressSecretCase>,
     /// When this program had its CA revoke it.
     pub revoked_at: Option<Timestamp>,
     /// The annotations of the Secret that name another issuer than its Certificate asks for, or lack.
@@ -146,8 +151,27 @@ pub struct ServedCase {
     /// Whether that is surely another machine than this one.
     #[serde(default)]
     pub is_elsewhere: bool,
+    /// Whether port 443 of the name is known to be for the certificate; `None` if nothing tells.
+    #[serde(default)]
+    pub is_meant: Option<bool>,
     /// When.
     pub at: Timestamp,
     /// The certificate.
     pub certificate: SeenCertificate,
+}
+
+/// The Secret that an Ingress names for a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IngressSecretCase {
+    /// The Ingress.
+    pub ingress: ObjectName,
+    /// Host for which it names the Secret.
+    pub host: String,
+    /// Name of the Secret, in the namespace of the Ingress.
+    pub secret: String,
+    /// Whether there is such a Secret.
+    pub is_there: bool,
+    /// The certificate in it; `None` if it holds none.
+    pub certificate: Option<SeenCertificate>,
 }

@@ -229,13 +229,34 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
         .collect();
     let is_root: Vec<bool> =
         all.clone().map(|other| !all.clone().any(|root| explains(root, other))).collect();
+    // Whatever has an error as its consequence keeps a certificate from being issued, save what nobody here can mend and what stands
+    // beside an error of its own.
+    let has_error = |of: usize| {
+        let is_beside = |other: usize| {
+            kept[other].subject == kept[of].subject || !scopes[other].is_disjoint(&scopes[of])
+        };
+        all.clone().any(|other| is_root[other] && kept[other].is_error() && is_beside(other))
+    };
+    let leads_to_error: Vec<bool> = all
+        .clone()
+        .map(|root| {
+            let is_cause = all.clone().any(|other| kept[other].is_error() && explains(root, other));
+            is_cause && !has_error(root)
+        })
+        .collect();
     let mut roots: Vec<Finding> = kept
         .into_iter()
         .zip(below)
         .zip(fails)
+        .zip(leads_to_error)
         .zip(is_root)
         .filter(|(_, is_root)| *is_root)
-        .map(|(((finding, explains), is_failing), _)| Finding { explains, is_failing, ..finding })
+        .map(|((((finding, explains), is_failing), leads_to_error), _)| {
+            let is_raised = leads_to_error && finding.is_warning() && !finding.is_away();
+            let own_severity =
+                if is_raised { Some(CauseSeverity::Error) } else { finding.own_severity };
+            Finding { explains, own_severity, is_failing, ..finding }
+        })
         .collect();
     let rank = |finding: &Finding| match (finding.severity(), finding.is_error()) {
         (CauseSeverity::Fatal, true) => 0,
@@ -252,7 +273,18 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
     roots
 }
 
+/// Tells whether a cause keeps an order from being made, so that nobody looks for an answer.
+fn comes_before_answers(cause: CauseId) -> bool {
+    use CauseFamily as Family;
+    matches!(cause.family(), Family::Acc | Family::Lim | Family::Cfg | Family::Caa | Family::Env)
+}
+
 impl Finding {
+    /// Tells whether a CA or a provider is away or busy, which is nobody's error here and may be all that is wrong.
+    fn is_away(&self) -> bool {
+        matches!(self.cause, CauseId::Lim07 | CauseId::Lim08 | CauseId::Prv12)
+    }
+
     /// Tells whether another finding may be a consequence of this one: the catalogue says so, it is the same cause told of an object
     /// further down, or it is a state that anything leads to.
     fn may_explain(&self, other: &Self) -> bool {
@@ -265,13 +297,15 @@ impl Finding {
         if other.cause == CauseId::Ord02 && is_named && self.is_error() {
             return true;
         }
+        let is_away = self.is_away() && self.grade == Grade::Certain;
         if is_consequence(other.cause) {
-            // A CA or a provider that is away is nobody's error here, and still all that is wrong.
-            let is_away = matches!(self.cause, CauseId::Lim07 | CauseId::Lim08 | CauseId::Prv12)
-                && self.grade == Grade::Certain;
             return !is_consequence(self.cause)
                 && (self.is_error() || is_away)
                 && leads_to(self.cause, other.cause);
+        }
+        // Whether this machine could answer does not matter before there is an order.
+        if other.cause == CauseId::Http34 && comes_before_answers(self.cause) {
+            return self.is_error() || is_away;
         }
         // Until when a limit lasts is not said by what has used it up.
         if other.cause.family() == CauseFamily::Lim && self.cause != other.cause {

@@ -4,12 +4,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::http_words;
 use super::update_words::is_about_resolver;
+use super::{http_words, issuer_words};
 use crate::ca::NO_ACCOUNT;
 use crate::model::cause::{Cause, OrderWait, Sighting, Symptom};
 use crate::model::guard::Guard;
-use crate::model::{Challenge, Problem};
+use crate::model::{Challenge, ChallengeType, Problem};
 use crate::store::cluster::{guard_that_says, is_refused_by_admission};
 
 /// How the types of a CA's problems begin, with the blank between status and type.
@@ -90,8 +90,16 @@ pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
         let found = found.or_else(|| is_unreached.then_some(Symptom::ResolverSilent));
         return found.or_else(|| is_lame.then_some(Symptom::LameServer)).map(Sighting::from);
     }
-    let symptom = http_words::symptom(said)?;
+    let symptom = match challenge.spec.kind {
+        ChallengeType::TlsAlpn01 => http_words::symptom_of_tls_alpn(said)?,
+        _ => http_words::symptom(said)?,
+    };
     Some(Sighting { symptom, over_ipv6: said.contains("dial tcp [") })
+}
+
+/// Tells whether cert-manager's self-check says that name servers do not have a record yet.
+pub fn says_record_is_missing(reason: &str) -> bool {
+    reason.contains("not yet propagated")
 }
 
 /// What a look by HTTP-01 met, by what cert-manager or a CA says of it.
@@ -145,62 +153,6 @@ const ZONE: &[(&[&str], Symptom)] = &[
         Symptom::NotDelegated,
     ),
 ];
-
-/// Tells whether cert-manager says that it could not reach a server; it keeps trying
-/// (`tests/fixtures/traces/07-issuer-errors.jsonl`).
-pub fn is_unreachable(message: &str) -> bool {
-    [
-        "dial tcp",
-        "read tcp",
-        "write tcp",
-        "i/o timeout",
-        "context deadline exceeded",
-        "connection reset by peer",
-        "broken pipe",
-        "net/http: ",
-        "http: server closed idle connection",
-        "unexpected EOF",
-        ": EOF",
-    ]
-    .iter()
-    .any(|words| message.contains(words))
-}
-
-/// Tells whether an issuer's message names a Secret that is not there, in cert-manager's words.
-pub fn lacks_secret(message: &str) -> bool {
-    message.contains("\" not found in namespace ")
-}
-
-/// Tells whether the key of an external account binding is there, and cannot be read: cert-manager's words end otherwise than ours.
-pub fn spoils_binding_key(message: &str) -> bool {
-    message.contains("external account binding key")
-}
-
-/// Tells whether an issuer's message is about an account key that cannot be used.
-pub fn is_about_account_key(message: &str) -> bool {
-    message.starts_with("Account private key is invalid: ")
-}
-
-/// Tells whether a CA speaks of the external account binding, which has no type of problem of its own.
-pub fn is_about_binding(problem: &Problem) -> bool {
-    let detail = problem.detail.to_ascii_lowercase();
-    let mut words = detail.split(|c: char| !c.is_ascii_alphanumeric());
-    ["external account", "externalaccount"].iter().any(|word| detail.contains(word))
-        || words.any(|word| matches!(word, "eab" | "hmac"))
-}
-
-/// Tells whether a CA says that the account is no longer one.
-pub fn says_account_is_over(problem: &Problem) -> bool {
-    [
-        "account is not valid",
-        "has status \"deactivated\"",
-        "has status \"revoked\"",
-        "account is deactivated",
-        "exists but is deactivated",
-    ]
-    .iter()
-    .any(|words| problem.detail.to_ascii_lowercase().contains(words))
-}
 
 /// Which limit of a CA was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -388,7 +340,7 @@ pub fn has_run_out_of_time(reason: &str) -> bool {
 /// Tells whether an error that would have passed has ended a Challenge or an Order: cert-manager before 1.21 took any that is no
 /// problem of the CA for final.
 pub fn is_passing_fault_made_final(reason: &str) -> bool {
-    reason.contains("unexpected non-ACME API error") || is_unreachable(reason)
+    reason.contains("unexpected non-ACME API error") || issuer_words::is_unreachable(reason)
 }
 
 /// The first word of a text, without punctuation behind it.

@@ -24,7 +24,15 @@ const HTTP: &[(&[&str], Symptom)] = &[
         ],
         Symptom::RedirectNotFollowed,
     ),
-    (&["net/http: TLS handshake timeout", "timeout awaiting response headers"], Symptom::NoReply),
+    (
+        &[
+            "net/http: TLS handshake timeout",
+            "timeout awaiting response headers",
+            "timeout after connect",
+            "timeout during read",
+        ],
+        Symptom::NoReply,
+    ),
     (
         &["tls: ", "Server only speaks HTTP, not TLS", "HTTP response to HTTPS client"],
         Symptom::NoTls,
@@ -66,6 +74,7 @@ const KERNEL: &[(&[&str], Symptom)] = &[
             "host is down",
             "network is down",
             "network is unreachable",
+            "network unreachable",
             "no route to host",
             // Also said of files.
             "connect: operation not permitted",
@@ -80,6 +89,7 @@ const KERNEL: &[(&[&str], Symptom)] = &[
             "network dropped connection on reset",
             "software caused connection abort",
             "transport endpoint is not connected",
+            "error getting validation data",
         ],
         Symptom::HungUp,
     ),
@@ -171,7 +181,43 @@ pub(super) fn symptom(said: &str) -> Option<Symptom> {
         table.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom)
     };
     let lookup = text.split_once("lookup ").and_then(|(_, rest)| find(LOOKUP, rest));
-    lookup.or_else(|| [HTTP, KERNEL, SHAPES].iter().find_map(|table| find(table, &text)))
+    let by_words = || [HTTP, KERNEL, SHAPES].iter().find_map(|table| find(table, &text));
+    let symptom = lookup.or_else(|| status_met(&text)).or_else(by_words)?;
+    // Whoever was led to https has found port 80 at work (Boulder names no port there).
+    let is_led = text.contains("fetching https://");
+    Some(match symptom {
+        Symptom::ConnectionRefused | Symptom::Unreachable if is_led => Symptom::TlsPortSilent,
+        symptom => symptom,
+    })
+}
+
+/// What the status that a CA names says, in Boulder's words: `Invalid response from URL: 526`; `None` if it names none.
+fn status_met(text: &str) -> Option<Symptom> {
+    let (_, rest) = text.split_once("invalid response from ")?;
+    let status: u16 = rest.rsplit(": ").next()?.split_whitespace().next()?.parse().ok()?;
+    Some(match status {
+        404 => Symptom::NotFound,
+        401 | 403 => Symptom::Forbidden,
+        400 => Symptom::BadRequest,
+        402..=499 => Symptom::RequestRefused,
+        500..=599 => Symptom::ServerError,
+        _ => return None,
+    })
+}
+
+/// What a CA met by TLS-ALPN-01, in the words of Boulder and Pebble: before what is read as for HTTP, which goes by ports.
+const TLS_ALPN: &[(&str, Symptom)] = &[
+    ("cannot negotiate alpn protocol", Symptom::NoTls),
+    ("did not negotiate the alpn protocol", Symptom::NoTls),
+    ("incorrect validation certificate", Symptom::WrongAnswer),
+    ("received certificate", Symptom::WrongAnswer),
+];
+
+/// What was met by TLS-ALPN-01, by what is said of it.
+pub(super) fn symptom_of_tls_alpn(said: &str) -> Option<Symptom> {
+    let text = said.to_ascii_lowercase();
+    let own = TLS_ALPN.iter().find(|(mark, _)| text.contains(mark)).map(|(_, symptom)| *symptom);
+    own.or_else(|| symptom(said))
 }
 
 #[cfg(test)]

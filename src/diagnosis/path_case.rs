@@ -2,6 +2,7 @@
 //! Services, Ingresses and HTTPRoutes, and what these refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use super::network_policy::NetworkPolicyCase;
 use super::path_objects::{
     EndpointSliceCase, IngressCase, IngressClassCase, OpenShiftRouteCase, PodCase, ServiceCase,
 };
+use super::plugin_policy::PluginPolicyCase;
 use crate::model::solver::Http01Solver;
 use crate::model::{Event, Metadata, ObjectName};
 
@@ -48,8 +50,12 @@ pub struct ClusterPathCase {
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// NetworkPolicies.
     pub policies: Vec<NetworkPolicyCase>,
+    /// Policies of service meshes and network plugins.
+    pub plugin_policies: Vec<PluginPolicyCase>,
     /// Services with a load balancer.
     pub balancers: Vec<ServiceCase>,
+    /// Addresses of load balancers that are known by their names alone.
+    pub balancer_names: BTreeMap<String, Vec<IpAddr>>,
     /// Events that warn.
     pub warnings: Vec<Event>,
     /// UIDs of the Challenges that are there, looked for last, and whether the answer of each has to be up.

@@ -217,6 +217,18 @@ pub struct IngressSpecCase {
     pub ingress_class_name: Option<String>,
     /// Rules.
     pub rules: Vec<IngressRuleCase>,
+    /// Hosts that are served by TLS, with the Secrets that hold their certificates.
+    pub tls: Vec<IngressTlsCase>,
+}
+
+/// Hosts of an Ingress that are served by TLS.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct IngressTlsCase {
+    /// Hosts.
+    pub hosts: Vec<String>,
+    /// Name of the Secret; empty where the controller's own certificate is shown.
+    pub secret_name: String,
 }
 
 /// A rule of an Ingress.

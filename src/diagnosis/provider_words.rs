@@ -42,6 +42,21 @@ fn provider_fault(said: &str) -> Option<ProviderFault> {
 
 /// What is told first decides.
 const PROVIDER: &[(&[&str], ProviderFault)] = &[
+    // Credentials that cannot even be sent, and machines that have none of their own.
+    (
+        &[
+            "contain a newline",
+            "no ec2 imds role found",
+            "failed to refresh cached credentials",
+            "could not find default credentials",
+            "no valid credential sources",
+            "defaultazurecredential",
+            "managedidentitycredential",
+            "error parsing acmedns",
+            "invalid character",
+        ],
+        ProviderFault::Credentials,
+    ),
     (&["account credentials not found for domain"], ProviderFault::NotRegistered),
     (&["server replied: notimp"], ProviderFault::NoUpdates),
     (

@@ -10,9 +10,9 @@ use crate::model::{ChallengeType, Identifier};
 /// Overrides `ingress.name`.
 pub(super) const OVERRIDE_NAME: &str = "acme.cert-manager.io/http01-override-ingress-name";
 /// Overrides `ingress.class`.
-pub(super) const OVERRIDE_CLASS: &str = "acme.cert-manager.io/http01-override-ingress-class";
+pub const OVERRIDE_CLASS: &str = "acme.cert-manager.io/http01-override-ingress-class";
 /// Overrides `ingress.ingressClassName`.
-pub(super) const OVERRIDE_CLASS_NAME: &str =
+pub const OVERRIDE_CLASS_NAME: &str =
     "acme.cert-manager.io/http01-override-ingress-ingressclassname";
 /// Adds a parent to the HTTPRoute: its name.
 pub(super) const PARENT_NAME: &str = "acme.cert-manager.io/http01-parentrefname";

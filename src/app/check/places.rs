@@ -11,7 +11,7 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::{lookup, target};
-use crate::app::inspect::{CertificatePlace, files};
+use crate::app::inspect::{CertificatePlace, files, stored};
 use crate::app::own_request::as_certificate;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::disk;
@@ -103,9 +103,19 @@ impl CheckScope {
                 }
                 CertificatePlace::Certificate(name) => {
                     let Some(store) = store else { continue };
-                    let key = target::key(Kind::Certificate, &name, context.namespace());
+                    let name = ObjectName::new(context.namespace(), name);
+                    let key = stored::certificate_or_request(store, &name).await?;
+                    let record = lookup::read(store, &key).await?;
+                    match key.kind {
+                        Kind::CertificateRequest => CheckPlace::Request(Box::new(typed(record)?)),
+                        _ => CheckPlace::Certificate(Box::new(typed(record)?)),
+                    }
+                }
+                CertificatePlace::Request(name) => {
+                    let Some(store) = store else { continue };
+                    let key = target::key(Kind::CertificateRequest, &name, context.namespace());
                     let key = lookup::one(store, &key).await?;
-                    CheckPlace::Certificate(Box::new(typed(lookup::read(store, &key).await?)?))
+                    CheckPlace::Request(Box::new(typed(lookup::read(store, &key).await?)?))
                 }
             };
             found.places.push(place);

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::caa::CaaRecords;
 use super::places::{CheckPlace, CheckPlaces, serial};
-use crate::acme::inspection::{InspectedChain, Material};
+use crate::acme::inspection::InspectedChain;
 use crate::app::blocking::Interrupted;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
@@ -221,18 +221,10 @@ impl Surveyor {
                 Ok(of(stored::of_secret(store, name, None, now).await?))
             }
             (CheckPlace::Certificate(_) | CheckPlace::Secret(_), None) => Ok(Seen::default()),
-            (CheckPlace::Request(request), _) => {
-                let (metadata, spec) = (&request.metadata, &request.spec);
-                let read = Material::find(&request.status.certificate.0);
-                let read = read.and_then(|material| {
-                    FoundCertificate::read(source(place), material, None, now)
-                });
-                let issued_by = spec.issuer_ref.key(&metadata.namespace);
-                Ok(match read {
-                    Ok(found) => of(FoundCertificate { issued_by, ..found }),
-                    Err(fault) => Seen { missing: Some(fault.to_string()), ..Seen::default() },
-                })
-            }
+            (CheckPlace::Request(request), _) => Ok(match stored::issued(request, None, now) {
+                Ok(found) => of(found),
+                Err(fault) => Seen { missing: Some(fault.to_string()), ..Seen::default() },
+            }),
             (CheckPlace::File(name), _) => {
                 let found = files::read(name, &self.interrupted).await?;
                 let read = FoundCertificate::read(source(place), found, None, now);

@@ -39,7 +39,7 @@ const MOST_WARNINGS: usize = 100;
 /// Where Helm puts cert-manager.
 const HELM: &str = "cert-manager";
 /// Labels of cert-manager's controller.
-const CONTROLLER: &str = "app.kubernetes.io/name=cert-manager";
+pub(super) const CONTROLLER: &str = "app.kubernetes.io/name=cert-manager";
 /// What the controller cannot do without in the namespace of a Certificate.
 const NEEDED: [(&str, &str); 5] = [
     ("update", "certificates.cert-manager.io"),
@@ -49,7 +49,7 @@ const NEEDED: [(&str, &str); 5] = [
     ("create", "secrets"),
 ];
 
-const DEPLOYMENTS: Resource =
+pub(super) const DEPLOYMENTS: Resource =
     Resource { api_version: "apps/v1", kind: "Deployment", plural: "deployments.apps" };
 pub(super) const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
 const NAMESPACES: Resource =

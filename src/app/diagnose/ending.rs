@@ -109,7 +109,7 @@ pub async fn tell(
 }
 
 /// Says that there is nothing to judge.
-fn tell_nothing(printer: &Printer, nothing: &NothingThere) {
+pub(crate) fn tell_nothing(printer: &Printer, nothing: &NothingThere) {
     let (line, hint) = match nothing {
         NothingThere::NoState(folder) => {
             (format!("nothing was judged: {}", no_state_in(folder)), OTHER_FOLDER)
@@ -132,7 +132,7 @@ fn tell_nothing(printer: &Printer, nothing: &NothingThere) {
 }
 
 /// Who drives; whoever may not see that is told nothing of it.
-pub async fn driver(context: &Context) -> DriverCase {
+pub(super) async fn driver(context: &Context) -> DriverCase {
     match lead::is_driven(context).await {
         Ok(false) => DriverCase::Nobody,
         Ok(true) => match lead::foreseen(context).await {

@@ -40,6 +40,8 @@ pub(super) const MOST_NAMES: usize = 100;
 pub enum DiagnosisTarget {
     /// A Certificate and what hangs below it.
     Certificate(ObjectName),
+    /// A CertificateRequest that no Certificate has made, and what hangs below it.
+    Request(ObjectName),
     /// A Challenge that belongs to no Certificate any more, or that hangs though it is to go.
     Challenge(ObjectName),
     /// An issuer.

@@ -10,19 +10,18 @@ use super::patience::no_answer;
 use crate::acme::Directory;
 use crate::acme::error::{AcmeError, Fault};
 use crate::app::failure::Failure;
+use crate::app::input::lookup;
 use crate::controllers::account_secrets::mac_key;
 use crate::controllers::accounts::{account_key, is_being_changed, key_in_secret, tls_of};
 use crate::diagnosis::case::{
     DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse, Unseen,
 };
+use crate::diagnosis::near_issuer::near_issuers;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::{Issuer, Key, Kind, ObjectName, Secret, SecretKeySelector};
+use crate::store::Store;
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
-use crate::store::{Scope, Store};
-
-/// Most issuers that are told in place of one that is not there and has none of a similar name.
-const MOST_NEAR: usize = 3;
 
 /// Where Helm puts cert-manager, and the Secrets of ClusterIssuers.
 const CERT_MANAGER: &str = "cert-manager";
@@ -66,7 +65,7 @@ impl Investigator {
             Err(error) => return Err(error),
         };
         let Some(issuer) = record.map(typed::<Issuer>).transpose()? else {
-            let near = near(store, &key).await?;
+            let near = near_issuers(&key, &lookup::issuers(store).await?);
             return Ok(IssuerCase { near, ..IssuerCase::of(key, None) });
         };
         let mut secrets = Vec::new();
@@ -205,29 +204,4 @@ async fn elsewhere(
         }
     }
     Ok(found)
-}
-
-/// Issuers that may have been meant: of the same name and the other kind or another namespace, or of a similar name; else a few of those
-/// that are there.
-async fn near(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Key>, StoreError> {
-    let mut near = Vec::new();
-    let mut known = Vec::new();
-    for kind in [Kind::Issuer, Kind::ClusterIssuer] {
-        let listed = unless_forbidden(store.list(kind, &Scope::all().brief()).await)?;
-        known.extend(listed.into_iter().flatten().map(|record| record.key));
-    }
-    near.extend(known.iter().filter(|other| other.name.name == key.name.name).cloned());
-    if near.is_empty() {
-        let is_reachable = |other: &&Key| {
-            other.kind == Kind::ClusterIssuer || other.name.namespace == key.name.namespace
-        };
-        let names = known.iter().filter(is_reachable).map(|other| other.name.name.as_str());
-        let meant = crate::model::closest::closest(&key.name.name, names);
-        let reachable = || known.iter().filter(is_reachable);
-        near.extend(reachable().find(|other| Some(other.name.name.as_str()) == meant).cloned());
-        if near.is_empty() {
-            near.extend(reachable().take(MOST_NEAR).cloned());
-        }
-    }
-    Ok(near)
 }

@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::investigator::Investigator;
+use super::wanted_names::chosen;
 use crate::acme::chain::{Leaf, leaf, leaf_of_der, top_issuer};
 use crate::acme::inspection::Material;
 use crate::acme::renewal_info::{self, RenewalAnswer, RenewalReply};
@@ -57,14 +58,29 @@ impl Investigator {
         let material = Material::find(pem).ok()?;
         let der = material.certificates.first()?;
         let is_served = of.due.is_none() && !case.is_of_many;
-        let (renewal, served) = tokio::join!(self.renewal(case, of, der), async {
-            if is_served { self.served(&own).await } else { Vec::new() }
-        },);
+        let (renewal, (mut served, (shown_for, other_secrets))) =
+            tokio::join!(self.renewal(case, of, der), async {
+                if !is_served {
+                    return Default::default();
+                }
+                tokio::join!(self.served(&own), self.shown_secrets(store, certificate, &own))
+            });
+        for one in &mut served {
+            let solver = chosen(case, certificate, &one.name).and_then(Result::ok);
+            let is_by_record = solver.is_some_and(|solver| solver.kind.is_by_record());
+            one.is_meant = if shown_for.contains(&one.name) {
+                Some(true)
+            } else {
+                is_by_record.then_some(false)
+            };
+        }
         Some(KeptCase {
             certificate: seen(&own, &own),
             top_issuer: top_issuer(text).unwrap_or_default(),
             renewal,
             served,
+            shown_for,
+            other_secrets,
             revoked_at: policy::revoked(certificate, &own.serial).map(|revoked| revoked.at),
             other_issuer: other_issuer(certificate, &secret),
         })
@@ -108,6 +124,7 @@ impl Investigator {
                 name: name.clone(),
                 address: shown.address,
                 is_elsewhere: is_elsewhere(shown.address),
+                is_meant: None,
                 at: self.now,
                 certificate: seen(&other, own),
             })
@@ -142,7 +159,7 @@ fn other_issuer(certificate: &Certificate, secret: &Secret) -> Option<String> {
     })
 }
 
-fn seen(leaf: &Leaf, own: &Leaf) -> SeenCertificate {
+pub(super) fn seen(leaf: &Leaf, own: &Leaf) -> SeenCertificate {
     SeenCertificate {
         serial: leaf.serial.clone(),
         issuer: leaf.issuer.clone(),

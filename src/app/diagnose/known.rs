@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::look::by_condition;
 use crate::app::chain;
 use crate::app::hints::finding::sentence;
+use crate::app::input::lookup;
 use crate::app::inspect::answer::InspectedAnswer;
 use crate::app::invocation::{self, quoted};
 use crate::diagnosis::awaited::narrow;
@@ -19,6 +20,7 @@ use crate::diagnosis::case::{Case, CertificateCase, IssuerCase};
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::finding::{Finding, is_consequence};
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
+use crate::diagnosis::near_issuer::near_issuers;
 use crate::diagnosis::rules;
 use crate::model::{ChallengeType, Issuer, Key, Kind, Record};
 use crate::reconcile::challenge::Readiness;
@@ -46,10 +48,10 @@ impl Known {
         timeout(PATIENCE, read(store, key, now)).await.ok()?.ok()?
     }
 
-    /// Judges a chain as it was read.
-    pub fn of_chain(chain: Chain, now: Timestamp) -> Option<Self> {
+    /// Judges a chain as it was read, with the issuers that there are where its own is none of them.
+    fn of_chain(chain: Chain, issuers: &[Key], now: Timestamp) -> Option<Self> {
         let key = Key::new(Kind::Certificate, chain.certificate.name());
-        let case = case(chain, now);
+        let case = case(chain, issuers, now);
         let is_open = case.certificates.iter().any(CertificateCase::is_open);
         is_open.then(|| Self { finding: first(&case), key })
     }
@@ -170,13 +172,19 @@ async fn read(
     let Some(name) = chain::certificate_above(store, record).await? else { return Ok(None) };
     let Some(chain) = chain::read(store, &name).await? else { return Ok(None) };
     // What is of an earlier issuance is settled.
-    Ok(if narrow(&mut chain.clone(), key) { Known::of_chain(chain, now) } else { None })
+    if !narrow(&mut chain.clone(), key) {
+        return Ok(None);
+    }
+    let issuers = if chain.issuer.is_none() { lookup::issuers(store).await? } else { Vec::new() };
+    Ok(Known::of_chain(chain, &issuers, now))
 }
 
 /// A case made of what stands in the store alone.
-fn case(chain: Chain, now: Timestamp) -> Case {
-    let issuers =
-        issuer_key(&chain.certificate).map(|key| IssuerCase::of(key, chain.issuer.clone()));
+fn case(chain: Chain, known: &[Key], now: Timestamp) -> Case {
+    let issuers = issuer_key(&chain.certificate).map(|key| IssuerCase {
+        near: near_issuers(&key, known),
+        ..IssuerCase::of(key, chain.issuer.clone())
+    });
     let in_cluster = chain.in_cluster;
     let due = by_condition(&chain.certificate);
     let of = CertificateCase { due, ..CertificateCase::of(chain) };

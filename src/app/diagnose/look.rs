@@ -42,6 +42,12 @@ impl Investigator {
         for target in targets {
             match target {
                 DiagnosisTarget::Certificate(name) => certificates.push(name),
+                DiagnosisTarget::Request(name) => {
+                    let Some(store) = &self.store else { continue };
+                    let key = Key::new(Kind::CertificateRequest, name.clone());
+                    let of = chain::of(store, &key).await?.map(of_own_request);
+                    case.certificates.extend(of);
+                }
                 DiagnosisTarget::Challenge(name) => {
                     let challenge = match self.orphan(name).await {
                         // It may have gone since it was listed.
@@ -200,6 +206,18 @@ impl Investigator {
         let next_try = certificate::held_until(certificate, &observed, self.now);
         Ok((due, next_try))
     }
+}
+
+/// A CertificateRequest that no Certificate has made, judged as a Certificate that asks for the same.
+fn of_own_request(chain: Chain) -> CertificateCase {
+    let request = chain.requests.last();
+    let due = request.filter(|it| it.status.certificate.0.is_empty()).map(|request| {
+        let ready = condition(&request.status.conditions, "Ready");
+        let (reason, message) =
+            ready.map(|it| (it.reason.clone(), it.message.clone())).unwrap_or_default();
+        DueReason { reason, message }
+    });
+    CertificateCase { due, ..CertificateCase::of(chain) }
 }
 
 /// Why a Certificate has to be issued, by what its controller has written last.

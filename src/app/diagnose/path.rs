@@ -1,15 +1,16 @@
 //! The path to solvers in a cluster: what is read of it, once for each namespace and kind. No request goes along the path.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::time::timeout;
 
 use super::investigator::{Investigator, MOST_NAMES};
+use super::listed::{Unlisted, list, resource};
 use super::patience::PROBE_TIMEOUT;
+use super::plugin_policies::plugin_policies;
 use super::wanted_names::{chosen, ordered};
 use crate::diagnosis::case::{Case, Unseen};
 use crate::diagnosis::path_case::{ClusterPathCase, WantedPath};
@@ -17,25 +18,15 @@ use crate::diagnosis::path_objects::{IngressCase, ServiceCase};
 use crate::model::{Challenge, ChallengeType, Event, Kind, State};
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::raw_objects::Resource;
-use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
 /// What marks the objects of solvers.
 const SOLVER: &str = "acme.cert-manager.io/http01-solver=true";
+/// Most names of load balancers that are looked up.
+const MOST_BALANCERS: usize = 5;
 /// Most namespaces that are asked one by one.
 const MOST_NAMESPACES: usize = 5;
-/// What kubectl writes down of each object once more.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-pub(super) const fn resource(
-    api_version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-) -> Resource {
-    Resource { api_version, kind, plural }
-}
 
 pub(super) const PODS: Resource = resource("v1", "Pod", "pods");
 pub(super) const SERVICES: Resource = resource("v1", "Service", "services");
@@ -59,14 +50,6 @@ pub(super) const LISTENER_SETS: Resource = resource(
     "ListenerSet",
     "listenersets.gateway.networking.k8s.io",
 );
-
-/// Why a list could not be had.
-pub(super) enum Unlisted {
-    /// The cluster has no such kind.
-    Undefined,
-    /// The server refused, or did not answer.
-    Failed { why: String, is_forbidden: bool },
-}
 
 /// The names that are answered by HTTP-01 in the cluster, or would be.
 pub(super) fn wanted(case: &Case) -> Vec<WantedPath> {
@@ -127,14 +110,34 @@ impl Investigator {
         for namespace in &namespaces {
             reader.read_solvers(namespace).await;
         }
-        reader.read_ingresses(&own).await;
-        reader.read_gateways().await;
+        let plugin_policies = plugin_policies(cluster, &namespaces);
+        let (policies, ()) = tokio::join!(plugin_policies, async {
+            reader.read_ingresses(&own).await;
+            reader.read_gateways().await;
+        });
+        reader.path.plugin_policies = policies;
+        reader.path.balancer_names = self.balancer_names(&reader.path).await;
         // Last of all: what was not there may have been taken down by then.
         for namespace in &namespaces {
             reader.read_challenges(store, namespace).await;
         }
         reader.keep_own_warnings();
         Some((reader.path, reader.unseen))
+    }
+}
+
+impl Investigator {
+    /// The addresses of the load balancers that Ingresses and Gateways have by names alone; nothing of one that cannot be looked up.
+    async fn balancer_names(&self, path: &ClusterPathCase) -> BTreeMap<String, Vec<IpAddr>> {
+        let ingresses = path.ingresses.iter().flat_map(IngressCase::addresses);
+        let gateways = path.gateways.iter().flat_map(|gateway| &gateway.status.addresses);
+        let all = ingresses.chain(gateways.map(|one| one.value.as_str()));
+        let names: BTreeSet<&str> = all.filter(|one| one.parse::<IpAddr>().is_err()).collect();
+        let looked = names.into_iter().take(MOST_BALANCERS).map(|name| async move {
+            let found = self.outside(self.fetcher.resolver.addresses(name)).await.ok()?.ok()?;
+            Some((name.to_owned(), found))
+        });
+        join_all(looked).await.into_iter().flatten().collect()
     }
 }
 
@@ -320,38 +323,4 @@ fn split<T>(
     };
     note(failed);
     found
-}
-
-/// The objects of a kind in a namespace, or in all (an empty one), that fit two selectors.
-pub(super) async fn list<T: DeserializeOwned>(
-    cluster: &ClusterStore,
-    resource: Resource,
-    namespace: &str,
-    labels: &str,
-    fields: &str,
-) -> Result<Vec<T>, Unlisted> {
-    let all = cluster.foreign(resource, namespace, Manager::Person);
-    match timeout(PROBE_TIMEOUT, all.fitting(labels, fields)).await {
-        Ok(Ok(found)) => Ok(found.into_iter().filter_map(typed).collect()),
-        Ok(Err(StoreError::Cluster(fault))) if fault.is_undefined() => Err(Unlisted::Undefined),
-        Ok(Err(error)) => {
-            Err(Unlisted::Failed { why: error.to_string(), is_forbidden: error.lacks_permission() })
-        }
-        Err(_) => Err(Unlisted::Failed { why: late(), is_forbidden: false }),
-    }
-}
-
-/// An object with the fields that are read; what is of another shape is left out.
-pub(super) fn typed<T: DeserializeOwned>(mut object: Value) -> Option<T> {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.remove(LAST_APPLIED);
-        }
-    }
-    serde_json::from_value(object).ok()
-}
-
-pub(super) fn late() -> String {
-    format!("no answer within {} s", PROBE_TIMEOUT.as_secs())
 }

@@ -6,7 +6,8 @@ use futures_util::future::join_all;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::path::{GATEWAYS, PathReader, Unlisted, late, list, resource, typed};
+use super::listed::{Unlisted, late, list, resource, typed};
+use super::path::{GATEWAYS, PathReader};
 use super::patience::PROBE_TIMEOUT;
 use crate::diagnosis::case::Unseen;
 use crate::diagnosis::gateway_objects::{GatewayCase, ListenerCase, ListenerSetCase};

@@ -9,20 +9,17 @@ use super::belonging;
 use super::investigator::DiagnosisTarget;
 use super::related_kind::{self, RelatedKind};
 use crate::app::asking::names_asked_by;
-use crate::app::chain;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::Targets;
 use crate::app::input::{lookup, target};
-use crate::app::preflight::certificates::names;
 use crate::controllers::accounts::is_being_changed;
-use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::rules::hangs_in_deletion;
 use crate::model::certificate::CertificateStatus;
 use crate::model::common::{ConditionStatus, condition, is_true};
 use crate::model::names::host_in;
-use crate::model::{Certificate, Identifier, Issuer, Key, Kind, ObjectName, Record, Secret, Time};
+use crate::model::{Certificate, Identifier, Issuer, Kind, ObjectName, Record, Secret, Time};
 use crate::store::Store;
 use crate::store::error::unless_forbidden;
 use crate::store::resources::{Resources, typed};
@@ -110,17 +107,6 @@ pub fn of_manifests(records: &[Record]) -> Vec<DiagnosisTarget> {
     records.iter().flat_map(of).collect()
 }
 
-/// What a CertificateRequest that no Certificate has made needs: its names and its issuer.
-async fn of_own_request(
-    key: &Key,
-    store: &Arc<dyn Store>,
-) -> Result<Vec<DiagnosisTarget>, Failure> {
-    let Some(chain) = chain::of(store, key).await? else { return Ok(Vec::new()) };
-    let names = names(&chain.certificate).map(|name| DiagnosisTarget::Domain(name.to_owned()));
-    let issuer = issuer_key(&chain.certificate).map(DiagnosisTarget::Issuer);
-    Ok(names.chain(issuer).collect())
-}
-
 async fn of_word(
     word: &str,
     store: &Arc<dyn Store>,
@@ -158,7 +144,7 @@ async fn of_word(
                         found.push(DiagnosisTarget::Challenge(key.name.clone()));
                     }
                     None if key.kind == Kind::CertificateRequest => {
-                        found.extend(of_own_request(key, store).await?);
+                        found.push(DiagnosisTarget::Request(key.name.clone()));
                     }
                     None => {}
                 }

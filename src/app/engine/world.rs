@@ -45,7 +45,7 @@ pub struct World {
 }
 
 /// The namespace of Secrets that ClusterIssuers refer to, where no flag names another.
-const CLUSTER_RESOURCE_NAMESPACE: &str = "cert-manager";
+pub(crate) const CLUSTER_RESOURCE_NAMESPACE: &str = "cert-manager";
 /// Longest pause between two self-checks, where no flag says otherwise.
 const CHECK_PERIOD: SignedDuration = SignedDuration::from_secs(10);
 

@@ -88,6 +88,19 @@ pub async fn object(
     }
 }
 
+/// The issuers of a store, of every namespace; none where they may not be listed.
+///
+/// # Errors
+/// Fails when the store does.
+pub async fn issuers(store: &Arc<dyn Store>) -> Result<Vec<Key>, StoreError> {
+    let mut known = Vec::new();
+    for kind in [Kind::Issuer, Kind::ClusterIssuer] {
+        let listed = unless_forbidden(store.list(kind, &Scope::all().brief()).await)?;
+        known.extend(listed.into_iter().flatten().map(|record| record.key));
+    }
+    Ok(known)
+}
+
 /// Says that a name leads to several objects, where one is to be worked on.
 pub fn ambiguous(named: &Key, several: &[Key]) -> Failure {
     let all: Vec<_> = several.iter().map(|key| key.name.name.as_str()).collect();

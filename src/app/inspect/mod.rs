@@ -33,6 +33,8 @@ const HTTPS: u16 = 443;
 pub enum CertificatePlace {
     /// In the Secret of a Certificate.
     Certificate(String),
+    /// In the status of a CertificateRequest.
+    Request(String),
     /// In a file or a folder; `-` is standard input.
     File(String),
     /// In a Secret.
@@ -66,11 +68,12 @@ impl CertificatePlace {
         {
             return match kind {
                 Kind::Certificate => Ok(Self::Certificate(name.to_owned())),
+                Kind::CertificateRequest => Ok(Self::Request(name.to_owned())),
                 Kind::Secret => Ok(Self::Secret(name.to_owned())),
                 _ => Err(Failure::usage(format!(
                     "cannot show {word}: no {kind} holds a certificate"
                 ))
-                .hint("certificate/NAME and secret/NAME do")),
+                .hint("certificate/NAME, certificaterequest/NAME and secret/NAME do")),
             };
         }
         if word == "-" || word.contains('/') || is_named_so || is_file(Path::new(word)) {
@@ -104,7 +107,7 @@ impl CertificatePlace {
 
     /// Tells whether it is in a store.
     pub fn is_stored(&self) -> bool {
-        matches!(self, Self::Certificate(_) | Self::Secret(_))
+        matches!(self, Self::Certificate(_) | Self::Request(_) | Self::Secret(_))
     }
 }
 
@@ -177,6 +180,7 @@ mod tests {
         let place = CertificatePlace::parse(word, |path| path == Path::new("there"));
         let shown = match place {
             Ok(CertificatePlace::Certificate(name)) => format!("Certificate {name}"),
+            Ok(CertificatePlace::Request(name)) => format!("CertificateRequest {name}"),
             Ok(CertificatePlace::File(path)) => format!("file {path}"),
             Ok(CertificatePlace::Secret(name)) => format!("Secret {name}"),
             Ok(CertificatePlace::Server { host, port }) => format!("server {host} {port}"),
@@ -192,6 +196,7 @@ mod tests {
         check("cert/web", "Certificate web");
         check("certificates.cert-manager.io/web", "Certificate web");
         check("secret/web-tls", "Secret web-tls");
+        check("cr/own", "CertificateRequest own");
         check("there", "file there");
         check("web.pem", "file web.pem");
         check("WEB.CRT", "file WEB.CRT");

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::FoundCertificate;
 use crate::acme::PrivateKey;
+use crate::acme::chain::ChainFault;
 use crate::acme::inspection::Material;
 use crate::app::failure::Failure;
 use crate::app::input::lookup;
@@ -20,14 +21,16 @@ use crate::model::certificate_report::{CertificateSource, ReportedResource, Sour
 use crate::model::memory::names_left_out;
 use crate::model::order_ledger::Ledger;
 use crate::model::secret::{TLS_CRT, TLS_KEY};
-use crate::model::{Certificate, IssuerRef, Key, Kind, ObjectName, Secret, Time};
+use crate::model::{
+    Certificate, CertificateRequest, IssuerRef, Key, Kind, ObjectName, Secret, Time,
+};
 use crate::reconcile::certificate::options::Options;
 use crate::reconcile::certificate::types::{Observed, current};
 use crate::reconcile::facts::annotation;
 use crate::reconcile::policy::Input;
 use crate::reconcile::{certificate, differences, policy, renewal};
 use crate::store::Store;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 
 /// A Certificate of a store, and what there is of it.
@@ -68,6 +71,61 @@ pub async fn of_certificate(
         Failure::new(FailureKind::Unexpected, format!("cannot show Certificate {name}: {why}"))
             .hint(format!("how far it is: {describe}"))
     })
+}
+
+/// The Certificate that a name leads to, or the CertificateRequest of that name where there is no such Certificate: a signing request of
+/// one's own has none.
+///
+/// # Errors
+/// Fails when there is neither, or the store does.
+pub async fn certificate_or_request(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+) -> Result<Key, Failure> {
+    let missing = match lookup::one(store, &Key::new(Kind::Certificate, name.clone())).await {
+        Err(failure) if failure.kind == FailureKind::Unexpected => failure,
+        found => return found,
+    };
+    let key = Key::new(Kind::CertificateRequest, name.clone());
+    let found = unless_forbidden(store.get(&key).await)?.flatten();
+    found.map(|_| key).ok_or(missing)
+}
+
+/// Looks at the certificate that a CertificateRequest was issued.
+///
+/// # Errors
+/// Fails when there is no such CertificateRequest, nothing was issued yet, or the store fails.
+pub async fn of_request(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+    given: Option<&PrivateKey>,
+    now: Timestamp,
+) -> Result<FoundCertificate, Failure> {
+    let key = lookup::one(store, &Key::new(Kind::CertificateRequest, name.clone())).await?;
+    let request: CertificateRequest = typed(lookup::read(store, &key).await?)?;
+    issued(&request, given, now).map_err(|why| {
+        let name = request.name();
+        let describe = format!("timeline certificaterequest/{}", name.name);
+        let describe = invocation::current().like_in(&name.namespace, &describe);
+        let what = format!("cannot show CertificateRequest {name}: {why}");
+        Failure::new(FailureKind::Unexpected, what).hint(format!("how far it is: {describe}"))
+    })
+}
+
+/// Reads the certificate that a CertificateRequest was issued.
+///
+/// # Errors
+/// Fails when there is none, or it cannot be read.
+pub fn issued(
+    request: &CertificateRequest,
+    given: Option<&PrivateKey>,
+    now: Timestamp,
+) -> Result<FoundCertificate, ChainFault> {
+    let source = source(SourceKind::CertificateRequest, &request.name());
+    let found = Material::find(&request.status.certificate.0)?;
+    let found = FoundCertificate::read(source, found, given, now)?;
+    let issued_by = request.spec.issuer_ref.key(&request.metadata.namespace);
+    Ok(FoundCertificate { issued_by, ..found })
 }
 
 /// Looks at what there is of a Certificate.

@@ -28,6 +28,7 @@ use super::flags::output::OutputArgs;
 use super::preflight::permissions::Permissions;
 use super::preflight::permissions::task::Part;
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::model::Time;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};
 use crate::store::cluster::lease_object::Who;
@@ -161,6 +162,43 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
             Ok(Driver::of(cluster, namespace).await? != Driver::Nobody)
         }
     }
+}
+
+/// Somebody who works on a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtWork {
+    /// Who, in words.
+    pub who: String,
+    /// Since when; `None` if nobody has written that down.
+    pub since: Option<Time>,
+}
+
+/// Who works on the store now, one-shot commands included; `None` if nobody does.
+///
+/// # Errors
+/// Fails when the store cannot be used.
+pub async fn at_work(context: &Context) -> Result<Option<AtWork>, Failure> {
+    let one_shot = || "a command of kubectl-acme that ends by itself".to_owned();
+    let cluster = match Arbiter::of(context)? {
+        Arbiter::Folder(folder) => {
+            return Ok(LocalLease::new(folder).holder()?.map(|holder| AtWork {
+                who: match holder.role {
+                    Some(Role::Always) => local_run().driver,
+                    _ => one_shot(),
+                },
+                since: holder.since,
+            }));
+        }
+        Arbiter::Cluster(cluster) => cluster,
+    };
+    let driver = Driver::of(cluster, &context.global.cluster.leader_election_namespace).await?;
+    let since = match &driver {
+        Driver::Nobody => return Ok(None),
+        Driver::Holder(holder) => holder.since,
+        Driver::WithoutLease { .. } | Driver::Unknown { .. } => None,
+    };
+    let who = other(&driver).map_or_else(one_shot, |other| other.driver);
+    Ok(Some(AtWork { who, since }))
 }
 
 /// Tells whether cert-manager's own controllers do the work, as far as can be told from here.

@@ -18,10 +18,12 @@ use std::sync::Arc;
 use self::certificates::{certificates, choices};
 use self::provider_secrets::SecretPlaces;
 use super::failure::Failure;
+use super::input::lookup;
 use super::venue::Venue;
 use super::{invocation, own_request};
 use crate::diagnosis::chain::{issuer_key, key_of};
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::near_issuer::meant_issuer;
 use crate::diagnosis::verdict::foreign_issuer;
 use crate::model::requested_types::asked_type;
 use crate::model::solver::ChallengeSolver;
@@ -99,7 +101,7 @@ async fn check_certificate(
         Some(record) => typed::<Issuer>(record.clone())?,
         None => match places.store.get(&key).await? {
             Some(record) => typed::<Issuer>(record)?,
-            None => return Err(unknown_issuer(certificate, &key, records)),
+            None => return Err(unknown_issuer(certificate, &key, records, places.store).await?),
         },
     };
     if venue.is_ours_alone() {
@@ -113,13 +115,24 @@ async fn check_certificate(
     check_solvers(certificate, &key, &issuer, venue, places).await
 }
 
-fn unknown_issuer(certificate: &Certificate, key: &Key, records: &[Record]) -> Failure {
+async fn unknown_issuer(
+    certificate: &Certificate,
+    key: &Key,
+    records: &[Record],
+    store: &Arc<dyn Store>,
+) -> Result<Failure, Failure> {
     let name = key_of(certificate);
+    let mut known = lookup::issuers(store).await?;
+    let is_issuer = |key: &&Key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer);
+    known.extend(records.iter().map(|record| &record.key).filter(is_issuer).cloned());
+    let meant = meant_issuer(key, &known);
+    let meant = meant.map(|meant| format!("did you mean {meant}? It is there"));
     if !certificate.metadata.uid.is_empty() {
         // It is in the store already, and the command takes no manifests.
         let message = format!("{name} refers to {key}, which is not in the store");
         let again = invocation::current().like("order -f MANIFEST.yaml");
-        return Failure::usage(message).hint(format!("apply the manifest of {key}: {again}"));
+        let hint = format!("apply the manifest of {key}: {again}");
+        return Ok(Failure::usage(message).hint(meant.unwrap_or(hint)));
     }
     let failure = Failure::usage(format!(
         "{name} refers to {key}, which is neither in these manifests nor in the store"
@@ -129,9 +142,11 @@ fn unknown_issuer(certificate: &Certificate, key: &Key, records: &[Record]) -> F
             "{other} is here: where kustomize has renamed it, name it so in issuerRef, or tell kustomize of the field by \
              nameReference in its configurations"
         )),
-        None => failure.hint(format!("add the manifest of {key} with another -f")),
+        None => failure.hint(
+            meant.unwrap_or_else(|| format!("add the manifest of {key} with another -f")),
+        ),
     };
-    failure.hint("issuerRef.kind is Issuer unless it says ClusterIssuer")
+    Ok(failure.hint("issuerRef.kind is Issuer unless it says ClusterIssuer"))
 }
 
 /// The issuer of a set whose name is that of another with a prefix or a suffix, as kustomize and Helm name objects.
@@ -237,22 +252,30 @@ mod tests {
 
     use super::*;
     use crate::model::ObjectName;
+    use crate::store::memory::MemoryStore;
 
-    /// What helps when the Issuer of a Certificate with that UID is not there.
-    fn check_unknown_issuer(uid: &str, expected: &str) {
+    /// What helps when Issuer `acme` of a Certificate with that UID is not there, and this one is.
+    async fn check_unknown_issuer(uid: &str, there: &str, expected: &str) {
         let certificate = json!({
             "metadata": {"name": "web", "namespace": "default", "uid": uid},
             "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}},
         });
-        let key = Key::new(Kind::Issuer, ObjectName::new("default", "acme"));
-        let failure = unknown_issuer(&serde_json::from_value(certificate).unwrap(), &key, &[]);
+        let of = |name: &str| Key::new(Kind::Issuer, ObjectName::new("default", name));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let records = [Record { key: of(there), object: json!({}) }];
+        let certificate = serde_json::from_value(certificate).unwrap();
+        let failure = unknown_issuer(&certificate, &of("acme"), &records, &store).await.unwrap();
         assert!(failure.hints[0].ends_with(expected), "{failure:?}");
     }
 
-    #[test]
-    fn a_manifest_is_asked_for_as_the_command_takes_it() {
-        check_unknown_issuer("", "with another -f");
-        check_unknown_issuer("uid-of-web", "order -f MANIFEST.yaml");
+    #[tokio::test]
+    async fn a_manifest_is_asked_for_as_the_command_takes_it_unless_another_issuer_is_meant() {
+        check_unknown_issuer("", "zero", "with another -f").await;
+        check_unknown_issuer("uid-of-web", "zero", "order -f MANIFEST.yaml").await;
+        for uid in ["", "uid-of-web"] {
+            check_unknown_issuer(uid, "acne", "did you mean Issuer default/acne? It is there")
+                .await;
+        }
     }
 
     #[test]

@@ -72,6 +72,18 @@ const PAGES: &[CommandPage] = &[
         ends: READS,
     },
     CommandPage {
+        path: "status",
+        examples: &[
+            ("What there is on this machine, and what is stuck", "status --local"),
+            ("The same of a whole cluster", "status -A"),
+            (
+                "How many Certificates are not ready",
+                "status -A -o jsonpath='{.certificates.notReady}'",
+            ),
+        ],
+        ends: FINDS,
+    },
+    CommandPage {
         path: "schedule",
         examples: &[
             ("Who waits for whom", "schedule -A"),

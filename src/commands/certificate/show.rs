@@ -17,7 +17,7 @@ use crate::app::inspect::{CertificatePlace, FoundCertificate, files, servers, st
 use crate::model::certificate_report::{
     CertificateReport, CertificateSource, ReportedCertificate, SourceKind,
 };
-use crate::model::{Duration, ObjectName};
+use crate::model::{Duration, Kind, ObjectName};
 use crate::print::certificate;
 use crate::print::table::Headers;
 use crate::store::local::Access;
@@ -25,7 +25,7 @@ use crate::store::local::Access;
 /// Flags of `certificate show`.
 #[derive(Debug, clap::Args)]
 pub struct ShowArgs {
-    /// Names of Certificates, secret/NAME, files and folders (PEM or DER, - for standard input), HOST:PORT of TLS servers
+    /// Names of Certificates, certificaterequest/NAME, secret/NAME, files and folders (PEM or DER, - for standard input), HOST:PORT of TLS servers
     #[arg(
         required = true,
         value_name = "NAME|FILE|HOST:PORT",
@@ -172,7 +172,16 @@ async fn find(
     match place {
         CertificatePlace::Certificate(name) => {
             let store = context.store(Access::ReadOnly).await?;
-            stored::of_certificate(&store, &named(name), key, now).await
+            match stored::certificate_or_request(&store, &named(name)).await {
+                Ok(found) if found.kind == Kind::CertificateRequest => {
+                    stored::of_request(&store, &found.name, key, now).await
+                }
+                _ => stored::of_certificate(&store, &named(name), key, now).await,
+            }
+        }
+        CertificatePlace::Request(name) => {
+            let store = context.store(Access::ReadOnly).await?;
+            stored::of_request(&store, &named(name), key, now).await
         }
         CertificatePlace::Secret(name) => {
             let store = context.store(Access::ReadOnly).await?;

@@ -36,7 +36,9 @@ pub(super) fn judged(
     let is_by_status =
         grade == Grade::Possible && matches!(cause, CauseId::Http10 | CauseId::Ctl15);
     let open = open_paths(case).into_iter().find(|open| open.wanted.domain == name.shown());
-    let Some(open) = open.filter(|_| is_by_status) else { return (cause, grade, None) };
+    let Some(open) = open.filter(|_| is_by_status || tells_of_no_solver(cause)) else {
+        return (cause, grade, None);
+    };
     let is_of_edge = look
         .web
         .as_ref()
@@ -45,16 +47,50 @@ pub(super) fn judged(
     if name.is_looked_for_in_dns
         && !is_of_edge
         && let Some((way_in, own)) = ways_in(&open)
-        && leads_elsewhere(look.address.ip(), &own)
+        && leads_elsewhere(look.address.ip(), &resolved(&open, &own))
     {
         let shown = open.stored(format!("{way_in}: addresses"), own.join(", "));
         return (CauseId::Http03, Grade::Likely, Some(shown));
     }
     match (cause, pod::ready_endpoint(&open)) {
+        // Envoy's own words: it has not got through to the Pod.
+        (CauseId::Ctl15, Some(ready)) if is_kept_from_pod(look) => {
+            (CauseId::Ctl14, Grade::Likely, Some(ready))
+        }
         // Whatever fails, it is in front of the solver.
         (CauseId::Ctl15, Some(ready)) => (CauseId::Http32, Grade::Possible, Some(ready)),
         _ => (cause, grade, None),
     }
+}
+
+/// Tells whether a cause of a wrong answer leaves it open where that came from, so that nothing says that the solver was reached.
+fn tells_of_no_solver(cause: CauseId) -> bool {
+    matches!(
+        cause,
+        CauseId::Http04
+            | CauseId::Http05
+            | CauseId::Http16
+            | CauseId::Http20
+            | CauseId::Http22
+            | CauseId::Http30
+            | CauseId::Http31
+            | CauseId::Http32
+    )
+}
+
+/// Tells whether an answer is Envoy's for a back end that has reset its connection, as one does whose mesh wants mutual TLS.
+fn is_kept_from_pod(look: &AddressLook) -> bool {
+    let Seen::Reply { status: 502..=504, body, .. } = &look.observation.seen else { return false };
+    body.starts_with("upstream connect error or disconnect/reset before headers")
+}
+
+/// Addresses, with those of the names among them where these were looked up.
+fn resolved<'a>(open: &OpenPath<'a>, own: &[&'a str]) -> Vec<String> {
+    let known = |one: &str| match open.path.balancer_names.get(one) {
+        Some(addresses) => addresses.iter().map(IpAddr::to_string).collect(),
+        None => vec![one.to_owned()],
+    };
+    own.iter().flat_map(|one| known(one)).collect()
 }
 
 /// The object by which requests come into the cluster, and its addresses; `None` if it has none yet.
@@ -76,9 +112,9 @@ fn ways_in<'a>(open: &OpenPath<'a>) -> Option<(String, Vec<&'a str>)> {
     (!own.is_empty()).then(|| (named("Gateway", &gateway.metadata), own))
 }
 
-/// Tells whether an address is none of `own`. Names of load balancers are not compared, nor are inner addresses with an outer one:
+/// Tells whether an address is none of `own`. Names that were not looked up are not compared, nor are inner addresses with an outer one:
 /// between them an address may be translated.
-fn leads_elsewhere(at: IpAddr, own: &[&str]) -> bool {
+fn leads_elsewhere(at: IpAddr, own: &[String]) -> bool {
     let parsed: Option<Vec<IpAddr>> = own.iter().map(|one| one.parse().ok()).collect();
     let Some(own) = parsed else { return false };
     let mut comparable = own.iter().filter(|one| one.is_ipv4() == at.is_ipv4()).peekable();

@@ -172,7 +172,7 @@ fn what_a_ca_says_no_with_is_told_apart() {
     let address = refused(http01, "unsupportedIdentifier", "IP addresses are not taken");
     check(&address, &[CauseId::Cfg16]);
     let binding = refused(http01, "malformed", "unable to verify external account binding");
-    check(&binding, &[CauseId::Acc08]);
+    check(&binding, &[CauseId::Acc07]);
     let replaced = refused(http01, "alreadyReplaced", "already has a replacement order");
     check(&replaced, &[CauseId::Ord15]);
     check(&refused(http01, "userActionRequired", "new terms"), &[CauseId::Acc09]);

@@ -3,6 +3,7 @@
 use super::rule::FaultRule;
 use super::symptom;
 use crate::diagnosis::case::{Case, CertificateCase};
+use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, stored, told};
@@ -68,7 +69,12 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let others: Vec<&str> = values_of_the_other(case, name).collect();
+        // acme-dns writes at names of its own alone: without an alias nothing of it is ever seen.
+        let is_without_alias = is_of_acme_dns(name)
+            && name.pending.as_ref().is_some_and(|it| it.spec.record_name() == *record)
+            && servers.iter().all(|server| matches!(&server.said, Said::NoName | Said::Texts(_)));
         let (cause, grade) = match answer.sighting.map(|sighting| sighting.symptom) {
+            _ if is_without_alias => (CauseId::Prv13, Grade::Likely),
             None if kind == ChallengeType::DnsPersist01 => (CauseId::Per02, Grade::Likely),
             // Its record is always where the alias leads, by whichever registration that is.
             Some(Symptom::AliasNotFollowed) if is_of_acme_dns(name) => {
@@ -110,9 +116,16 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             format!("{alias} is a CNAME of {at}, and the record is written at {alias}, since the solver's cnameStrategy is not Follow")
         });
         let elsewhere = (cause == CauseId::Prv13).then(|| {
+            if is_without_alias {
+                return format!("{at} is no CNAME: what is written at the acme-dns server is never looked up");
+            }
             format!("the CNAME leads to {at}, which has another value: it belongs to another registration than the one in the Secret")
         });
         let alias = alias.or(elsewhere);
+        // One server that is silent keeps the answer from being seen for as long as it is.
+        if cause == CauseId::Dns04 && name.pending.is_some() && !is_on_its_way {
+            finding = finding.meaning(CauseSeverity::Error);
+        }
         finding = finding
             .with("RECORD", at)
             .with("VALUE", &answer.expected)

@@ -1,25 +1,24 @@
 //! HTTP: addresses, web servers and answers of HTTP-01, as a CA would look at them.
 
+use url::Url;
+
 use super::by_status;
 use super::http_answer::{ACME_TLS, body_fault, lacks, saw, stateless, surplus};
-use super::manifest::is_for_public_ca;
 use super::rule::FaultRule;
 use super::symptom;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::dns_case::DnsVantage;
 use crate::diagnosis::facts;
-use crate::diagnosis::finding::{Finding, Grade, heard, seen, stored, told};
+use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored};
 use crate::diagnosis::http_words;
-use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
+use crate::diagnosis::name_case::{AddressLook, NameCase};
 use crate::diagnosis::refusal_words;
+use crate::diagnosis::web_case::{WebLook, WebReply};
 use crate::model::cause::{Cause, Symptom};
 use crate::model::observation::{Observation, Seen};
 use crate::model::{Challenge, ChallengeType, State};
 
 pub(super) const RULES: &[FaultRule] = &[
-    name_has_no_address,
-    address_is_not_public,
     port_is_not_to_be_had,
     addresses_fail,
     addresses_differ,
@@ -41,64 +40,9 @@ pub(super) fn of_name(
     cause: CauseId,
     grade: Grade,
     name: &NameCase,
-    evidence: crate::diagnosis::finding::Evidence,
+    evidence: Evidence,
 ) -> Finding {
     Finding::new(cause, grade, name.shown(), evidence).with("DOMAIN", &name.name)
-}
-
-fn name_has_no_address(case: &Case, found: &mut Vec<Finding>) {
-    for name in by_address(case) {
-        let (cause, grade, came) = match &name.addresses {
-            LookUp::NoName(why) | LookUp::NoRecord(why) => {
-                (CauseId::Http01, Grade::Certain, why.clone())
-            }
-            LookUp::Dangling { target } => {
-                let came = format!("a CNAME of {target}, which does not exist");
-                (CauseId::Http01, Grade::Certain, came)
-            }
-            LookUp::Circle(why) => (CauseId::Http01, Grade::Certain, why.clone()),
-            // Of what one's own resolver withholds HTTP-09 tells.
-            LookUp::Code(_) if name.is_withheld() => continue,
-            // One resolver has said so.
-            LookUp::Code(code) => (CauseId::Dns01, Grade::Likely, code.clone()),
-            // Our own resolver may be what is silent.
-            LookUp::Silence(why) | LookUp::Other(why) => {
-                (CauseId::Dns04, Grade::Possible, why.clone())
-            }
-            LookUp::NotAsked | LookUp::Found(_) => continue,
-        };
-        let shown = told(format!("A and AAAA of {}", name.name), case.at, &came);
-        let is_code = matches!(name.addresses, LookUp::Code(_));
-        let servers = name.dns.iter().filter(|_| is_code).flat_map(|dns| {
-            let domain = format!("{}.", name.name);
-            let replies: Vec<_> =
-                ["A", "AAAA"].iter().flat_map(|kind| dns.asked(&domain, kind)).collect();
-            replies.into_iter().filter(|it| matches!(it.from, DnsVantage::Authority { .. })).take(2)
-        });
-        found.push(
-            of_name(cause, grade, name, shown).shown_by(servers.map(heard)).with("ANSWER", came),
-        );
-    }
-}
-
-fn address_is_not_public(case: &Case, found: &mut Vec<Finding>) {
-    for name in by_address(case).filter(|name| name.is_looked_for_in_dns) {
-        let LookUp::Found(addresses) = &name.addresses else { continue };
-        let Some((address, block)) = name.reserved.first() else { continue };
-        // Whoever looks from inside may be told other addresses than the CA.
-        let is_all = name.reserved.len() == addresses.len();
-        if !is_all || !is_for_public_ca(case, name) {
-            continue;
-        }
-        let grade = Grade::Possible;
-        let came = format!("{address}, which is in {block}");
-        let shown = told(format!("A and AAAA of {}", name.name), case.at, came);
-        found.push(
-            of_name(CauseId::Http02, grade, name, shown)
-                .with("ADDRESS", address.to_string())
-                .with("BLOCK", block),
-        );
-    }
 }
 
 /// The cause that a look shows; `None` if it is well.
@@ -130,7 +74,9 @@ pub(super) fn fault(
     let sighting = look.sighting.map(|sighting| sighting.symptom);
     if !look.is_expected {
         // What a server says to a token that nobody has proves little.
-        let symptom = fault_of(&look.observation)?;
+        // Behind a redirect it was another port that failed.
+        let led = sighting.filter(|it| matches!(it, Symptom::TlsPortSilent | Symptom::NoTls));
+        let symptom = led.or_else(|| fault_of(&look.observation))?;
         let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
         let is_said =
             !matches!(look.observation.seen, Seen::Nothing { .. } | Seen::Redirect { .. });
@@ -149,7 +95,22 @@ pub(super) fn fault(
         return Some(body_fault(look, body));
     }
     let symptom = sighting.or_else(|| fault_of(&look.observation))?;
+    if symptom == Symptom::RedirectedAway && in_cluster && is_led_to_https(&look.observation) {
+        return Some((CauseId::Http14, Grade::Likely));
+    }
+    // Behind a header of the PROXY protocol it hangs up as well: no server is there for whom that would be missing.
+    let is_hung_up = |web: &WebLook| web.proxied == Some(WebReply::Ended);
+    if symptom == Symptom::HungUp && look.web.as_ref().is_some_and(is_hung_up) {
+        return Some((CauseId::Http05, Grade::Likely));
+    }
     Some(symptom::cause_of(symptom, kind, in_cluster))
+}
+
+/// Tells whether a look was led from a host to the same host by HTTPS, where another part of the same server answers.
+fn is_led_to_https(look: &Observation) -> bool {
+    let host = |url: &str| Url::parse(url).ok()?.host_str().map(str::to_owned);
+    let (Some(first), Some(last)) = (look.hops.first(), look.hops.last()) else { return false };
+    last.url.starts_with("https:") && host(&first.url) == host(&last.url)
 }
 
 /// What is wrong with a server at all, whatever it was to answer.
@@ -175,23 +136,33 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
         let of = |look: &AddressLook| fault(look, kind, case.in_cluster);
         let good_v4 = name.looks.iter().any(|l| l.address.is_ipv4() && of(l).is_none());
         let has_v4 = name.looks.iter().any(|look| look.address.is_ipv4());
+        let v4_connects = name.looks.iter().any(|look| {
+            look.address.is_ipv4() && !matches!(look.observation.seen, Seen::Nothing { .. })
+        });
         for look in &name.looks {
             let Some((cause, grade)) = of(look) else { continue };
             let came = surplus(look)
                 .or_else(|| stateless(look))
                 .unwrap_or_else(|| lacks(name, &look.observation, Some(&look.expected)));
             let shown = seen(&look.observation, &came);
-            let has_no_reply = matches!(look.observation.seen, Seen::Nothing { .. });
             let (cause, grade, on_path) = by_status::judged(case, name, look, (cause, grade));
+            let is_ipv6 = look.address.is_ipv6();
+            let symptom = match &look.observation.seen {
+                Seen::Nothing { symptom, .. } => Some(symptom.unwrap_or(Symptom::Unreachable)),
+                _ => None,
+            };
             // This machine may have no IPv6.
-            let is_proof = look.is_expected && !(look.address.is_ipv6() && has_no_reply);
-            let (cause, grade) = if look.address.is_ipv6() && good_v4 {
-                // Let's Encrypt tries IPv4 after a failed connection, once; others need not.
-                (CauseId::Http06, if has_no_reply { Grade::Possible } else { Grade::Certain })
-            } else if look.address.is_ipv6() && !has_v4 && has_no_reply {
-                (cause, Grade::Possible)
-            } else {
-                (cause, grade)
+            let is_doubtful = is_ipv6 && symptom == Some(Symptom::Unreachable);
+            // Let's Encrypt tries IPv4 after a failed connection, once; others need not.
+            let is_passed_over = is_ipv6
+                && v4_connects
+                && matches!(symptom, Some(Symptom::Unreachable | Symptom::ConnectionRefused));
+            let is_proof = look.is_expected && !is_doubtful && !is_passed_over;
+            let (cause, grade) = match (is_passed_over, is_ipv6 && good_v4) {
+                (true, _) => (CauseId::Http06, Grade::Possible),
+                (false, true) => (CauseId::Http06, Grade::Certain),
+                (false, false) if is_doubtful && !has_v4 => (cause, Grade::Possible),
+                (false, false) => (cause, grade),
             };
             let arrivals = look.arrivals.iter();
             let arrivals =

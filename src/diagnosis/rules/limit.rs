@@ -6,14 +6,15 @@ use super::rule::FaultRule;
 use super::{problem, validated};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::CauseSeverity;
-use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::catalogue::id::{CauseFamily, CauseId};
 use crate::diagnosis::facts::KeptAnswer;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::foreign::{self, Perspective};
+use crate::diagnosis::name_case::LookUp;
 use crate::diagnosis::{facts, rules::symptom};
-use crate::model::cause::Cause;
+use crate::model::cause::{Cause, Symptom};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, ChallengeType, Problem, State};
+use crate::model::{Challenge, ChallengeType, Problem, State, reserved};
 
 pub(super) const RULES: &[FaultRule] = &[authority_says_no];
 
@@ -62,10 +63,40 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
             .with("TYPE", problem.short_kind())
             .with("URL", format!("the validation of {} by the CA", told.subject))
             .with("DETAIL", detail);
+        let met = told.challenge.as_ref().and_then(|of| problem::met(of, problem));
+        if met == Some(Symptom::NoAddress) && has_address_now(case, &told.subject) {
+            // That is mended since, unless a resolver of the CA's remembers.
+            found.push(Finding { grade: Grade::Possible, ..finding });
+            continue;
+        }
+        let is_over = told.kind.is_some() && !told.is_open && is_of_validation(problem);
+        let is_met = matches!(
+            cause.family(),
+            CauseFamily::Dns | CauseFamily::D01 | CauseFamily::Http | CauseFamily::Tls
+        );
+        let finding =
+            if is_over && is_met { finding.meaning(CauseSeverity::Error) } else { finding };
         // That the validation has failed is certain, who answered the CA so is not.
-        let has_met = told.challenge.as_ref().and_then(|of| problem::met(of, problem)).is_some();
-        found.push(finding.failing(has_met));
+        let is_unread = is_over && problem.short_kind() == "connection";
+        found.push(finding.failing(met.is_some() || is_unread));
     }
+}
+
+/// Tells whether a name leads to addresses now, one of which a CA can reach.
+fn has_address_now(case: &Case, subject: &str) -> bool {
+    let mut names = case.names.iter().filter(|name| name.shown() == subject);
+    names.any(|name| match &name.addresses {
+        LookUp::Found(all) => name.is_looked_for_in_dns && all.len() > name.reserved.len(),
+        _ => false,
+    })
+}
+
+/// Tells whether a problem is of a kind that says what a validation met (RFC 8555 §6.7).
+fn is_of_validation(problem: &Problem) -> bool {
+    matches!(
+        problem.short_kind(),
+        "connection" | "unauthorized" | "dns" | "tls" | "incorrectResponse" | "rejectedIdentifier"
+    )
 }
 
 /// D01-03, D01-22: what the CA saw was not there any more when it was told, by this program's own look.
@@ -81,6 +112,9 @@ fn kept_by_resolver(case: &Case, told: &Told, challenge: &Challenge, kept: KeptA
     let quoted =
         others.any(|other| told.problem.detail.contains(&format!("\"{}\"", other.spec.key)));
     let (cause, grade) = match kept {
+        KeptAnswer::Absence if is_inner_zone(case, &spec.dns_name) => {
+            (CauseId::D0119, Grade::Likely)
+        }
         KeptAnswer::Absence => (CauseId::D0103, Grade::Likely),
         KeptAnswer::Values if quoted => (CauseId::D0122, Grade::Certain),
         KeptAnswer::Values => (CauseId::D0122, Grade::Likely),
@@ -94,6 +128,17 @@ fn kept_by_resolver(case: &Case, told: &Told, challenge: &Challenge, kept: KeptA
         .with("DETAIL", &told.problem.detail)
         // The authorization has failed by it.
         .meaning(CauseSeverity::Error)
+}
+
+/// Tells whether each server that was asked for a name's zone has an address that nobody outside can reach: theirs may be another zone
+/// than the one that the CA is led to.
+fn is_inner_zone(case: &Case, name: &str) -> bool {
+    let zones = case.names.iter().filter(|one| one.name == name);
+    let mut zones = zones.filter_map(|one| one.dns.as_ref()?.zone.as_ref());
+    zones.any(|zone| {
+        let mut places = zone.servers.iter().filter_map(|server| server.address).peekable();
+        places.peek().is_some() && places.all(|at| reserved::block(at.ip()).is_some())
+    })
 }
 
 /// How long the absence of a name may be kept, in words, as the SOA record of its zone says (RFC 2308 §5), and after whose look.
@@ -115,10 +160,7 @@ fn absent_for(case: &Case, name: &str) -> String {
 
 /// The cause that a problem names: of a validation by what the CA met, else by its type first and by its words second.
 fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
-    let is_of_validation = matches!(
-        told.problem.short_kind(),
-        "connection" | "unauthorized" | "dns" | "tls" | "incorrectResponse" | "rejectedIdentifier"
-    );
+    let is_of_validation = is_of_validation(&told.problem);
     // Whose records cannot be read, whatever way of proof was chosen.
     if is_of_validation && foreign::lost_caa(&told.problem.detail).next().is_some() {
         return Some((CauseId::Caa03, Grade::Certain));
@@ -127,8 +169,8 @@ fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
         Some(kind) if is_of_validation => validation(told, kind, in_cluster).or_else(|| {
             // Whatever it was that it met, it was not the answer.
             let cause = if kind.is_by_record() { CauseId::D0101 } else { CauseId::Http29 };
-            let is_refused = told.problem.short_kind() == "rejectedIdentifier";
-            (told.is_open || is_refused).then_some((cause, Grade::Possible))
+            let is_known = matches!(told.problem.short_kind(), "rejectedIdentifier" | "connection");
+            (told.is_open || is_known).then_some((cause, Grade::Possible))
         }),
         // It has not looked at all.
         Some(_) if told.problem.short_kind() == "serverInternal" => {
@@ -142,10 +184,13 @@ fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
 fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(CauseId, Grade)> {
     let problem = &told.problem;
     if foreign::perspective(problem) == Perspective::Secondary {
-        return Some((
-            if kind.is_by_record() { CauseId::Dns05 } else { CauseId::Http29 },
-            Grade::Likely,
-        ));
+        let cause = match foreign::record_fault(problem) {
+            _ if !kind.is_by_record() => CauseId::Http29,
+            // Elsewhere in the world another copy of the zone was asked.
+            Some(foreign::RecordFault::None | foreign::RecordFault::Others) => CauseId::D0102,
+            _ => CauseId::Dns05,
+        };
+        return Some((cause, Grade::Likely));
     }
     if kind.is_by_record() {
         return Some(match foreign::record_fault(problem) {

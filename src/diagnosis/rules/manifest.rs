@@ -6,13 +6,14 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
-use crate::diagnosis::name_case::NameCase;
+use crate::diagnosis::name_case::{LookUp, NameCase};
 use crate::diagnosis::public_name::{self, NotPublic};
 use crate::model::acme_server::AcmeServer;
 use crate::model::certificate::is_listed;
 use crate::model::common::condition;
 use crate::model::preferences::first_offered;
-use crate::model::{ConditionStatus, Identifier};
+use crate::model::{Challenge, ConditionStatus, Identifier};
+use crate::reconcile::solver_choice;
 
 pub(super) const RULES: &[FaultRule] = &[
     issuer_is_missing,
@@ -21,6 +22,7 @@ pub(super) const RULES: &[FaultRule] = &[
     directory_is_none,
     no_solver_fits,
     two_ingress_classes,
+    annotation_adds_second_class,
     profile_is_unknown,
     name_is_none,
     type_is_not_offered,
@@ -28,10 +30,15 @@ pub(super) const RULES: &[FaultRule] = &[
     lifetime_is_asked_for,
 ];
 
+/// Endings that are never in DNS (RFC 6761, RFC 6762, RFC 7686).
+const NEVER_IN_DNS: [&str; 4] = ["local", "localhost", "invalid", "onion"];
 /// Most bytes of a common name (RFC 5280, ub-common-name).
 const COMMON_NAME: usize = 64;
 /// Most names of one certificate at Let's Encrypt.
 const NAMES: usize = 100;
+
+/// Annotations of a Certificate that change the class of the Ingress in its Challenges' solvers.
+const OVERRIDES: [&str; 2] = [solver_choice::OVERRIDE_CLASS, solver_choice::OVERRIDE_CLASS_NAME];
 
 /// Tells whether a directory is that of a CA whose rules are public and known here.
 pub(super) fn is_lets_encrypt(server: &str) -> bool {
@@ -176,6 +183,39 @@ fn two_ingress_classes(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
+/// CFG-07: an annotation of the Certificate adds the second of the two to what the issuer has, for a Challenge's solver.
+fn annotation_adds_second_class(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let is_open = |it: &&Challenge| !(it.has_ended() || it.metadata.is_deleted());
+        for challenge in of.challenges.iter().filter(is_open) {
+            let solver = &challenge.spec.solver;
+            let ingress = solver.http01.as_ref().and_then(|http01| http01.ingress.as_ref());
+            let Some(ingress) = ingress else { continue };
+            let (Some(class), Some(name)) = (&ingress.class, &ingress.ingress_class_name) else {
+                continue;
+            };
+            let annotations = &of.certificate.metadata.annotations;
+            let set = OVERRIDES.into_iter().find_map(|key| Some((key, annotations.get(key)?)));
+            let Some((annotation, value)) = set else { continue };
+            let certificate = of.certificate.name();
+            let field = "spec.solver.http01.ingress".to_owned();
+            let asked = format!("Challenge {}: {field}", challenge.name());
+            let came = format!("class: {class}, ingressClassName: {name}");
+            let by = format!("Certificate {certificate}: metadata.annotations");
+            let by = stored(by, case.at, format!("{annotation}: {value}"));
+            let subject = challenge.spec.shown_domain();
+            found.push(
+                Finding::new(CauseId::Cfg07, Grade::Certain, subject, stored(asked, case.at, came))
+                    .shown_by([by])
+                    .with("ISSUER", format!("Challenge {}", challenge.name()))
+                    .with("NAME", &certificate.name)
+                    .with("NAMESPACE", &certificate.namespace)
+                    .with("FIELD", field),
+            );
+        }
+    }
+}
+
 fn profile_is_unknown(case: &Case, found: &mut Vec<Finding>) {
     for (of, issuer) in present(case) {
         let Some(acme) = issuer.spec.acme.as_ref().filter(|acme| !acme.profile.is_empty()) else {
@@ -217,9 +257,13 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
         let Some(why) = refusal else { continue };
         // A CA of one's own may take it, until it says that it does not.
         let refused = refused_name(case, &shown_name);
+        let is_nowhere = matches!(name.addresses, LookUp::NoName(_) | LookUp::NoRecord(_))
+            && matches!(&why, NotPublic::Suffix(suffix) if NEVER_IN_DNS.contains(&suffix.as_str()));
         let grade = match (is_for_public_ca(case, name), &refused) {
             (true, _) => Grade::Certain,
             (false, Some(_)) => Grade::Likely,
+            // Whatever the CA, its resolvers find nothing.
+            (false, None) if is_nowhere => Grade::Likely,
             (false, None) => continue,
         };
         let suffix = match &why {

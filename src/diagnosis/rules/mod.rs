@@ -6,8 +6,10 @@
 #![expect(clippy::similar_names, reason = "a case shows its cause by what came")]
 
 mod account;
+mod addresses;
 mod admission;
 mod authority;
+mod balancer;
 mod by_status;
 mod caa;
 mod control_plane;
@@ -38,6 +40,7 @@ mod renewal;
 mod residual;
 mod rule;
 mod servers;
+mod shut_off;
 mod stages;
 mod symptom;
 mod validated;
@@ -56,6 +59,8 @@ mod look_cases;
 mod order_cases;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod view_cases;
 
 use std::collections::BTreeSet;
 
@@ -85,10 +90,13 @@ const RULES: &[&[FaultRule]] = &[
     // What is read of a cluster says more than what comes of it.
     gateway::RULES,
     path::RULES,
+    balancer::RULES,
     pod::RULES,
+    shut_off::RULES,
     persist::RULES,
     vantage::RULES,
     validated::RULES,
+    addresses::RULES,
     http01::RULES,
     control_plane::RULES,
     admission::RULES,

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::diagnosis::case::{Case, CertificateCase, IssuerCase};
+use crate::diagnosis::catalogue::id::CauseFamily;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::Finding;
+use crate::diagnosis::name_case::NameCase;
 use crate::model::{Key, Kind, ObjectName};
 
 /// Gives the words of lines their values; a finding concerns these Certificates.
@@ -37,7 +39,34 @@ pub(super) fn name_objects(case: &Case, concerned: &BTreeSet<ObjectName>, findin
     let issuer = issuer.or_else(of_certificate);
     name("ISSUER", issuer.map(|of| typed(&of.key)));
     name("ACCOUNT-URL", issuer.and_then(account));
+    if finding.cause.family() == CauseFamily::Acc {
+        let acme = issuer.and_then(|of| of.issuer.as_ref()?.spec.acme.as_ref());
+        name("SECRET", acme.map(|acme| acme.private_key_secret_ref.name.clone()));
+    }
+    let looked = case.names.iter().find(|name| name.shown() == subject);
+    name_zone(looked, &mut name);
     name("NAMESPACE", Some(namespace));
+}
+
+/// Names the zone of a name, one of its servers, and where its solver writes.
+fn name_zone(looked: Option<&NameCase>, name: &mut impl FnMut(&'static str, Option<String>)) {
+    let Some(looked) = looked else { return };
+    let zone = looked.dns.as_ref().and_then(|dns| dns.zone.as_ref());
+    let bare = |text: &str| text.trim_end_matches('.').to_owned();
+    name("ZONE", zone.map(|zone| bare(&zone.name)));
+    name("PARENT", zone.and_then(|zone| zone.parent.as_deref()).map(bare));
+    let servers = zone.iter().flat_map(|zone| &zone.servers);
+    let place = servers.into_iter().find_map(|server| server.address);
+    name("NAMESERVER", place.map(|at| at.ip().to_string()));
+    let solver = looked.pending.as_ref().and_then(|it| it.spec.solver.dns01.as_deref());
+    if let Some(rfc2136) = solver.and_then(|dns01| dns01.rfc2136.as_ref()) {
+        let secret = &rfc2136.tsig_secret_secret_ref;
+        name("TSIG-SECRET", Some(secret.name.clone()));
+        name("TSIG-ENTRY", Some(secret.key.clone()));
+    }
+    let host = solver.and_then(|dns01| dns01.acme_dns.as_ref()).map(|it| it.host.as_str());
+    let host = host.map(|host| host.trim_start_matches("https://").trim_end_matches('/'));
+    name("ACME-DNS", host.map(str::to_owned));
 }
 
 /// The Certificate that is concerned, where it is one alone.
@@ -63,7 +92,9 @@ mod tests {
     use super::super::cases::ordered;
     use super::super::judge;
     use super::super::tests::with;
-    use crate::diagnosis::finding::Finding;
+    use super::super::zone::tests::with_zone;
+    use crate::diagnosis::catalogue::id::CauseId;
+    use crate::diagnosis::finding::{Finding, Grade, stored};
     use crate::model::ObjectName;
 
     fn word(finding: &Finding, word: &str) -> Option<String> {
@@ -84,6 +115,18 @@ mod tests {
         let found = judge(&case);
         let issuer = found.iter().find(|finding| finding.subject == "Issuer web/acme");
         assert_eq!(issuer.and_then(|finding| word(finding, "NAME")), None, "{found:#?}");
+    }
+
+    #[test]
+    fn lines_name_the_zone_and_where_its_solver_writes() {
+        let case = with_zone(|_, _| ());
+        let concerned = BTreeSet::from([ObjectName::new("web", "www")]);
+        let shown = stored("a", case.at, "b");
+        let mut finding = Finding::new(CauseId::D0101, Grade::Likely, "www.example.com", shown);
+        super::name_objects(&case, &concerned, &mut finding);
+        let of = |text: &str| word(&finding, text).unwrap_or_default();
+        assert_eq!((of("ZONE"), of("PARENT")), ("example.com".into(), "com".into()));
+        assert_eq!(of("NAMESERVER"), "192.0.2.1");
     }
 
     #[test]

@@ -5,11 +5,69 @@ use std::net::IpAddr;
 use url::Url;
 
 use super::rule::FaultRule;
-use crate::diagnosis::case::{Case, DirectoryAnswer, IssuerCase};
+use crate::diagnosis::case::{Case, CertificateCase, DirectoryAnswer, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::diagnosis::issuer_words::{self, ConnectionFault};
+use crate::model::ConditionStatus;
+use crate::model::common::condition;
 
-pub(super) const RULES: &[FaultRule] = &[authority_is_not_reached];
+pub(super) const RULES: &[FaultRule] = &[authority_is_not_reached, controller_does_not_get_there];
+
+/// Tells whether whoever works on an issuer has got through to its CA, and no open Certificate waits for a word of it: what this machine
+/// meets on its way there is no fault of theirs.
+fn is_reached_by_others(case: &Case, of: &IssuerCase) -> bool {
+    let Some(issuer) = of.issuer.as_ref().filter(|_| case.in_cluster) else { return false };
+    let ready = condition(&issuer.status.conditions, "Ready");
+    let is_ready = ready.is_some_and(|ready| ready.status == ConditionStatus::True);
+    let waits_for_ca = |certificate: &&CertificateCase| {
+        let is_its = issuer_key(&certificate.certificate).as_ref() == Some(&of.key);
+        let has_order = certificate.order().is_some_and(|order| !order.status.url.is_empty());
+        let mut challenges = certificate.current_challenges();
+        let is_at_answer = challenges.any(|it| it.status.presented && !it.has_ended());
+        is_its && certificate.is_open() && !(has_order && is_at_answer)
+    };
+    is_ready && !case.certificates.iter().any(|it| waits_for_ca(&it))
+}
+
+/// ENV-02, ENV-03, ENV-04: the CA answers here, and whoever registers the account does not get through to it, by its own words.
+fn controller_does_not_get_there(case: &Case, found: &mut Vec<Finding>) {
+    if !case.in_cluster {
+        return;
+    }
+    for of in &case.issuers {
+        let Some(issuer) = &of.issuer else { continue };
+        let Some(directory) = &of.directory else { continue };
+        let is_well = matches!(directory.answer, DirectoryAnswer::Directory { .. });
+        let ready = condition(&issuer.status.conditions, "Ready");
+        let Some(ready) = ready.filter(|it| is_well && it.status != ConditionStatus::True) else {
+            continue;
+        };
+        let Some(fault) = issuer_words::connection_fault(&ready.message) else { continue };
+        let cause = match fault {
+            ConnectionFault::Untrusted => CauseId::Env02,
+            ConnectionFault::OtherHost => CauseId::Env04,
+            ConnectionFault::Unreached => CauseId::Env03,
+        };
+        let shown = stored(format!("{}: condition Ready", of.key), case.at, &ready.message);
+        let own = told(format!("GET {}", directory.url), directory.at, "the directory");
+        let url = Url::parse(&directory.url).ok();
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        let port = url.as_ref().and_then(Url::port_or_known_default).unwrap_or(443);
+        found.push(
+            Finding::new(cause, Grade::Likely, of.key.to_string(), shown)
+                .shown_by([own])
+                .with("ISSUER", of.key.to_string())
+                .with("URL", &directory.url)
+                .with("SERVER", &directory.url)
+                .with("HOST", host)
+                .with("CA-HOST", host)
+                .with("PORT", port.to_string())
+                .with("DETAIL", format!("the controller says: {}", ready.message)),
+        );
+    }
+}
 
 fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.issuers {
@@ -39,6 +97,19 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             | DirectoryAnswer::NotAcme(_)
             | DirectoryAnswer::Directory { .. } => continue,
         };
+        // What a CA answers is its word to anybody.
+        let is_of_way = matches!(
+            directory.answer,
+            DirectoryAnswer::Untrusted(_)
+                | DirectoryAnswer::NoSuchHost(_)
+                | DirectoryAnswer::Unreachable(_)
+                | DirectoryAnswer::Lookup(_)
+        );
+        let is_ours = is_of_way && is_reached_by_others(case, of);
+        if is_ours && is_inner(&directory.url) {
+            continue;
+        }
+        let grade = if is_ours { Grade::Possible } else { grade };
         let shown = told(format!("GET {}", directory.url), directory.at, &came);
         let (came, decided) = match overridden(of) {
             Some((pinned, known)) if cause == CauseId::Env03 => {
@@ -66,6 +137,14 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
         }
         found.push(finding);
     }
+}
+
+/// Tells whether a host is one that only a cluster or a network of its own knows.
+fn is_inner(url: &str) -> bool {
+    let url = Url::parse(url).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+    let labels: Vec<&str> = host.trim_end_matches('.').split('.').collect();
+    labels.len() == 1 || labels.ends_with(&["svc"]) || labels.ends_with(&["cluster", "local"])
 }
 
 /// The addresses of a CA by this machine's hosts file, and by name servers; `None` if they are the same, or the hosts file has none.

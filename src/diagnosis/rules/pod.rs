@@ -1,4 +1,4 @@
-//! CTL-10 … CTL-15 and HYG-02: the objects of solvers: refused, removed, not at work, shut off, left over.
+//! CTL-10 … CTL-13, CTL-15 and HYG-02: the objects of solvers: refused, removed, not at work, left over.
 
 use jiff::SignedDuration;
 
@@ -9,25 +9,19 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
 use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
-use crate::diagnosis::network_policy::Admits;
 use crate::diagnosis::path_case::age;
 use crate::diagnosis::path_objects::{ContainerStatusCase, PodCase};
-use crate::model::cause::{Cause, Symptom};
+use crate::model::cause::Cause;
 use crate::model::common::{ConditionStatus, condition};
 use crate::model::guard::Guard;
-use crate::model::observation::Seen;
 use crate::model::{Event, Metadata};
 
-/// Where a solver listens.
-const PORT: u16 = 8089;
 /// How long a Pod may take to start.
 const START: SignedDuration = SignedDuration::from_mins(2);
 /// How long the cluster may take to remove what has lost its owner.
 const COLLECTION: SignedDuration = SignedDuration::from_mins(5);
 /// How often a container may be started again before that counts.
 const RESTARTS: u32 = 3;
-/// Containers that a service mesh adds.
-const SIDECARS: [&str; 2] = ["istio-proxy", "linkerd-proxy"];
 /// What marks the objects of a rehearsal, which have no owner.
 const REHEARSAL: &str = "kubectl-acme/rehearsal";
 /// Most objects that are left over, and told of.
@@ -42,7 +36,6 @@ pub(super) const RULES: &[FaultRule] = &[
     objects_are_gone,
     pod_cannot_start,
     service_has_no_endpoint,
-    policy_shuts_off,
     objects_are_left,
 ];
 
@@ -259,66 +252,6 @@ pub(super) fn ready_endpoint(open: &OpenPath<'_>) -> Option<Evidence> {
     is_ready.then(|| open.stored(asked, "one is ready"))
 }
 
-/// Tells whether a look at a name went as one does whose packets are dropped behind the server in front.
-fn is_cut_off(open: &OpenPath<'_>) -> bool {
-    let looks = open.case.names.iter().filter(|name| name.shown() == open.wanted.domain);
-    looks.flat_map(|name| &name.looks).any(|look| match &look.observation.seen {
-        Seen::Reply { status, .. } => matches!(status, 502..=504),
-        Seen::Nothing { symptom, .. } => {
-            matches!(symptom, Some(Symptom::NoReply | Symptom::Unreachable))
-        }
-        _ => false,
-    })
-}
-
-/// CTL-14.
-fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
-    for open in open_paths(case) {
-        let Some(pod) = open.pod() else { continue };
-        let name = named("Pod", &pod.metadata);
-        let labels = &pod.metadata.labels;
-        let about = open.path.policies.iter().filter(|policy| {
-            policy.metadata.namespace == pod.metadata.namespace && policy.is_about(labels)
-        });
-        let about: Vec<_> = about.collect();
-        // What one policy admits, all of them do.
-        let best = about.iter().map(|policy| policy.admits(PORT)).max();
-        let grade = match best {
-            Some(Admits::Nobody) => Grade::Likely,
-            // It is as that policy lets one expect.
-            Some(Admits::Neighbours) if is_cut_off(&open) => Grade::Likely,
-            Some(Admits::Neighbours) => Grade::Possible,
-            Some(Admits::Some | Admits::Everybody) | None => {
-                sidecar_may_shut_off(&open, pod, found);
-                continue;
-            }
-        };
-        let who = match best {
-            Some(Admits::Neighbours) => "only Pods of its own namespace",
-            _ => "nobody",
-        };
-        let came = format!("selects {name}, and lets {who} reach its port {PORT}");
-        let shown =
-            about.iter().map(|policy| open.stored(named("NetworkPolicy", &policy.metadata), &came));
-        let mut shown = shown;
-        let Some(first) = shown.next() else { continue };
-        let detail = format!("{} {came}", first.asked);
-        let rest: Vec<_> = shown.collect();
-        found.push(open.finding(CauseId::Ctl14, grade, first, detail).shown_by(rest));
-    }
-}
-
-fn sidecar_may_shut_off(open: &OpenPath<'_>, pod: &PodCase, found: &mut Vec<Finding>) {
-    let mut containers = pod.spec.containers.iter();
-    let Some(sidecar) = containers.find(|one| SIDECARS.contains(&one.name.as_str())) else {
-        return;
-    };
-    let name = named("Pod", &pod.metadata);
-    let came = format!("has the container {} of a service mesh", sidecar.name);
-    let shown = open.stored(format!("{name}: spec.containers"), &came);
-    found.push(open.finding(CauseId::Ctl14, Grade::Possible, shown, format!("{name} {came}")));
-}
-
 /// HYG-02, GW-05: objects of solvers whose Challenge is gone.
 fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
     let Some(path) = &case.cluster_path else { return };
@@ -371,7 +304,6 @@ fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
 }
 
 #[cfg(test)]
-#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 
@@ -515,45 +447,6 @@ mod tests {
         check(&odd, &[CauseId::Ctl15]);
         check(&by_ingress(|_, path| path.endpoints.clear()), &[CauseId::Ctl15]);
         check_pod(json!({"phase": "Running"}), &[CauseId::Ctl15]);
-    }
-
-    fn policy(spec: Value) -> Case {
-        by_ingress(|_, path| {
-            path.policies =
-                vec![object(json!({"metadata": {"namespace": "web", "name": "p"}, "spec": spec}))];
-        })
-    }
-
-    #[test]
-    fn a_policy_shuts_off_unless_one_lets_somebody_in() {
-        check(&policy(json!({"podSelector": {}, "policyTypes": ["Ingress"]})), &[CauseId::Ctl14]);
-        check(&policy(json!({"podSelector": {}, "policyTypes": ["Egress"]})), &[]);
-        check(&policy(json!({"podSelector": {"matchLabels": {"app": "shop"}}})), &[]);
-        let solver = json!({"matchExpressions": [{"key": "acme.cert-manager.io/http01-solver", "operator": "Exists"}]});
-        check(&policy(json!({"podSelector": solver})), &[CauseId::Ctl14]);
-        let ports =
-            |port: Value| json!({"podSelector": {}, "ingress": [{"ports": [{"port": port}]}]});
-        check(&policy(ports(json!(8089))), &[]);
-        check(&policy(ports(json!("http"))), &[]);
-        check(&policy(ports(json!(443))), &[CauseId::Ctl14]);
-        let from = |from: Value| json!({"podSelector": {}, "ingress": [{"from": [from]}]});
-        check(&policy(from(json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}))), &[]);
-        check(&policy(from(json!({"podSelector": {}}))), &[CauseId::Ctl14]);
-        check(&policy(from(json!({"ipBlock": {"cidr": "0.0.0.0/0"}}))), &[]);
-        let both = by_ingress(|_, path| {
-            let of = |name: &str, spec: Value| {
-                object(json!({"metadata": {"namespace": "web", "name": name}, "spec": spec}))
-            };
-            path.policies = vec![
-                of("deny", json!({"podSelector": {}})),
-                of("allow", json!({"podSelector": {}, "ingress": [{}]})),
-            ];
-        });
-        check(&both, &[]);
-        let meshed = by_ingress(|_, path| {
-            path.pods[0].spec.containers.push(object(json!({"name": "istio-proxy"})));
-        });
-        check(&meshed, &[CauseId::Ctl14]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::diagnosis::foreign::{self, Limit};
+use crate::diagnosis::issuer_words::{self, BindingFault};
 use crate::diagnosis::refusal_words::{
     RefusedRequest, RefusedWish, is_key_of_another_account, is_no_longer_pending, refused_request,
     refused_wish, says_key_is_another,
@@ -26,10 +27,16 @@ pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
         _ if says_key_is_another(problem) => Id::Acc02,
         "externalAccountRequired" => Id::Acc07,
         "userActionRequired" | "agreementRequired" => Id::Acc09,
-        _ if foreign::is_about_binding(problem) => Id::Acc08,
+        _ if issuer_words::is_about_binding(problem) => {
+            match issuer_words::binding_fault(problem) {
+                BindingFault::Key => Id::Acc07,
+                BindingFault::Spent => Id::Acc08,
+                BindingFault::Unknown => return Some((Id::Acc08, Grade::Likely)),
+            }
+        }
         _ if is_key_of_another_account(problem) => Id::Acc11,
         _ if is_no_longer_pending(problem) => Id::Ord07,
-        "unauthorized" if foreign::says_account_is_over(problem) => Id::Acc04,
+        "unauthorized" if issuer_words::says_account_is_over(problem) => Id::Acc04,
         "caa" if foreign::is_caa_again(problem) => Id::Caa09,
         "caa" => Id::Caa01,
         "unsupportedIdentifier" => Id::Cfg16,

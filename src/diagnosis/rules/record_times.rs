@@ -281,7 +281,7 @@ mod tests {
         }
         // Elsewhere in the world it may not have been there yet.
         let secondary = format!("During secondary validation: {none}");
-        check(&of(&secondary, &accepted()), &[CauseId::Dns05]);
+        check(&of(&secondary, &accepted()), &[CauseId::D0102]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::rule::FaultRule;
-use crate::diagnosis::authority_case::{KeptCase, SeenCertificate, ServedCase};
+use crate::diagnosis::authority_case::{IngressSecretCase, KeptCase, SeenCertificate, ServedCase};
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
@@ -13,6 +13,7 @@ use crate::model::preferences::first_offered;
 
 pub(super) const RULES: &[FaultRule] = &[
     another_certificate_is_served,
+    ingress_names_another_secret,
     preferred_chain_is_absent,
     authority_wants_it_renewed,
     issuer_annotations_differ,
@@ -62,9 +63,44 @@ fn another_certificate_is_served(case: &Case, found: &mut Vec<Finding>) {
                 about(of, CauseId::Ord12, grade, shown)
                     .shown_by([stored(secret, case.at, described(&kept.certificate))])
                     .with("DOMAIN", &served.name)
-                    .with("ADDRESS", served.address.ip().to_string())
-                    .with("SERIAL", &served.certificate.serial)
-                    .with("OTHER", &kept.certificate.serial),
+                    .with(
+                        "DETAIL",
+                        format!(
+                            "{} shows another one: {}, not {}",
+                            served.address.ip(),
+                            served.certificate.serial,
+                            kept.certificate.serial
+                        ),
+                    ),
+            );
+        }
+    }
+}
+
+/// ORD-12: an Ingress names a Secret for the name that cannot serve it, and no Certificate writes that Secret.
+fn ingress_names_another_secret(case: &Case, found: &mut Vec<Finding>) {
+    for (of, kept) in kept(case).filter(|(of, _)| of.due.is_none()) {
+        for other in &kept.other_secrets {
+            let lacks = match &other.certificate {
+                None if !other.is_there => "which does not exist".to_owned(),
+                None => "which holds no certificate".to_owned(),
+                Some(it) if it.not_after <= case.at => {
+                    format!("whose certificate has expired at {}", it.not_after)
+                }
+                Some(it) if !it.names.iter().any(|name| covers(name, &other.host)) => {
+                    format!("whose certificate is for {}", it.names.join(", "))
+                }
+                Some(_) => continue,
+            };
+            let IngressSecretCase { ingress, host, secret, .. } = other;
+            let namespace = &ingress.namespace;
+            let asked = format!("Ingress {ingress}: spec.tls for {host}");
+            let shown = stored(asked, case.at, format!("secretName: {secret}, {lacks}"));
+            let detail = format!("Ingress {ingress} names Secret {namespace}/{secret}, {lacks}");
+            found.push(
+                about(of, CauseId::Ord12, Grade::Certain, shown)
+                    .with("DOMAIN", host)
+                    .with("DETAIL", detail),
             );
         }
     }
@@ -82,6 +118,11 @@ fn difference(case: &Case, kept: &KeptCase, served: &ServedCase) -> Option<Grade
     // One that is good for the name may be that of a CDN, or of another certificate for it.
     let is_older = other.issuer == own.issuer && other.not_before < own.not_before;
     if served.is_elsewhere && is_for_it && !is_over && !is_older {
+        return None;
+    }
+    // One that was proven by a record may be for another port, or another program.
+    let is_its_own = is_older || other.has_kept_key || (is_for_it && is_over);
+    if served.is_meant == Some(false) && !is_its_own {
         return None;
     }
     Some(if !is_for_it || is_over || is_default || is_older {
@@ -264,6 +305,7 @@ mod tests {
     use super::super::tests::{check, with};
     use super::*;
     use crate::diagnosis::authority_case::RenewalCase;
+    use crate::model::ObjectName;
 
     /// A Certificate that is Ready, issued ten days ago for 90 days, and renewed after 60.
     fn case(change: impl FnOnce(&mut CertificateCase, &mut KeptCase)) -> Case {
@@ -303,6 +345,7 @@ mod tests {
                 name: "www.example.com".into(),
                 address: "192.0.2.1:443".parse().unwrap(),
                 is_elsewhere: false,
+                is_meant: None,
                 at: "2026-11-24T22:00:00Z".parse().unwrap(),
                 certificate,
             });
@@ -335,12 +378,56 @@ mod tests {
         };
         check(&in_front("2027-01-24T22:00:00Z"), &[]);
         check(&in_front("2026-11-01T22:00:00Z"), &[CauseId::Ord12]);
+        // What was proven by a record may be for mail, and the site has a certificate of its own.
+        let of_mail = |serial: &str, issuer: &str| {
+            let mut case = served(|it| {
+                (it.serial, it.issuer) = (serial.into(), issuer.into());
+                it.has_kept_key = false;
+                it.not_before = "2026-09-14T22:00:00Z".parse().unwrap();
+            });
+            case.certificates[0].kept.as_mut().unwrap().served[0].is_meant = Some(false);
+            case
+        };
+        check(&of_mail("0f", "Another CA"), &[]);
+        check(&of_mail("00", "CA 1"), &[CauseId::Ord12]);
         let of_a_cdn = served(|it| {
             it.serial = "03".into();
             it.issuer = "CA of a CDN".into();
             it.names = vec!["*.example.com".into()];
         });
         assert_eq!(judge(&of_a_cdn)[0].grade, Grade::Possible);
+    }
+
+    #[test]
+    fn an_ingress_that_names_another_secret_is_told_of() {
+        let named = |is_there: bool, certificate: Option<(&str, &str)>| {
+            case(|_, kept| {
+                let certificate = certificate.map(|(name, not_after)| SeenCertificate {
+                    names: vec![name.into()],
+                    not_after: not_after.parse().unwrap(),
+                    ..kept.certificate.clone()
+                });
+                kept.other_secrets.push(IngressSecretCase {
+                    ingress: ObjectName::new("web", "shop"),
+                    host: "www.example.com".into(),
+                    secret: "old".into(),
+                    is_there,
+                    certificate,
+                });
+            })
+        };
+        let told = |case: &Case| judge(case)[0].facts["DETAIL"].clone();
+        let missing = named(false, None);
+        check(&missing, &[CauseId::Ord12]);
+        assert_eq!(told(&missing), "Ingress web/shop names Secret web/old, which does not exist");
+        assert!(told(&named(true, None)).ends_with("which holds no certificate"));
+        let later = "2027-01-01T00:00:00Z";
+        let other = named(true, Some(("a.example.com", later)));
+        assert!(told(&other).ends_with("whose certificate is for a.example.com"));
+        let over = named(true, Some(("www.example.com", "2026-11-01T00:00:00Z")));
+        assert!(told(&over).contains("has expired at 2026-11-01"));
+        // Somebody may well have put a certificate there that nothing here writes.
+        check(&named(true, Some(("*.example.com", later))), &[]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::store::cluster::is_refused_by_admission;
 
 /// How long an issuance may take before whatever it stands at is worth a quote.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
+/// How long a controller may take to begin with what is due.
+const BEGINNING: SignedDuration = SignedDuration::from_mins(10);
 
 /// One finding for each open Certificate of `case` that stands still and that none of `found` explains; `concerned` tells which
 /// Certificates a subject is about.
@@ -64,7 +66,7 @@ fn passes(cause: CauseId) -> bool {
 /// What stands in the objects of a Certificate; `None` if it has just begun, waits for a moment that was named or for a self-check
 /// that passes here, or nobody drives it and nothing is written there.
 fn quoted(case: &Case, of: &CertificateCase) -> Option<Finding> {
-    let since = of.begun_at()?;
+    let since = of.begun_at().or_else(|| due_since(case, of))?;
     let is_fresh = case.at.duration_since(since) < PATIENCE && !is_refused(case, of);
     if is_fresh || waits_for_a_moment(case, of) || is_right_from_here(case, of) {
         return None;
@@ -92,6 +94,18 @@ fn quoted(case: &Case, of: &CertificateCase) -> Option<Finding> {
         .with("NAMESPACE", &name.namespace);
     let first = near.first().map(|entry| entry.id.to_string());
     Some(first.into_iter().fold(finding, |finding, id| finding.with("NEAR", id)))
+}
+
+/// Since when a Certificate should have been issued that nobody has begun to issue, although cert-manager works and nothing holds it up;
+/// `None` if that is not so.
+fn due_since(case: &Case, of: &CertificateCase) -> Option<Timestamp> {
+    let is_held = of.next_try.is_some_and(|at| at > case.at) || !of.rivals.is_empty();
+    if of.due.is_none() || is_held || case.driver != DriverCase::CertManager {
+        return None;
+    }
+    let status = &of.certificate.status;
+    let since = status.not_after.or(status.renewal_time)?.timestamp();
+    (case.at.duration_since(since) > BEGINNING).then_some(since)
 }
 
 /// Tells whether an error stands in the way already, so that there is no need to wait for its age: no order could be made, an answer
@@ -196,6 +210,14 @@ fn of_order(case: &Case, of: &CertificateCase) -> Option<Quote> {
 /// The step at which the chain stands, where somebody should take it.
 fn of_step(case: &Case, of: &CertificateCase, since: Timestamp) -> Option<Quote> {
     let conditions = &of.certificate.status.conditions;
+    let is_unbegun = !is_true(conditions, "Issuing") && due_since(case, of).is_some();
+    if is_unbegun {
+        let asked = format!("Certificate {}: condition Issuing", of.certificate.name());
+        let due = of.due.as_ref().map(|due| due.message.as_str()).unwrap_or_default();
+        let came = format!("nobody has set it, although the certificate is due: {due}");
+        let writer = format!("what is to be begun since {}", Time::new(since));
+        return Some(Quote { writer, shown: stored(asked, case.at, came) });
+    }
     if case.driver == DriverCase::Nobody || !is_true(conditions, "Issuing") {
         return None;
     }

@@ -4,6 +4,7 @@ use super::dns01::about;
 use super::rule::FaultRule;
 use super::zone::{bare, in_dns, place, soa, zones};
 use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::dns_case::{self, DnsVantage};
 use crate::diagnosis::finding::{Finding, Grade, heard, told};
@@ -126,7 +127,11 @@ fn some_servers_fail(case: &Case, found: &mut Vec<Finding>) {
                 None => (CauseId::Dns04, Grade::Likely),
             };
             let answer = format!("{}: {}", place(server), words(server));
-            found.push(about(cause, grade, name, soa(zone, server, case)).with("ANSWER", answer));
+            let finding = about(cause, grade, name, soa(zone, server, case)).with("ANSWER", answer);
+            // cert-manager's look for a record ends at the first server that fails, and this program's waits for each.
+            let is_in_the_way = by_record && name.pending.is_some() && !name.is_answer_seen();
+            let is_alone = is_in_the_way && !is_heard_elsewhere;
+            found.push(if is_alone { finding.meaning(CauseSeverity::Error) } else { finding });
         }
     }
 }

@@ -106,6 +106,16 @@ fn answer_was_gone(case: &Case, found: &mut Vec<Finding>) {
             found.push(finding.with("NODE-ADDRESS", look.used.to_string()));
             continue;
         }
+        // A listener of this machine answers until the CA has decided: whoever asks from elsewhere is led to another machine.
+        let is_here = look.name.looks.iter().all(|at| at.is_expected && at.is_answer);
+        if is_here && !case.in_cluster && look.name.webroot.is_none() {
+            let used = look.used;
+            let detail =
+                format!("{used} has the answer as seen from here, and had it not for the CA");
+            let finding = look.finding(CauseId::Http27, grade).with("DETAIL", detail);
+            found.push(finding.with("NODE-ADDRESS", used.to_string()));
+            continue;
+        }
         found.push(look.finding(CauseId::Http36, grade));
     }
 }

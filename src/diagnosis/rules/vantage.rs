@@ -1,12 +1,15 @@
 //! Who sees a name otherwise than the CA does: resolvers that remember, inner copies of a zone, zones that are inside only, clusters
 //! that do not reach themselves.
 
+use jiff::SignedDuration;
+
 use super::dns01::by_record;
 use super::http01::has_failed_at_ca;
 use super::open_path::named;
 use super::rule::FaultRule;
 use super::zone::in_dns;
 use crate::diagnosis::case::{Case, DriverCase};
+use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, stored, told};
@@ -17,8 +20,16 @@ use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;
 
-pub(super) const RULES: &[FaultRule] =
-    &[record_is_seen_from_one_side, inner_addresses_lead_elsewhere, cluster_looks_elsewhere];
+pub(super) const RULES: &[FaultRule] = &[
+    record_is_seen_from_one_side,
+    record_is_seen_from_here_alone,
+    inner_addresses_lead_elsewhere,
+    cluster_looks_elsewhere,
+];
+
+/// How long a Challenge has to be there until what a self-check says of it is more than a matter of time: cert-manager looks for a
+/// record again after a minute, and its caches forget within some.
+const LONG: SignedDuration = SignedDuration::from_mins(5);
 
 /// What resolvers say of the record, those of this machine or those elsewhere.
 fn of_record(dns: &DnsCase, is_elsewhere: bool) -> impl Iterator<Item = &VantageReply> {
@@ -158,10 +169,19 @@ fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidenc
         let (said, symptom) = self_check(case, name)?;
         let is_unreached =
             matches!(symptom, Symptom::ConnectionRefused | Symptom::NoReply | Symptom::Unreachable);
-        let through_proxy = case.control.controllers.iter().any(|of| !of.proxies.is_empty());
+        let of_http = ["HTTP_PROXY", "http_proxy"];
+        let mut proxies = case.control.controllers.iter().flat_map(|of| &of.proxies);
+        let through_proxy = proxies.any(|name| of_http.contains(&name.as_str()));
         // What it said before the answer was there is no news.
         let is_known = is_unreached && !through_proxy && !name.is_fresh(case.at);
-        return is_known.then_some((CauseId::Http08, Grade::Likely, said));
+        // It has met somebody else since long, or finds no address.
+        let is_elsewhere = !is_unreached && !through_proxy && is_of_long(case, name);
+        let cause = match (is_known, is_elsewhere) {
+            (true, _) => CauseId::Http08,
+            (false, true) if tells_of_another_place(symptom) => CauseId::Http09,
+            _ => return None,
+        };
+        return Some((cause, Grade::Likely, said));
     };
     let shown = seen(&inside.observation, came(&inside.observation, inside.is_answer));
     let cause = match &inside.observation.seen {
@@ -177,6 +197,75 @@ fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidenc
         _ => return None,
     };
     Some((cause, Grade::Certain, shown))
+}
+
+/// Tells whether a Challenge has been there for so long that cert-manager has looked for its answer many times.
+fn is_of_long(case: &Case, name: &NameCase) -> bool {
+    let made = name.pending.as_ref().and_then(|it| it.metadata.creation_timestamp);
+    made.is_some_and(|made| case.at.duration_since(made.timestamp()) > LONG)
+}
+
+/// Tells whether a self-check has been led to another place than the one that has the answer, as seen from here.
+fn tells_of_another_place(symptom: Symptom) -> bool {
+    matches!(
+        symptom,
+        Symptom::NoAddress
+            | Symptom::DanglingAlias
+            | Symptom::NotFound
+            | Symptom::WrongAnswer
+            | Symptom::Forbidden
+            | Symptom::ServerError
+            | Symptom::NameServersFail
+            | Symptom::ResolverSilent
+            | Symptom::NotHttp
+    )
+}
+
+/// D01-15, D01-16: every name server has the record as seen from here, and cert-manager's own look says since long that it has not, or
+/// that it cannot ask.
+fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
+    if case.driver != DriverCase::CertManager {
+        return;
+    }
+    for (name, answer) in by_record(case) {
+        let Some(pending) = name.pending.as_ref().filter(|_| answer.reason.is_none()) else {
+            continue;
+        };
+        let reason = &pending.status.reason;
+        let symptom = foreign::sighting(pending, reason).map(|sighting| sighting.symptom);
+        let cause = match symptom {
+            Some(Symptom::ResolverSilent) => CauseId::D0115,
+            _ if foreign::says_record_is_missing(reason) => CauseId::D0116,
+            Some(Symptom::NotDelegated | Symptom::NameServersFail | Symptom::LameServer) => {
+                CauseId::D0116
+            }
+            _ => continue,
+        };
+        if !pending.status.presented || !is_of_long(case, name) {
+            continue;
+        }
+        let asked = format!("Challenge {}: status.reason", pending.name());
+        let flags = ["dns01-recursive-nameservers", "dns01-recursive-nameservers-only"];
+        let set = case.control.controllers.iter().flat_map(|of| {
+            flags.into_iter().filter_map(move |flag| Some((of, flag, of.flags.get(flag)?)))
+        });
+        let set = set.map(|(of, flag, value)| {
+            stored(format!("Deployment {}: --{flag}", of.name), case.at, value)
+        });
+        let own = answer.observations.first();
+        let own = own.map(|look| seen(look, "every name server has it"));
+        let record = pending.spec.record_name();
+        found.push(
+            Finding::new(cause, Grade::Likely, name.shown(), stored(asked, case.at, reason))
+                .shown_by(own)
+                .shown_by(set)
+                .meaning(CauseSeverity::Error)
+                .with("DOMAIN", &name.name)
+                .with("RECORD", record.trim_end_matches('.'))
+                .with("RESOLVER", "the cluster's resolvers")
+                .with("ANSWER", reason),
+        );
+    }
 }
 
 /// What cert-manager's self-check says of the answer.

@@ -346,7 +346,9 @@ mod tests {
         };
         let grade = |case: &Case| (judge(case)[0].cause, judge(case)[0].grade);
         assert_eq!(grade(&of(Some(reply(404, "", "")))), (CauseId::Http30, Grade::Certain));
-        for other in [None, Some(reply(400, "", "")), Some(WebReply::Ended)] {
+        // It hangs up on whoever comes, with a header or without.
+        assert_eq!(grade(&of(Some(WebReply::Ended))), (CauseId::Http05, Grade::Likely));
+        for other in [None, Some(reply(400, "", ""))] {
             // Others hang up, too.
             let case = of(other);
             assert_eq!(grade(&case), (CauseId::Http30, Grade::Possible));

@@ -13,7 +13,7 @@ use super::chain::{Chain, issuer_key, key_of};
 use super::failed::{Failed, Tried};
 use super::failure_kind::FailureKind;
 use super::next_step::NextStep;
-use super::{advice, facts, foreign};
+use super::{advice, facts, foreign, issuer_words};
 use crate::acme::error::{AcmeError, Retry};
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::{Obstacle, Obstacles};
@@ -372,7 +372,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
             next_step: None,
         })));
     }
-    let is_theirs = problem.is_none() && foreign::is_unreachable(&ready.message);
+    let is_theirs = problem.is_none() && issuer_words::is_unreachable(&ready.message);
     if memory.unreachable_since.is_some() || is_theirs {
         let kind = FailureKind::CaUnreachable;
         let next_step = is_theirs.then(|| NextStep::ConnectFromCertManager(key.clone()));

@@ -108,6 +108,13 @@ fn a_signing_request_of_ones_own_is_issued_without_its_key_and_then_left_alone()
     let source = json!({"kind": "CertificateRequest", "namespace": "default", "name": "www-example-com-csr-3"});
     assert_eq!(checked[0]["source"], source, "{report:#}");
     assert_eq!(checked[0]["names"], json!([NAME]), "{report:#}");
+    // It is shown by its name alone, too: no Certificate has that one.
+    for word in ["www-example-com-csr-3", "cr/www-example-com-csr-3"] {
+        let said = owner.terminal.run(&["certificate", "show", word, "--offline"]);
+        has(&said, 0, &[]);
+        let first = said.stdout.lines().next().unwrap_or_default();
+        assert!(first.starts_with("CertificateRequest:") && first.ends_with("-csr-3"), "{said:?}");
+    }
 }
 
 #[test]

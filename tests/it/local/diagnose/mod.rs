@@ -6,6 +6,7 @@ mod found;
 mod manifests;
 mod orders;
 mod refusals;
+mod status;
 mod tls;
 mod validation;
 mod verbs;

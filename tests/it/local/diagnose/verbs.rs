@@ -17,7 +17,7 @@ use crate::support::reports;
 use crate::support::terminal::{Said, certificate};
 
 /// A Certificate that is stuck since nobody listens where its name leads.
-async fn stuck() -> (Lab, u16) {
+pub(super) async fn stuck() -> (Lab, u16) {
     let mut lab = Lab::new().await;
     let port = free_port();
     lab.stuck_at(port);
@@ -31,13 +31,13 @@ impl Lab {
     }
 
     /// A command that looks as this lab does.
-    fn looks(&self, words: &[&str]) -> Said {
+    pub(super) fn looks(&self, words: &[&str]) -> Said {
         let (resolve, listen) = (self.resolve(), self.listen());
         self.terminal.run(&[words, &[&resolve, &listen]].concat())
     }
 }
 
-fn json_of(said: &Said) -> Value {
+pub(super) fn json_of(said: &Said) -> Value {
     serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"))
 }
 
@@ -162,13 +162,17 @@ async fn it_is_looked_again_until_nothing_is_wrong() {
     let (resolve, elsewhere) =
         (lab.resolve(), format!("--http01-listen=127.0.0.1:{}", free_port()));
     let mut looking = lab.terminal.command(&["diagnose", "web", "--watch", &resolve, &elsewhere]);
-    let mut looking = looking.stdout(Stdio::piped()).spawn().unwrap();
+    let looking = looking.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Somebody has the name lead to where it is answered.
     let here = format!("--http01-resolve=*=127.0.0.1:{}", lab.terminal.http_port);
     let order = ["order", "-f", "manifests.yaml", "--timeout=60s", &here, &lab.listen()];
     let issued = lab.terminal.run(&order);
     assert_eq!(issued.code, Some(0), "{issued:?}");
-    assert_eq!(looking.wait().unwrap().code(), Some(0));
+    let looked: Said = looking.wait_with_output().unwrap().into();
+    assert_eq!(looked.code, Some(0), "{looked:?}");
+    // What was found is said to be gone, and the Certificate to be there.
+    assert!(looked.stderr.contains(" is gone: "), "{looked:?}");
+    assert!(looked.stderr.contains("/web ready"), "{looked:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -274,9 +274,10 @@ fn flags_are_named_at_the_top_alone() {
 const JUDGES: [&str; 5] = ["app", "cli", "commands", "diagnosis", "reconcile"];
 /// Files that read what others have written: a CA's and cert-manager's sentences, and conditions that cert-manager may have
 /// written before we drove.
-const READERS: [&str; 7] = [
+const READERS: [&str; 8] = [
     "src/diagnosis/controller_words.rs",
     "src/diagnosis/foreign.rs",
+    "src/diagnosis/issuer_words.rs",
     "src/diagnosis/provider_words.rs",
     "src/diagnosis/refusal_words.rs",
     "src/diagnosis/update_words.rs",
