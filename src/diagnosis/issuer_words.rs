@@ -104,7 +104,7 @@ pub fn binding_fault(problem: &Problem) -> BindingFault {
         "mac",
         "signature",
         "verif",
-        "decod",
+        "decode",
         "unknown",
         "malformed",
         "not made with",
