@@ -147,7 +147,9 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
             return kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)));
         };
         watched.keep(&seen.case, &findings, context.now());
-        if kind.is_none() && !watched.goes_on(&seen.case) {
+        // What manifests ask for is due until they are applied.
+        let goes_on = args.files.is_empty() && watched.goes_on(&seen.case);
+        if kind.is_none() && !goes_on {
             watched.finish();
             return Ok(());
         }

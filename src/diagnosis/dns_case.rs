@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::model::reserved;
 use crate::model::zone_look::{DnsOutcome, DnsReply, ZoneLook};
 
 /// A name in DNS.
@@ -126,6 +127,16 @@ pub struct DisagreementRow<'a> {
     pub came: String,
     /// Whether it is the side that is wrong; nothing where that cannot be told.
     pub is_wrong: Option<bool>,
+}
+
+impl VantageReply {
+    /// Tells whether a server of the zone said so that anybody can reach: others may have an inner copy of it.
+    pub fn is_by_public_server(&self) -> bool {
+        match &self.from {
+            DnsVantage::Authority { address, .. } => reserved::block(address.ip()).is_none(),
+            DnsVantage::Resolver(_) | DnsVantage::Other(_) => false,
+        }
+    }
 }
 
 impl DnsVantage {

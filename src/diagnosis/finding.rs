@@ -182,6 +182,9 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
             |known: &&mut Finding| known.cause == finding.cause && known.subject == finding.subject;
         match kept.iter_mut().find(same) {
             Some(known) => {
+                if finding.is_error() && !known.is_error() {
+                    known.own_severity = finding.own_severity;
+                }
                 known.grade = known.grade.min(finding.grade);
                 known.is_failing |= finding.is_failing;
                 let is_new = |one: &Evidence| {
@@ -276,7 +279,7 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
 /// Tells whether a cause keeps an order from being made, so that nobody looks for an answer.
 fn comes_before_answers(cause: CauseId) -> bool {
     use CauseFamily as Family;
-    matches!(cause.family(), Family::Acc | Family::Lim | Family::Cfg | Family::Caa | Family::Env)
+    matches!(cause.family(), Family::Acc | Family::Lim | Family::Cfg | Family::Env)
 }
 
 impl Finding {
@@ -291,6 +294,10 @@ impl Finding {
         // That it has failed is no guess, and a state follows from that.
         let is_proof = self.is_failing && is_consequence(other.cause);
         if self.grade == Grade::Possible && other.grade != Grade::Possible && !is_proof {
+            return false;
+        }
+        // A machine without IPv6 has not seen what the CA sees there.
+        if self.cause == CauseId::Http06 && self.grade == Grade::Possible {
             return false;
         }
         let is_named = catalogue::entry(self.cause).explains.contains(&other.cause);

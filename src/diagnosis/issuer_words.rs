@@ -98,7 +98,7 @@ pub enum BindingFault {
 pub fn binding_fault(problem: &Problem) -> BindingFault {
     let detail = problem.detail.to_ascii_lowercase();
     let says = |marks: &[&str]| marks.iter().any(|mark| detail.contains(mark));
-    if says(&["already", "used", "expired", "revoked", "not awaiting", "consumed"]) {
+    if says(&["already", " used", "expired", "revoked", "not awaiting", "consumed"]) {
         BindingFault::Spent
     } else if says(&[
         "mac",

@@ -22,7 +22,7 @@ pub fn near_issuers(key: &Key, known: &[Key]) -> Vec<Key> {
 
 /// The issuer that most likely was meant: the only one of the same name, else one of a similar name; `None` if there is neither.
 pub fn meant_issuer<'a>(key: &Key, known: &'a [Key]) -> Option<&'a Key> {
-    let mut same_name = known.iter().filter(|other| other.name.name == key.name.name);
+    let mut same_name = reachable(key, known).filter(|other| other.name.name == key.name.name);
     match (same_name.next(), same_name.next()) {
         (Some(only), None) => Some(only),
         (Some(_), Some(_)) => None,
@@ -58,7 +58,7 @@ mod tests {
         let asked = issuer("web", "pebble");
         let known = [issuer("web", "peble"), issuer("", "pebble"), issuer("shop", "pebble")];
         assert_eq!(near_issuers(&asked, &known), known[1..]);
-        assert_eq!(meant_issuer(&asked, &known), None, "there are two");
+        assert_eq!(meant_issuer(&asked, &known), Some(&known[1]), "the other is out of reach");
         assert_eq!(near_issuers(&asked, &known[..1]), known[..1]);
         assert_eq!(meant_issuer(&asked, &known[..2]), Some(&known[1]));
         let others = [issuer("web", "zerossl"), issuer("shop", "le")];

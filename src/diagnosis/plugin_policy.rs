@@ -101,7 +101,10 @@ impl PluginPolicyCase {
         for one in &mut chosen.match_expressions {
             one.key = bare(&one.key);
         }
-        let rules = self.spec.get("ingress")?.as_array()?;
+        let rules = self.spec.get("ingress")?.as_array().filter(|rules| !rules.is_empty())?;
+        if self.spec.pointer("/enableDefaultDeny/ingress") == Some(&Value::Bool(false)) {
+            return None;
+        }
         let is_for = |rule: &Value| match rule.get("toPorts").and_then(Value::as_array) {
             None => !is_empty(rule),
             Some(of) => of.iter().any(|one| has_port(one.get("ports"), "port", "endPort", port)),

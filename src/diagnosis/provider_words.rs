@@ -52,8 +52,6 @@ const PROVIDER: &[(&[&str], ProviderFault)] = &[
             "no valid credential sources",
             "defaultazurecredential",
             "managedidentitycredential",
-            "error parsing acmedns",
-            "invalid character",
         ],
         ProviderFault::Credentials,
     ),

@@ -125,6 +125,8 @@ async fn unknown_issuer(
     let mut known = lookup::issuers(store).await?;
     let is_issuer = |key: &&Key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer);
     known.extend(records.iter().map(|record| &record.key).filter(is_issuer).cloned());
+    known.sort();
+    known.dedup();
     let meant = meant_issuer(key, &known);
     let meant = meant.map(|meant| format!("did you mean {meant}? It is there"));
     if !certificate.metadata.uid.is_empty() {

@@ -96,7 +96,8 @@ fn found_no_address(case: &Case, name: &NameCase) -> Option<Evidence> {
 fn reserved_by_servers<'a>(name: &NameCase, dns: &'a DnsCase) -> Option<&'a VantageReply> {
     let domain = format!("{}.", name.name);
     let replies = ["A", "AAAA"].into_iter().flat_map(|kind| dns.asked(&domain, kind));
-    let mut replies = replies.filter(|it| matches!(it.from, DnsVantage::Authority { .. }));
+    // A server that is inside itself may have another zone than the one that the CA is led to.
+    let mut replies = replies.filter(|it| it.is_by_public_server());
     let is_reserved = |record: &String| {
         record.parse::<IpAddr>().is_ok_and(|address| reserved::block(address).is_some())
     };

@@ -101,6 +101,7 @@ fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
         let any = any.filter(|_| is_silent && !balancers.iter().any(is_met));
         // Records of names that others make follow the address of the balancer.
         let is_nowhere = matches!(name.addresses, LookUp::NoName(_) | LookUp::NoRecord(_));
+        let any = any.filter(|_| !is_nowhere);
         let Some(service) = own.or(any) else { continue };
         if name.looks.is_empty() && !is_nowhere {
             continue;
@@ -113,9 +114,6 @@ fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
         };
         let warning = open.path.warnings.iter().find(is_about);
         let is_sure = warning.is_some() || own.is_some();
-        if is_nowhere && !is_sure {
-            continue;
-        }
         let grade = if is_sure { Grade::Likely } else { Grade::Possible };
         let why = warning.map(|event| format!("{}: {}", event.reason, event.message));
         let shown = open.stored(format!("{balancer}: status.loadBalancer"), "no address");

@@ -36,7 +36,11 @@ pub(super) fn judged(
     let is_by_status =
         grade == Grade::Possible && matches!(cause, CauseId::Http10 | CauseId::Ctl15);
     let open = open_paths(case).into_iter().find(|open| open.wanted.domain == name.shown());
-    let Some(open) = open.filter(|_| is_by_status || tells_of_no_solver(cause)) else {
+    let Some(open) = open.filter(|_| {
+        is_by_status
+            || (grade != Grade::Certain && tells_of_no_solver(cause))
+            || cause == CauseId::Http22
+    }) else {
         return (cause, grade, None);
     };
     let is_of_edge = look
@@ -69,6 +73,8 @@ fn tells_of_no_solver(cause: CauseId) -> bool {
         cause,
         CauseId::Http04
             | CauseId::Http05
+            | CauseId::Http14
+            | CauseId::Http15
             | CauseId::Http16
             | CauseId::Http20
             | CauseId::Http22
@@ -82,6 +88,7 @@ fn tells_of_no_solver(cause: CauseId) -> bool {
 fn is_kept_from_pod(look: &AddressLook) -> bool {
     let Seen::Reply { status: 502..=504, body, .. } = &look.observation.seen else { return false };
     body.starts_with("upstream connect error or disconnect/reset before headers")
+        && (body.contains("connection termination") || body.contains("connection reset"))
 }
 
 /// Addresses, with those of the names among them where these were looked up.

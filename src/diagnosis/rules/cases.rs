@@ -173,6 +173,8 @@ fn what_a_ca_says_no_with_is_told_apart() {
     check(&address, &[CauseId::Cfg16]);
     let binding = refused(http01, "malformed", "unable to verify external account binding");
     check(&binding, &[CauseId::Acc07]);
+    let used = refused(http01, "malformed", "the external account binding key was already used");
+    check(&used, &[CauseId::Acc08]);
     let replaced = refused(http01, "alreadyReplaced", "already has a replacement order");
     check(&replaced, &[CauseId::Ord15]);
     check(&refused(http01, "userActionRequired", "new terms"), &[CauseId::Acc09]);

@@ -99,7 +99,10 @@ pub(super) fn fault(
         return Some((CauseId::Http14, Grade::Likely));
     }
     // Behind a header of the PROXY protocol it hangs up as well: no server is there for whom that would be missing.
-    let is_hung_up = |web: &WebLook| web.proxied == Some(WebReply::Ended);
+    let is_hung_up = |web: &WebLook| {
+        let all = [&web.challenge, &web.beside, &web.root];
+        web.proxied == Some(WebReply::Ended) && all.iter().all(|it| **it == WebReply::Ended)
+    };
     if symptom == Symptom::HungUp && look.web.as_ref().is_some_and(is_hung_up) {
         return Some((CauseId::Http05, Grade::Likely));
     }

@@ -1,5 +1,7 @@
 //! LIM, and whatever else a CA says no with: every problem document that was found, once.
 
+use std::net::IpAddr;
+
 use jiff::Timestamp;
 
 use super::rule::FaultRule;
@@ -10,7 +12,6 @@ use crate::diagnosis::catalogue::id::{CauseFamily, CauseId};
 use crate::diagnosis::facts::KeptAnswer;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::diagnosis::foreign::{self, Perspective};
-use crate::diagnosis::name_case::LookUp;
 use crate::diagnosis::{facts, rules::symptom};
 use crate::model::cause::{Cause, Symptom};
 use crate::model::memory::{Holder, Memory};
@@ -82,12 +83,18 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Tells whether a name leads to addresses now, one of which a CA can reach.
+/// Tells whether a server of a name's public zone gives an address now that a CA can reach.
 fn has_address_now(case: &Case, subject: &str) -> bool {
+    let is_public = |record: &String| {
+        record.parse::<IpAddr>().is_ok_and(|address| reserved::block(address).is_none())
+    };
     let mut names = case.names.iter().filter(|name| name.shown() == subject);
-    names.any(|name| match &name.addresses {
-        LookUp::Found(all) => name.is_looked_for_in_dns && all.len() > name.reserved.len(),
-        _ => false,
+    names.any(|name| {
+        let domain = format!("{}.", name.name);
+        let dns = name.dns.as_ref();
+        let replies = ["A", "AAAA"].into_iter().filter_map(|kind| Some(dns?.asked(&domain, kind)));
+        let mut replies = replies.flatten().filter(|reply| reply.is_by_public_server());
+        replies.any(|it| it.heard.answer().is_some_and(|it| it.records.iter().any(is_public)))
     })
 }
 

@@ -207,8 +207,8 @@ fn classes_share_the_default(case: &Case, found: &mut Vec<Finding>) {
         let defaults: Vec<&str> = defaults.map(|class| class.metadata.name.as_str()).collect();
         let Some(ingress) = open.ingress().filter(|_| defaults.len() > 1) else { continue };
         let Some(given) = ingress.class() else { continue };
-        let sites = namesakes(&open, ingress).filter_map(IngressCase::class);
-        let Some(site) = sites.into_iter().find(|class| *class != given) else { continue };
+        let sites: Vec<&str> = namesakes(&open, ingress).filter_map(IngressCase::class).collect();
+        let Some(site) = sites.first().filter(|_| !sites.contains(&given)) else { continue };
         let defaults = defaults.join(", ");
         let came = format!("{defaults}: the API server gave it {given}");
         let shown = open.stored("IngressClasses that are the default", &came);

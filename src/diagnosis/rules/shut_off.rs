@@ -11,6 +11,10 @@ use crate::diagnosis::plugin_policy::{KeptAway, PluginPolicyCase, PluginPolicyKi
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;
 
+/// The namespace whose PeerAuthentications hold for the whole mesh.
+const MESH: &str = "istio-system";
+/// The label by which Cilium knows the namespace of a Pod.
+const NAMESPACE_LABEL: &str = "io.kubernetes.pod.namespace";
 /// Where a solver listens.
 const PORT: u16 = 8089;
 /// Containers that a service mesh adds.
@@ -36,7 +40,8 @@ fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
             Some(Admits::Neighbours) if is_cut_off(&open) => Grade::Likely,
             Some(Admits::Neighbours) => Grade::Possible,
             Some(Admits::Some | Admits::Everybody) | None => {
-                if !plugin_shuts_off(&open, pod, found) {
+                // What a NetworkPolicy admits, those of plugins leave in peace.
+                if !plugin_shuts_off(&open, pod, best.is_none(), found) {
                     sidecar_may_shut_off(&open, pod, found);
                 }
                 continue;
@@ -58,22 +63,39 @@ fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// CTL-14: a policy of a service mesh or a network plugin is about the Pod, and lets nobody in who asks in plain HTTP.
-fn plugin_shuts_off(open: &OpenPath<'_>, pod: &PodCase, found: &mut Vec<Finding>) -> bool {
-    let (labels, namespace) = (&pod.metadata.labels, &pod.metadata.namespace);
+fn plugin_shuts_off(
+    open: &OpenPath<'_>,
+    pod: &PodCase,
+    is_unnamed: bool,
+    found: &mut Vec<Finding>,
+) -> bool {
+    let namespace = &pod.metadata.namespace;
+    let mut labels = pod.metadata.labels.clone();
+    // Cilium counts the namespace among the labels.
+    labels.insert(NAMESPACE_LABEL.to_owned(), namespace.clone());
+    let labels = &labels;
     let is_istio = |it: &&PluginPolicyCase| it.kind == PluginPolicyKind::PeerAuthentication;
-    let all = || open.path.plugin_policies.iter();
+    let is_near = |it: &&PluginPolicyCase| {
+        let of = &it.metadata.namespace;
+        of.is_empty() || of == namespace || (is_istio(it) && of == MESH)
+    };
+    let all = || open.path.plugin_policies.iter().filter(is_near);
     let closest = all().filter(is_istio);
     let closest = closest.max_by_key(|policy| policy.closeness(namespace, labels));
     // Without its proxy a Pod knows nothing of the mesh.
     let has_proxy = pod.spec.containers.iter().any(|one| one.name == SIDECARS[0]);
     let closest = closest.filter(|_| has_proxy);
     let policies = closest.into_iter().chain(all().filter(|it| !is_istio(it)));
-    let mut about = policies.filter_map(|it| Some((it, it.keeps_away(labels, PORT)?)));
+    let about = policies.filter_map(|it| Some((it, it.keeps_away(labels, PORT)?)));
+    let mut about = about.filter(|(_, away)| is_unnamed || *away == KeptAway::PlainRequests);
     let Some((policy, kept_away)) = about.next() else { return false };
     // Another policy of a plugin may let in what this one does not.
     let is_alone =
         kept_away == KeptAway::PlainRequests || all().filter(|it| !is_istio(it)).count() == 1;
-    let fails_so = is_cut_off(open) || is_reset(open);
+    let fails_so = match kept_away {
+        KeptAway::PlainRequests => is_refused_behind(open),
+        KeptAway::Port => is_cut_off(open) || is_refused_behind(open),
+    };
     let grade = if is_alone && fails_so { Grade::Likely } else { Grade::Possible };
     let pod = named("Pod", &pod.metadata);
     let came = match kept_away {
@@ -89,11 +111,18 @@ fn plugin_shuts_off(open: &OpenPath<'_>, pod: &PodCase, found: &mut Vec<Finding>
     true
 }
 
-/// Tells whether a look at a name was cut in the middle, as a mesh does to whoever lacks its certificate.
-fn is_reset(open: &OpenPath<'_>) -> bool {
+/// Tells whether a server in front got no answer from behind, or the connection was cut in the middle, as a mesh does to whoever lacks
+/// its certificate.
+fn is_refused_behind(open: &OpenPath<'_>) -> bool {
     let looks = open.case.names.iter().filter(|name| name.shown() == open.wanted.domain);
     let mut seen = looks.flat_map(|name| &name.looks).map(|look| &look.observation.seen);
-    seen.any(|seen| matches!(seen, Seen::Nothing { symptom: Some(Symptom::HungUp), .. }))
+    seen.any(|seen| {
+        matches!(
+            seen,
+            Seen::Nothing { symptom: Some(Symptom::HungUp), .. }
+                | Seen::Reply { status: 502..=504, .. }
+        )
+    })
 }
 
 fn sidecar_may_shut_off(open: &OpenPath<'_>, pod: &PodCase, found: &mut Vec<Finding>) {

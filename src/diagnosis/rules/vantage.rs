@@ -30,6 +30,8 @@ pub(super) const RULES: &[FaultRule] = &[
 /// How long a Challenge has to be there until what a self-check says of it is more than a matter of time: cert-manager looks for a
 /// record again after a minute, and its caches forget within some.
 const LONG: SignedDuration = SignedDuration::from_mins(5);
+/// The same of a Challenge by a record, which may have waited for its turn before anything was put up.
+const LONG_FOR_RECORDS: SignedDuration = SignedDuration::from_mins(15);
 
 /// What resolvers say of the record, those of this machine or those elsewhere.
 fn of_record(dns: &DnsCase, is_elsewhere: bool) -> impl Iterator<Item = &VantageReply> {
@@ -146,20 +148,26 @@ fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         let outer: Vec<String> = name.looks.iter().map(|l| l.address.ip().to_string()).collect();
         let inner = name.inside.as_ref().map(|look| asked(&look.observation));
         let inner = inner.filter(|address| !address.is_empty());
+        let is_by_words = cause == CauseId::Http09 && name.inside.is_none();
         let detail = match own_address(case, &outer) {
+            _ if is_by_words => format!("cert-manager says: {}", first.came),
             Some(of) => format!("{} is the address of {of}", outer.join(", ")),
             None => format!("{} answers whoever comes from outside", outer.join(", ")),
         };
-        found.push(
-            Finding::new(cause, grade, name.shown(), first)
-                .shown_by(outside)
-                .shown_by(said)
-                .with("DOMAIN", &name.name)
-                .with("DETAIL", detail)
+        let finding = Finding::new(cause, grade, name.shown(), first)
+            .shown_by(outside)
+            .shown_by(said)
+            .with("DOMAIN", &name.name)
+            .with("DETAIL", detail);
+        // What the words are about, no Pod has asked for.
+        found.push(if is_by_words {
+            finding
+        } else {
+            finding
                 .with("WHERE", "from inside the cluster")
                 .with("INNER", inner.unwrap_or_else(|| "no address".to_owned()))
-                .with("OUTER", outer.join(", ")),
-        );
+                .with("OUTER", outer.join(", "))
+        });
     }
 }
 
@@ -175,7 +183,7 @@ fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidenc
         // What it said before the answer was there is no news.
         let is_known = is_unreached && !through_proxy && !name.is_fresh(case.at);
         // It has met somebody else since long, or finds no address.
-        let is_elsewhere = !is_unreached && !through_proxy && is_of_long(case, name);
+        let is_elsewhere = !is_unreached && !through_proxy && is_of_long(case, name, LONG);
         let cause = match (is_known, is_elsewhere) {
             (true, _) => CauseId::Http08,
             (false, true) if tells_of_another_place(symptom) => CauseId::Http09,
@@ -199,10 +207,15 @@ fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidenc
     Some((cause, Grade::Certain, shown))
 }
 
-/// Tells whether a Challenge has been there for so long that cert-manager has looked for its answer many times.
-fn is_of_long(case: &Case, name: &NameCase) -> bool {
-    let made = name.pending.as_ref().and_then(|it| it.metadata.creation_timestamp);
-    made.is_some_and(|made| case.at.duration_since(made.timestamp()) > LONG)
+/// Tells whether an answer has been up for so long that cert-manager has looked for it many times: since its Service was made, else since
+/// the Challenge was.
+fn is_of_long(case: &Case, name: &NameCase, long: SignedDuration) -> bool {
+    let Some(pending) = &name.pending else { return false };
+    let services = case.cluster_path.iter().flat_map(|path| &path.services);
+    let mut own = services.filter(|it| it.metadata.is_controlled_by(&pending.metadata.uid));
+    let metadata = own.next().map_or(&pending.metadata, |service| &service.metadata);
+    let since = metadata.creation_timestamp;
+    since.is_some_and(|since| case.at.duration_since(since.timestamp()) > long)
 }
 
 /// Tells whether a self-check has been led to another place than the one that has the answer, as seen from here.
@@ -241,7 +254,7 @@ fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
             }
             _ => continue,
         };
-        if !pending.status.presented || !is_of_long(case, name) {
+        if !pending.status.presented || !is_of_long(case, name, LONG_FOR_RECORDS) {
             continue;
         }
         let asked = format!("Challenge {}: status.reason", pending.name());
@@ -254,16 +267,14 @@ fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
         });
         let own = answer.observations.first();
         let own = own.map(|look| seen(look, "every name server has it"));
-        let record = pending.spec.record_name();
         found.push(
             Finding::new(cause, Grade::Likely, name.shown(), stored(asked, case.at, reason))
                 .shown_by(own)
                 .shown_by(set)
                 .meaning(CauseSeverity::Error)
                 .with("DOMAIN", &name.name)
-                .with("RECORD", record.trim_end_matches('.'))
-                .with("RESOLVER", "the cluster's resolvers")
-                .with("ANSWER", reason),
+                .with("NAMESPACE", &pending.metadata.namespace)
+                .with("DETAIL", format!("cert-manager says: {reason}")),
         );
     }
 }

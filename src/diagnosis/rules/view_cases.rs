@@ -5,13 +5,14 @@ use serde_json::json;
 use super::control_plane::tests::{cluster, says};
 use super::open_path::testing::{object, path_with};
 use super::tests::{by, check, look, name, refused};
-use super::zone::tests::{authority, reply};
+use super::zone::tests::reply;
 use super::{judge, tests};
 use crate::diagnosis::case::{Case, DirectoryAnswer, DirectoryCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::dns_case::DnsCase;
+use crate::diagnosis::dns_case::{DnsCase, DnsVantage};
 use crate::diagnosis::finding::Grade;
 use crate::diagnosis::name_case::{AddressLook, AnswerLook, LookUp};
+use crate::model::acme_server::LETS_ENCRYPT;
 use crate::model::cause::Symptom;
 use crate::model::common::Condition;
 use crate::model::observation::Seen;
@@ -79,6 +80,12 @@ fn a_ca_that_found_no_address_is_believed_unless_there_is_one_now() {
             all.iter().filter_map(|at| Some((*at, reserved::block(*at)?.to_owned()))).collect();
         one.is_looked_for_in_dns = true;
         one.addresses = LookUp::Found(all);
+        let from = DnsVantage::Authority {
+            name: "ns1.example.com.".into(),
+            address: "9.9.9.10:53".parse().unwrap(),
+        };
+        let known = reply(from, "www.example.com.", "A", addresses);
+        one.dns = Some(DnsCase { replies: vec![known], ..DnsCase::default() });
         case
     };
     // All that there is cannot be reached by anybody outside.
@@ -90,20 +97,31 @@ fn a_ca_that_found_no_address_is_believed_unless_there_is_one_now() {
 
 #[test]
 fn a_public_ca_is_never_led_to_addresses_that_the_zone_itself_keeps_inside() {
-    let of = |by_servers: &str| {
-        by(HTTP, |one| {
+    let of = |server: &str, by_servers: &str| {
+        tests::with(|case| {
             let inner = "10.1.2.3".parse().unwrap();
-            one.issuer = None;
+            let acme = case.issuers[0].issuer.as_mut().unwrap().spec.acme.as_mut().unwrap();
+            LETS_ENCRYPT.clone_into(&mut acme.server);
+            let mut one = name("www.example.com", Some(HTTP));
+            one.issuer = Some(case.issuers[0].key.clone());
             one.is_looked_for_in_dns = true;
             one.addresses = LookUp::Found(vec![inner]);
             one.reserved = vec![(inner, "10.0.0.0/8".into())];
-            let known = reply(authority(1), "www.example.com.", "A", &[by_servers]);
+            let from = DnsVantage::Authority {
+                name: "ns1.example.com.".into(),
+                address: server.parse().unwrap(),
+            };
+            let known = reply(from, "www.example.com.", "A", &[by_servers]);
             one.dns = Some(DnsCase { replies: vec![known], ..DnsCase::default() });
+            case.names = vec![one];
         })
     };
-    // Whoever asks about a name alone may mean an inner one.
-    for servers in ["10.1.2.3", "9.9.9.9"] {
-        assert!(judge(&of(servers)).iter().all(|it| !it.is_error()), "{servers}");
+    let public = "9.9.9.10:53";
+    assert_eq!(only_error(&of(public, "10.1.2.3")), (CauseId::Http02, Grade::Certain));
+    // The outer view may have another address, and a server that is inside does not know that.
+    for (server, known) in [(public, "9.9.9.9"), ("10.0.0.53:53", "10.1.2.3")] {
+        let found = judge(&of(server, known));
+        assert!(found.iter().all(|it| !it.is_error()), "{server}: {found:#?}");
     }
 }
 

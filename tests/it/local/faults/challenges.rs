@@ -53,7 +53,7 @@ fn a_ca_that_does_not_find_the_answer_is_told_in_its_words() {
     let site = Site::seen_at(&Config::default(), elsewhere);
     let here = format!("127.0.0.1:{here}");
     check(&site, &format!("--http01-listen {here} --http01-resolve *={here}"), 4, "\
-error: Certificate default/web was not issued: acme: authorization error for www.example.com: 400 urn:ietf:params:acme:error:connection: 127.0.0.1: Fetching http://www.example.com/.well-known/acme-challenge/[token]: connection refused by [listener]
+error: Certificate default/web was not issued: acme: authorization error for www.example.com: 400 urn:ietf:params:acme:error:connection: 127.0.0.1: Fetching http://www.example.com/.well-known/acme-challenge/[token]: Connection refused
 hint: forward port 80 of www.example.com to 127.0.0.1:[port], where this program listens (by the router, a web server or the firewall), or leave --http01-listen out: nothing takes connections at port 80
 hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
 hint: kubectl-acme timeline certificate/web shows every step

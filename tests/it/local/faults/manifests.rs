@@ -52,7 +52,7 @@ hint: check the indentation: fields of one object begin in the same column
 fn an_unknown_issuer_is_told_before_anything_is_asked() {
     check(replace("issuerRef:\n    name: acme", "issuerRef:\n    name: acne"), "", 2, "\
 error: Certificate default/web refers to Issuer default/acne, which is neither in these manifests nor in the store
-hint: add the manifest of Issuer default/acne with another -f
+hint: did you mean Issuer default/acme? It is there
 hint: issuerRef.kind is Issuer unless it says ClusterIssuer
 ");
 }
