@@ -18,7 +18,7 @@ use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
 use crate::diagnosis::sights::{asked, came};
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
-use crate::model::observation::Seen;
+use crate::model::observation::{Observation, Seen};
 
 pub(super) const RULES: &[FaultRule] = &[
     record_is_seen_from_one_side,
@@ -183,7 +183,8 @@ fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidenc
         // What it said before the answer was there is no news.
         let is_known = is_unreached && !through_proxy && !name.is_fresh(case.at);
         // It has met somebody else since long, or finds no address.
-        let is_elsewhere = !is_unreached && !through_proxy && is_of_long(case, name, LONG);
+        let look = name.looks.first().map(|look| &look.observation);
+        let is_elsewhere = !is_unreached && !through_proxy && is_of_long(case, name, look, LONG);
         let cause = match (is_known, is_elsewhere) {
             (true, _) => CauseId::Http08,
             (false, true) if tells_of_another_place(symptom) => CauseId::Http09,
@@ -209,13 +210,20 @@ fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidenc
 
 /// Tells whether an answer has been up for so long that cert-manager has looked for it many times: since its Service was made, else since
 /// the Challenge was.
-fn is_of_long(case: &Case, name: &NameCase, long: SignedDuration) -> bool {
+fn is_of_long(
+    case: &Case,
+    name: &NameCase,
+    look: Option<&Observation>,
+    long: SignedDuration,
+) -> bool {
     let Some(pending) = &name.pending else { return false };
     let services = case.cluster_path.iter().flat_map(|path| &path.services);
     let mut own = services.filter(|it| it.metadata.is_controlled_by(&pending.metadata.uid));
     let metadata = own.next().map_or(&pending.metadata, |service| &service.metadata);
     let since = metadata.creation_timestamp;
-    since.is_some_and(|since| case.at.duration_since(since.timestamp()) > long)
+    // When it was seen from here tells best until when it has been up.
+    let until = look.map_or(case.at, |look| look.at);
+    since.is_some_and(|since| until.duration_since(since.timestamp()) > long)
 }
 
 /// Tells whether a self-check has been led to another place than the one that has the answer, as seen from here.
@@ -254,7 +262,8 @@ fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
             }
             _ => continue,
         };
-        if !pending.status.presented || !is_of_long(case, name, LONG_FOR_RECORDS) {
+        let own = answer.observations.first();
+        if !pending.status.presented || !is_of_long(case, name, own, LONG_FOR_RECORDS) {
             continue;
         }
         let asked = format!("Challenge {}: status.reason", pending.name());
@@ -265,7 +274,6 @@ fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
         let set = set.map(|(of, flag, value)| {
             stored(format!("Deployment {}: --{flag}", of.name), case.at, value)
         });
-        let own = answer.observations.first();
         let own = own.map(|look| seen(look, "every name server has it"));
         found.push(
             Finding::new(cause, Grade::Likely, name.shown(), stored(asked, case.at, reason))
@@ -329,7 +337,7 @@ mod tests {
     use super::super::zone::tests::{authority, reply};
     use super::*;
     use crate::diagnosis::name_case::{AnswerLook, InsideLook};
-    use crate::model::observation::{Hop, Observation, Vantage};
+    use crate::model::observation::{Hop, Vantage};
 
     const RECORD: &str = "_acme-challenge.www.example.com.";
 
