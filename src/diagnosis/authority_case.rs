@@ -1,7 +1,6 @@
 //! What was observed of a CA beyond its directory, of the way to it, and of the certificate that is there: where it is served, and
 //! what the CA says of its renewal.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use jiff::Timestamp;
@@ -94,8 +93,6 @@ pub struct KeptCase {
     pub renewal: Option<RenewalCase>,
     /// What its names show on port 443.
     pub served: Vec<ServedCase>,
-    /// Hosts for which Ingresses name its Secret.
-    pub shown_for: BTreeSet<String>,
     /// Secrets that Ingresses name for its names, and that no Certificate writes.
     pub other_secrets: Vec<IngressSecretCase>,
     /// When this program had its CA revoke it.

@@ -9,6 +9,9 @@ use serde_json::Value;
 use super::network_policy::LabelSelection;
 use crate::model::Metadata;
 
+/// The namespace whose PeerAuthentications hold for the whole mesh, unless Istio was set up otherwise.
+pub const MESH: &str = "istio-system";
+
 /// Which policy it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

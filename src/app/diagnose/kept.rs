@@ -79,7 +79,6 @@ impl Investigator {
             top_issuer: top_issuer(text).unwrap_or_default(),
             renewal,
             served,
-            shown_for,
             other_secrets,
             revoked_at: policy::revoked(certificate, &own.serial).map(|revoked| revoked.at),
             other_issuer: other_issuer(certificate, &secret),

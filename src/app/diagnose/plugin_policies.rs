@@ -5,12 +5,9 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 
 use super::listed::{list, resource};
-use crate::diagnosis::plugin_policy::{PluginPolicyCase, PluginPolicyKind};
+use crate::diagnosis::plugin_policy::{MESH, PluginPolicyCase, PluginPolicyKind};
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::raw_objects::Resource;
-
-/// The namespace whose PeerAuthentications hold for the whole mesh, unless Istio was set up otherwise.
-const MESH: &str = "istio-system";
 
 const PEER_AUTHENTICATIONS: Resource =
     resource("security.istio.io/v1", "PeerAuthentication", "peerauthentications.security.istio.io");

@@ -7,12 +7,10 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade};
 use crate::diagnosis::network_policy::Admits;
 use crate::diagnosis::path_objects::PodCase;
-use crate::diagnosis::plugin_policy::{KeptAway, PluginPolicyCase, PluginPolicyKind};
+use crate::diagnosis::plugin_policy::{KeptAway, MESH, PluginPolicyCase, PluginPolicyKind};
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;
 
-/// The namespace whose PeerAuthentications hold for the whole mesh.
-const MESH: &str = "istio-system";
 /// The label by which Cilium knows the namespace of a Pod.
 const NAMESPACE_LABEL: &str = "io.kubernetes.pod.namespace";
 /// Where a solver listens.
