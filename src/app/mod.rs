@@ -26,6 +26,7 @@ pub mod inspect;
 pub mod invocation;
 pub mod lead;
 pub mod listing;
+pub mod output_files;
 pub mod own_request;
 pub mod preflight;
 pub mod rehearsal;

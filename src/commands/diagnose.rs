@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::app::context::Context;
 use crate::app::diagnose::bundle;
-use crate::app::diagnose::ending::{FailOn, SeenCase, ToldParts, tell, verdict};
+use crate::app::diagnose::ending::{ToldParts, tell};
 use crate::app::diagnose::looking::LookMeans;
 use crate::app::diagnose::targets::{FoundTargets, UnreadyScope, is_domain, of_manifests, targets};
 use crate::app::diagnose::undefined::defined;
+use crate::app::diagnose::verdict::{FailOn, SeenCase, verdict};
 use crate::app::diagnose::watched_looks::WatchedLooks;
 use crate::app::failure::Failure;
 use crate::app::flags::answers::AnswerArgs;

@@ -86,8 +86,7 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let probe = args.drive.probe_pod.probe(fetcher.clone(), true, &stop, context)?;
     let store = context.at_hand(store);
     let http01 = args.drive.http01(context).await?;
-    let by_flags =
-        Equipment::by_flags(Arc::clone(&store), http01, fetcher, &args.drive, context).await?;
+    let by_flags = args.drive.equipment(Arc::clone(&store), http01, fetcher, context).await?;
     let asking = (asking, args.drive.ingress_shim.defaults());
     let memory = ProcessMemory::new(Allowance::Standing);
     let rules = Rules { memory, asking, ..by_flags.rules };

@@ -1,9 +1,9 @@
 //! `status`: what there is, on one screen, and what is stuck.
 
 use crate::app::context::Context;
-use crate::app::diagnose::ending::{FailOn, SeenCase, tell_nothing, verdict};
 use crate::app::diagnose::looking::LookMeans;
 use crate::app::diagnose::targets::{FoundTargets, UnreadyScope, targets};
+use crate::app::diagnose::verdict::{FailOn, SeenCase, tell_nothing, verdict};
 use crate::app::failure::Failure;
 use crate::app::flags::answers::AnswerArgs;
 use crate::app::flags::look::{LookArgs, NameserverArgs};

@@ -146,6 +146,19 @@ pub struct DueReason {
     pub message: String,
 }
 
+impl DueReason {
+    /// Reason and message of the Certificate's Ready condition; `None` if the condition is true.
+    pub fn by_condition(certificate: &Certificate) -> Option<Self> {
+        let ready = condition(&certificate.status.conditions, "Ready");
+        if ready.is_some_and(|ready| ready.status == ConditionStatus::True) {
+            return None;
+        }
+        let (reason, message) =
+            ready.map(|r| (r.reason.clone(), r.message.clone())).unwrap_or_default();
+        Some(Self { reason, message })
+    }
+}
+
 /// What the CA holds of one authorization (RFC 8555 §7.1.4).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,62 +1,20 @@
-//! How `diagnose` ends: who drives, what counts as a failure, and how it is told.
+//! How `diagnose` ends: what it prints and writes.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::commands::Reproduced;
-use super::targets::NothingThere;
+use super::verdict::{SeenCase, tell_nothing};
 use super::{bundle, report};
-use crate::app::context::{Context, OTHER_FOLDER, no_state_in};
+use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::follow::results;
-use crate::app::hints::reproduce::Instruments;
 use crate::app::lead;
+use crate::app::output_files;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
-use crate::diagnosis::control_case::UndefinedCase;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::finding::Finding;
-use crate::model::Key;
 use crate::model::common::is_true;
-use crate::model::order_report::InputPlace;
 use crate::print::Printer;
 use crate::print::age::age;
-
-/// What counts as a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum FailOn {
-    /// Causes that keep a certificate from being issued
-    Error,
-    /// Those, and what may become one
-    Warning,
-}
-
-/// What one look has shown.
-#[derive(Debug, Default)]
-pub struct SeenCase {
-    /// What was observed.
-    pub case: Box<Case>,
-    /// Why objects were left out, where they were.
-    pub absent: Option<String>,
-    /// Where no Certificate is, where nothing was named.
-    pub nothing: Option<NothingThere>,
-    /// Kinds that the cluster does not know.
-    pub undefined: Vec<UndefinedCase>,
-    /// With what it was looked.
-    pub(crate) means: Instruments,
-    /// Where manifests begin, of those that were given.
-    pub places: BTreeMap<Key, InputPlace>,
-}
-
-impl SeenCase {
-    /// Takes in what a look has shown.
-    pub fn keep(&mut self, mut case: Case) {
-        if !self.undefined.is_empty() {
-            case.in_cluster = true;
-            case.control.undefined = std::mem::take(&mut self.undefined);
-        }
-        *self.case = case;
-    }
-}
 
 /// What is told beside the findings.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +39,7 @@ pub async fn tell(
 ) -> Result<(), Failure> {
     let case = &seen.case;
     if let Some(path) = parts.bundle {
-        results::write_text(path, &bundle::text(case)?, context.interrupted()).await?;
+        output_files::write_text(path, &bundle::text(case)?, context.interrupted()).await?;
     }
     let exit_code = kind.map_or(0, FailureKind::exit_code);
     let reproduced = Reproduced::new(case, &seen.means);
@@ -106,58 +64,6 @@ pub async fn tell(
         None => conclude(printer, case, findings, parts.is_foreseen),
     }
     Ok(())
-}
-
-/// Says that there is nothing to judge.
-pub(crate) fn tell_nothing(printer: &Printer, nothing: &NothingThere) {
-    let (line, hint) = match nothing {
-        NothingThere::NoState(folder) => {
-            (format!("nothing was judged: {}", no_state_in(folder)), OTHER_FOLDER)
-        }
-        NothingThere::NoCertificate(Some(namespace)) => (
-            format!("nothing was judged: there is no Certificate in namespace {namespace}"),
-            "-n NAMESPACE looks at another one, -A at all of them",
-        ),
-        NothingThere::NoCertificate(None) => (
-            "nothing was judged: there is no Certificate in any namespace".to_owned(),
-            "order -f makes those of a manifest",
-        ),
-        NothingThere::NoneFits => (
-            "nothing was judged: no Certificate has these labels".to_owned(),
-            "kubectl get certificates --show-labels shows those that there are",
-        ),
-    };
-    printer.note(&line);
-    printer.hint(hint);
-}
-
-/// Who drives; whoever may not see that is told nothing of it.
-pub(super) async fn driver(context: &Context) -> DriverCase {
-    match lead::is_driven(context).await {
-        Ok(false) => DriverCase::Nobody,
-        Ok(true) => match lead::foreseen(context).await {
-            Ok(claim) if claim.is_cert_manager() => DriverCase::CertManager,
-            Ok(_) => DriverCase::KubectlAcme,
-            Err(_) => DriverCase::Unknown,
-        },
-        Err(_) => DriverCase::Unknown,
-    }
-}
-
-/// With what the command ends; `None` if all is well. Where there was nothing to judge, nobody knows that.
-pub fn verdict(seen: &SeenCase, findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
-    if findings.iter().any(Finding::is_error) {
-        return Some(FailureKind::CausesFound);
-    }
-    match seen.nothing {
-        Some(NothingThere::NoState(_)) => return Some(FailureKind::Usage),
-        Some(NothingThere::NoCertificate(_) | NothingThere::NoneFits) => {
-            return Some(FailureKind::WarningsFound);
-        }
-        None => {}
-    }
-    let counts = fail_on == FailOn::Warning && findings.iter().any(Finding::is_warning);
-    counts.then_some(FailureKind::WarningsFound)
 }
 
 /// Says how much was found; and that nobody works on what is due, unless it is not there yet.

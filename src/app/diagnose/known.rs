@@ -9,14 +9,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::look::by_condition;
 use crate::app::chain;
 use crate::app::hints::finding::sentence;
 use crate::app::input::lookup;
 use crate::app::inspect::answer::InspectedAnswer;
 use crate::app::invocation::{self, quoted};
 use crate::diagnosis::awaited::narrow;
-use crate::diagnosis::case::{Case, CertificateCase, IssuerCase};
+use crate::diagnosis::case::{Case, CertificateCase, DueReason, IssuerCase};
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::finding::{Finding, is_consequence};
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
@@ -186,7 +185,7 @@ fn case(chain: Chain, known: &[Key], now: Timestamp) -> Case {
         ..IssuerCase::of(key, chain.issuer.clone())
     });
     let in_cluster = chain.in_cluster;
-    let due = by_condition(&chain.certificate);
+    let due = DueReason::by_condition(&chain.certificate);
     let of = CertificateCase { due, ..CertificateCase::of(chain) };
     Case {
         at: now,

@@ -19,7 +19,7 @@ use crate::controllers::neighbours::Neighbours;
 use crate::diagnosis::case::{Case, CertificateCase, DueReason, Unseen};
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::name_case::NameCase;
-use crate::model::common::{ConditionStatus, condition};
+use crate::model::common::condition;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
 use crate::reconcile::{certificate, renewal};
 use crate::solvers::http01::listener::Listener;
@@ -173,7 +173,7 @@ impl Investigator {
             Err(error) => {
                 let what = format!("the Secret and the requests of Certificate {name}");
                 missed.push(unseen(what, &error));
-                (by_condition(&chain.certificate), None)
+                (DueReason::by_condition(&chain.certificate), None)
             }
         };
         Ok((Some(CertificateCase { due, next_try, ..CertificateCase::of(chain) }), missed))
@@ -218,15 +218,4 @@ fn of_own_request(chain: Chain) -> CertificateCase {
         DueReason { reason, message }
     });
     CertificateCase { due, ..CertificateCase::of(chain) }
-}
-
-/// Why a Certificate has to be issued, by what its controller has written last.
-pub(super) fn by_condition(certificate: &Certificate) -> Option<DueReason> {
-    let ready = condition(&certificate.status.conditions, "Ready");
-    if ready.is_some_and(|ready| ready.status == ConditionStatus::True) {
-        return None;
-    }
-    let (reason, message) =
-        ready.map(|r| (r.reason.clone(), r.message.clone())).unwrap_or_default();
-    Some(DueReason { reason, message })
 }

@@ -6,9 +6,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::control::{CONTROLLER, DEPLOYMENTS, Look};
-use super::ending::{SeenCase, driver};
 use super::investigator::{DiagnosisTarget, Investigator};
 use super::listed::list;
+use super::verdict::{SeenCase, driver};
 use crate::app::context::Context;
 use crate::app::engine::world::CLUSTER_RESOURCE_NAMESPACE;
 use crate::app::failure::Failure;

@@ -43,6 +43,7 @@ pub mod report;
 mod rivals;
 pub mod targets;
 pub mod undefined;
+pub mod verdict;
 mod wanted_names;
 pub mod watched_looks;
 mod web;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 
-use super::ending::SeenCase;
 use super::patience::PROBE_TIMEOUT;
+use super::verdict::SeenCase;
 use crate::app::context::Context;
 use crate::app::input::applying::behind;
 use crate::diagnosis::control_case::UndefinedCase;

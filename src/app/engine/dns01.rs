@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::app::context::Context;
-use crate::app::flags::dns01::Dns01Args;
 use crate::controllers::dns01::{ClusterWebhooks, StoreCredentials};
 use crate::dns::Resolve;
 use crate::dns::zone::Zones;
@@ -32,18 +31,16 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// What they reach by those flags: the webhooks that they name, and those that the cluster knows.
-    pub fn new(flags: &Dns01Args, context: &Context) -> Self {
-        let usual = Self::usual(context);
-        Self {
-            webhooks: flags.dns01_webhook.iter().cloned().collect(),
-            ambience: Ambience {
-                cluster_issuers: flags.cluster_issuer_ambient_credentials,
-                issuers: flags.issuer_ambient_credentials,
-            },
-            hooks: flags.hooks(usual.cluster.is_some()),
-            ..usual
-        }
+    /// Adds what flags say: addresses of webhooks by group, who may use credentials from around the process, and whether
+    /// programs may be run.
+    #[must_use]
+    pub fn with(
+        self,
+        webhooks: BTreeMap<String, String>,
+        ambience: Ambience,
+        hooks: Hooks,
+    ) -> Self {
+        Self { webhooks, ambience, hooks, ..self }
     }
 
     /// What they reach without flags, for those who only look: nothing is run then, but what could never be run is told.
@@ -54,7 +51,7 @@ impl Reach {
     }
 
     /// Tells whether the resources, or those that a rehearsal stands for, are in a cluster.
-    pub(super) fn is_in_cluster(&self) -> bool {
+    pub fn is_in_cluster(&self) -> bool {
         self.cluster.is_some()
     }
 

@@ -13,9 +13,7 @@ use tokio_util::sync::CancellationToken;
 use self::dns01::Reach;
 use self::memory_zone::MemoryZone;
 pub use self::world::{ProcessMemory, Rules, World, account_keys};
-use super::context::Context;
 use super::failure::Failure;
-use super::flags::drive::DriveArgs;
 use crate::acme::Clients;
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
@@ -112,31 +110,6 @@ impl Equipment {
             fetcher,
             zones,
         }
-    }
-
-    /// The same with what flags of a driving command say.
-    ///
-    /// # Errors
-    /// Fails when the host of a resolver has no address.
-    pub async fn by_flags(
-        store: Arc<dyn Store>,
-        http01: Arc<dyn Solver>,
-        fetcher: Fetcher,
-        flags: &DriveArgs,
-        context: &Context,
-    ) -> Result<Self, Failure> {
-        let (zones, dns01) = (flags.zones(&fetcher).await?, Reach::new(&flags.dns01, context));
-        let rules = Rules {
-            approval: flags.approval(),
-            options: flags.certificates.options(),
-            cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
-            limits: flags.slots.limits(),
-            rates: flags.limits,
-            check_period: flags.dns01_check_retry_period.0,
-            ..Rules::without_flags(dns01.is_in_cluster())
-        };
-        let by_flags = Self::new(store, http01, fetcher, zones);
-        Ok(Self { dns01, tls_alpn01: flags.tls_alpn01(), rules, ..by_flags })
     }
 }
 

@@ -2,7 +2,10 @@
 
 use url::Url;
 
+use crate::app::context::Context;
+use crate::app::engine::dns01::Reach;
 use crate::solvers::dns01::site::Hooks;
+use crate::solvers::dns01::solver::Ambience;
 
 /// How records of DNS-01 are published.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,6 +44,17 @@ pub struct Dns01Args {
 }
 
 impl Dns01Args {
+    /// Returns what providers reach by these flags: the webhooks that a flag names, and those that the cluster knows.
+    pub fn reach(&self, context: &Context) -> Reach {
+        let ambience = Ambience {
+            cluster_issuers: self.cluster_issuer_ambient_credentials,
+            issuers: self.issuer_ambient_credentials,
+        };
+        let usual = Reach::usual(context);
+        let hooks = self.hooks(usual.is_in_cluster());
+        usual.with(self.dns01_webhook.iter().cloned().collect(), ambience, hooks)
+    }
+
     /// Whether programs may be run: never in a cluster, where others write Issuers.
     pub fn hooks(&self, is_cluster: bool) -> Hooks {
         match (is_cluster, self.dns01_allow_exec) {

@@ -15,6 +15,7 @@ use super::probe_pod::ProbePodArgs;
 use super::slots::SlotArgs;
 use super::solver_pods::SolverPodArgs;
 use crate::app::context::Context;
+use crate::app::engine::{Equipment, Rules};
 use crate::app::failure::Failure;
 use crate::app::preflight::permissions::task::Places;
 use crate::dns::zone::Zones;
@@ -27,6 +28,7 @@ use crate::solvers::http01::listener::Listener;
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
+use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 
 /// How challenges are answered and looked at.
@@ -101,6 +103,31 @@ fn rates(name: &str) -> Result<&'static RequestRates, String> {
 }
 
 impl DriveArgs {
+    /// Returns what the controllers of a command with these flags work with.
+    ///
+    /// # Errors
+    /// Fails when the host of a resolver has no address.
+    pub async fn equipment(
+        &self,
+        store: Arc<dyn Store>,
+        http01: Arc<dyn Solver>,
+        fetcher: Fetcher,
+        context: &Context,
+    ) -> Result<Equipment, Failure> {
+        let (zones, dns01) = (self.zones(&fetcher).await?, self.dns01.reach(context));
+        let rules = Rules {
+            approval: self.approval(),
+            options: self.certificates.options(),
+            cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
+            limits: self.slots.limits(),
+            rates: self.limits,
+            check_period: self.dns01_check_retry_period.0,
+            ..Rules::without_flags(dns01.is_in_cluster())
+        };
+        let usual = Equipment::new(store, http01, fetcher, zones);
+        Ok(Equipment { dns01, tls_alpn01: self.tls_alpn01(), rules, ..usual })
+    }
+
     /// What the self-check and our own CA look with.
     ///
     /// # Errors

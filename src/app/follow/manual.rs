@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::results;
 use crate::app::blocking::Interrupted;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::lead::{Claim, Other};
+use crate::app::output_files;
 use crate::app::venue::Venue;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::order_report::{NamedObject, RecordToMake};
@@ -179,7 +179,7 @@ pub async fn write(
     interrupted: &Interrupted,
 ) -> Result<(), Failure> {
     let lines: String = wanted.iter().map(ManualRecord::line).collect();
-    results::write_text(path, &lines, interrupted).await
+    output_files::write_text(path, &lines, interrupted).await
 }
 
 #[cfg(test)]

@@ -13,11 +13,12 @@ use tokio::process::Command;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::results::{Written, draft_name, fail, on_disk};
+use super::results::Written;
 use crate::acme::chain::{self, Leaf};
 use crate::app::blocking::Interrupted;
 use crate::app::failure::Failure;
 use crate::app::flags::on_issued::OnIssuedArgs;
+use crate::app::output_files::{draft_name, fail, on_disk};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::disk::{Durability, Folder, Links, Readers, read_given};
 use crate::model::{Key, Time};

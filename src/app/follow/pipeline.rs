@@ -13,10 +13,10 @@ use std::path::{Component, Path, PathBuf};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::results;
 use crate::app::blocking::{Interrupted, aside};
 use crate::app::failure::Failure;
 use crate::app::flags::report::{ReportChoice, ReportForm, ReportPlace};
+use crate::app::output_files;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::order_report::{InputFault, OrderReport};
 use crate::print::Printer;
@@ -143,7 +143,7 @@ impl PipelineReports {
     /// Fails when one cannot, or a signal came.
     pub async fn expect_writable(&self, interrupted: &Interrupted) -> Result<(), Failure> {
         for file in self.files() {
-            results::expect_file(file, interrupted).await?;
+            output_files::expect_file(file, interrupted).await?;
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ impl PipelineReports {
         for (form, place) in &self.wanted {
             let text = rendered(&page, *form, tone);
             let written = match place {
-                ReportPlace::File(path) => results::write_text(path, &text, interrupted).await,
+                ReportPlace::File(path) => output_files::write_text(path, &text, interrupted).await,
                 _ if is_on_stdout(&(*form, place.clone())) => {
                     // A dry run has printed what it was to print.
                     if has_told { printer.data(&text).map_err(Failure::from) } else { Ok(()) }
@@ -227,7 +227,7 @@ impl PipelineReports {
             let mut file = OpenOptions::new().create(true).append(true).open(&summary)?;
             file.write_all((page + "\n").as_bytes())
         };
-        let why = match aside(interrupted, results::GRACE, add).await {
+        let why = match aside(interrupted, output_files::GRACE, add).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => explain(&error),
             Err(_) => "its file system does not answer".to_owned(),

@@ -12,9 +12,10 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::folder_turn::WriteWait;
-use super::results::{self, Written, on_disk};
+use super::results::{self, Written};
 use crate::acme::{chain, temporary};
 use crate::app::failure::Failure;
+use crate::app::output_files::on_disk;
 use crate::controllers::facts;
 use crate::disk::read_given;
 use crate::model::certificate::ISSUING;

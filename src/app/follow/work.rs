@@ -324,7 +324,7 @@ async fn begin(
     let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
     let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
     let store = Arc::clone(&job.store);
-    let by_flags = Equipment::by_flags(store, http01, fetcher, job.drive, context).await?;
+    let by_flags = job.drive.equipment(store, http01, fetcher, context).await?;
     let rules = Rules {
         selection: Selection::only(job.given.clone()),
         memory: memory.clone(),

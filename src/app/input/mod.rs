@@ -1,6 +1,7 @@
 //! What a command is given: manifests, or a few names from which they are made.
 
 pub mod applying;
+pub(crate) mod challenge_type;
 pub mod completers;
 pub mod dry_run;
 pub mod files;
@@ -25,7 +26,6 @@ use super::context::Context;
 use super::failure::Failure;
 use super::flags::output::OutputArgs;
 use super::invocation::{self, quoted};
-use super::preflight::challenge_types;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Document, Location};
@@ -131,7 +131,7 @@ impl InputArgs {
         };
         let mut set = parsed(&sources, namespaces, &printer, context)?;
         if let Some(kind) = &self.challenge_type {
-            challenge_types::ask(kind, set.documents.iter_mut().map(|d| &mut d.record))?;
+            challenge_type::ask(kind, set.documents.iter_mut().map(|d| &mut d.record))?;
         }
         if set.documents.is_empty() {
             return Err(Failure::usage(format!("nothing to issue: {NOTHING_GIVEN}"))

@@ -2,10 +2,8 @@
 
 use super::certificates::{certificates, names};
 use crate::app::failure::Failure;
-use crate::app::own_request::certificate_of;
 use crate::app::venue::Venue;
 use crate::diagnosis::chain::{issuer_key, key_of};
-use crate::diagnosis::verdict::foreign_issuer;
 use crate::model::requested_types::{CHALLENGE_TYPE, asked_type};
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::order::required::not_in_a_cluster;
@@ -93,38 +91,6 @@ pub(crate) fn leave_to_solvers(records: &[Record]) -> bool {
     })
 }
 
-/// Has every issuer of a set ask for a type (`--challenge-type`).
-///
-/// # Errors
-/// Fails for a Certificate whose issuer is not in the set.
-pub(crate) fn ask<'a>(
-    kind: &str,
-    records: impl Iterator<Item = &'a mut Record>,
-) -> Result<(), Failure> {
-    let records: Vec<&mut Record> = records.collect();
-    let keys: Vec<Key> = records.iter().map(|record| record.key.clone()).collect();
-    for record in records {
-        if record.key.kind.is_issued() {
-            let certificate = certificate_of(record)?;
-            let issuer = issuer_key(&certificate).ok_or_else(|| foreign_issuer(&certificate))?;
-            if keys.contains(&issuer) {
-                continue;
-            }
-            let key = &record.key;
-            return Err(Failure::usage(format!(
-                "cannot use --challenge-type for {key}: {issuer} is not in what was given"
-            ))
-            .hint(format!(
-                "add its manifest with another -f, or annotate it: {CHALLENGE_TYPE}: {kind}"
-            )));
-        }
-        if matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
-            record.object["metadata"]["annotations"][CHALLENGE_TYPE] = kind.into();
-        }
-    }
-    Ok(())
-}
-
 fn asked(key: &Key, issuer: &Issuer) -> Result<Option<ChallengeType>, Failure> {
     asked_type(issuer).map_err(|why| Failure::usage(format!("{key}: {why}")))
 }
@@ -134,6 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::app::input::challenge_type;
 
     /// Checks names of an issuer that asks for a type; returns exit code and message.
     fn refusal(asked: &str, names: &[&str], venue: Venue) -> Option<(u8, String)> {
@@ -150,7 +117,7 @@ mod tests {
             "spec": {"secretName": "web-tls", "dnsNames": names, "issuerRef": {"name": "acme"}},
         });
         let mut records = [issuer, certificate].map(|object| Record::new(object).unwrap());
-        ask(asked, records.iter_mut()).unwrap();
+        challenge_type::ask(asked, records.iter_mut()).unwrap();
         let [issuer, certificate] = records;
         let certificate: Certificate = typed(certificate).unwrap();
         let checked = check(&certificate, &issuer.key, &typed(issuer.clone()).unwrap(), venue);

@@ -12,7 +12,6 @@ use tracing::debug;
 use super::certificates::choices;
 use crate::app::context::Context;
 use crate::app::diagnose::known;
-use crate::app::engine::dns01::Reach;
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::output::OutputArgs;
@@ -94,7 +93,7 @@ pub(crate) async fn check(
     };
     let zones = drive.zones(&fetcher).await?;
     let namespace = &context.global.cluster_resource_namespace;
-    let reach = Reach::new(&drive.dns01, context);
+    let reach = drive.dns01.reach(context);
     let dns01 = reach.providers(store, zones, &fetcher.resolver, namespace);
     let asking = join_all(errands.iter().map(|errand| ask(&dns01, errand)));
     let answers = tokio::select! {

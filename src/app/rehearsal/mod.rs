@@ -25,7 +25,6 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::engine::clients;
-use super::engine::dns01::Reach;
 use super::engine::memory_zone::{MemoryResolver, MemoryZone};
 use super::failure::Failure;
 use super::flags::drive::DriveArgs;
@@ -225,7 +224,7 @@ impl Rehearsal {
         }
         let zones = drive.zones(&self.fetcher).await?;
         let namespace = &context.global.cluster_resource_namespace;
-        let reach = Reach::new(&drive.dns01, context);
+        let reach = drive.dns01.reach(context);
         let dns01 = reach.solver(store, zones, &self.fetcher.resolver, namespace);
         let solver = |challenge: &Challenge| -> &dyn Solver {
             match challenge.spec.kind {

@@ -13,7 +13,7 @@ pub use self::flags::{CaArgs, IssuanceArgs, RevocationChoice, TemperArgs};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
-use crate::app::follow::results;
+use crate::app::output_files;
 use crate::ca::{self, Server};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::format::Format;
@@ -37,7 +37,7 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
         Failure::new(FailureKind::Unexpected, format!("cannot serve on {}: {why}", places(&args)))
             .hint("choose another port with --listen 127.0.0.1:0")
     })?;
-    results::write_text(&args.root, server.tls_root_pem(), context.interrupted()).await?;
+    output_files::write_text(&args.root, server.tls_root_pem(), context.interrupted()).await?;
     let mut printer = context.printer(&output);
     let talk = printer.talk();
     let line = |text: String| talk.line(&format!("[test CA, trusted by nobody] {text}"));

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::app::context::Context;
-use crate::app::engine::dns01::Reach;
 use crate::app::failure::Failure;
 use crate::app::flags::dns01::Dns01Args;
 use crate::app::flags::drive::{lasting_http01, listener};
@@ -190,7 +189,7 @@ impl AnswerArgs {
             let fetcher = self.look.fetcher().await?;
             let zones = self.nameservers.zones(&self.look, &fetcher).await?;
             let namespace = &context.global.cluster_resource_namespace;
-            let reach = Reach::new(&self.dns01, context);
+            let reach = self.dns01.reach(context);
             return Ok(reach.solver(store, zones, &fetcher.resolver, namespace));
         }
         let is_http = challenge.spec.kind == ChallengeType::Http01;

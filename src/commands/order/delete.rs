@@ -8,7 +8,6 @@ use std::time::Duration as StdDuration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::app::context::Context;
-use crate::app::engine::dns01::Reach;
 use crate::app::engine::{Engine, Equipment, Rules};
 use crate::app::failure::Failure;
 use crate::app::flags::dns01::Dns01Args;
@@ -174,7 +173,7 @@ async fn engine(
         limits: Limits { max_in_flight: 0 },
         ..Rules::without_flags(store.in_cluster())
     };
-    let dns01 = Reach::new(&args.dns01, context);
+    let dns01 = args.dns01.reach(context);
     let equipment = Equipment::new(Arc::clone(store), http01, fetcher, zones);
     Ok(Engine::start(Equipment { dns01, rules, ..equipment }))
 }
