@@ -8,17 +8,17 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use crate::app::blocking::Interrupted;
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::global::GlobalArgs;
-use crate::app::invocation;
 use crate::cli::{Command, completion};
 use crate::commands::{
     account, ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order,
     probe, run, schedule, solve, status, timeline, tree, version, wait, watch,
 };
+use crate::context::Context;
+use crate::context::blocking::Interrupted;
+use crate::context::failure::Failure;
+use crate::context::flags::global::GlobalArgs;
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::hints::invocation;
 use crate::print::Printer;
 use crate::print::colour::{Colour, Colours};
 use crate::print::format::Format;

@@ -16,7 +16,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value};
 
-use crate::app::invocation::variable;
+use crate::hints::invocation::variable;
 use crate::model::closest::closest;
 
 /// The flag that names the file.

@@ -3,8 +3,8 @@
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::app::flags::log::LogArgs;
-use crate::app::invocation::variable;
+use crate::context::flags::log::LogArgs;
+use crate::hints::invocation::variable;
 
 /// Settles how much is said; where two flags contradict each other that were given in the same way, says so.
 ///

@@ -25,19 +25,21 @@ use clap::{
 };
 
 use self::config::Config;
-use crate::app::arguments::PLACES;
-use crate::app::flags::findings::FindingsFormat;
-use crate::app::flags::global::GlobalArgs;
-use crate::app::flags::report::{ReportChoice, ReportPlace};
-use crate::app::flags::{connection, lease, solver_pods};
-use crate::app::input::FOR_MANIFESTS;
-use crate::app::input::quick::{FOR_KEYS, FOR_NAMES};
-use crate::app::invocation::{self, PLUGIN, variable};
+use crate::commands::diagnose::findings_flags::FindingsFormat;
 use crate::commands::tree as tree_command;
 use crate::commands::{
     account, ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order,
     probe, run, schedule, solve, status, timeline, version, wait, watch,
 };
+use crate::context::flags::global::GlobalArgs;
+use crate::context::flags::report::{ReportChoice, ReportPlace};
+use crate::context::flags::{connection, lease};
+use crate::hints::arguments::PLACES;
+use crate::hints::invocation;
+use crate::hints::invocation::{PLUGIN, variable};
+use crate::input::FOR_MANIFESTS;
+use crate::input::quick::{FOR_KEYS, FOR_NAMES};
+use crate::issue::flags::solver_pods;
 use crate::print::format::Format;
 
 /// ACME certificates from manifest to Secret, with nothing hidden

@@ -8,8 +8,8 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::invocation::variable;
+use crate::context::failure::Failure;
+use crate::hints::invocation::variable;
 use crate::print::format::Format;
 
 /// Writes the document to standard output where the words, or the environment, ask for one; clap says it on stderr, too.

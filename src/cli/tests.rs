@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 use std::iter;
 use std::path::Path;
 
-use crate::app::invocation::{Invocation, PROGRAM, is_plugin, quoted};
 use crate::cli;
 use crate::diagnosis::catalogue::{self, LabNote};
+use crate::hints::invocation::{Invocation, PROGRAM, is_plugin, quoted};
 
 /// How a process was called with this line.
 fn called(line: &str) -> Invocation {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue};
 
-use crate::app::input::files::EXTENSIONS;
-use crate::app::invocation::quoted;
+use crate::hints::invocation::quoted;
+use crate::input::files::EXTENSIONS;
 
 /// The same refusal with tips that help.
 pub(super) fn mended(

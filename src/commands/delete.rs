@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::app::confirm::{ConfirmArgs, confirm};
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::output::OutputArgs;
-use crate::app::input::completers;
-use crate::app::input::lookup;
-use crate::app::input::selector::LabelSelector;
-use crate::app::input::target::{self, Targets};
-use crate::app::invocation;
+use crate::context::Context;
+use crate::context::confirm::{ConfirmArgs, confirm};
+use crate::context::failure::Failure;
+use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::hints::invocation;
+use crate::input::completers;
+use crate::input::lookup;
+use crate::input::selector::LabelSelector;
+use crate::input::target;
+use crate::input::target::Targets;
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::print::Printer;
 use crate::print::columns::qualified_name;

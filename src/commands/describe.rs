@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::app::context::Context;
-use crate::app::diagnose::known::Known;
-use crate::app::failure::Failure;
-use crate::app::flags::output::OutputArgs;
-use crate::app::input::completers;
-use crate::app::input::lookup;
-use crate::app::input::selector::LabelSelector;
-use crate::app::input::target::{self, Targets};
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::input::completers;
+use crate::input::lookup;
+use crate::input::selector::LabelSelector;
+use crate::input::target;
+use crate::input::target::Targets;
+use crate::known::Known;
 use crate::model::{Event, Key, Kind, Record};
 use crate::print::{Printer, describe};
 use crate::store::error::StoreError;

@@ -1,10 +1,10 @@
 //! `get`: tables of any of the six kinds, and every other format.
 
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::input::completers;
-use crate::app::input::target::Targets;
-use crate::app::listing::{ListArgs, show};
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::input::completers;
+use crate::input::target::Targets;
+use crate::listing::{ListArgs, show};
 
 /// Flags of `get`.
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,5 @@
-//! One file or folder per verb: its flags and what it does. What several verbs share is in `app`, how far something has
-//! come and what helps in `diagnosis`; no verb imports another one.
+//! One file or folder per verb: its flags and its body. What two verbs need stands in a room below; no verb imports
+//! another one.
 
 pub mod account;
 pub mod ca;

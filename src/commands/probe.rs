@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::look::LookArgs;
-use crate::app::flags::output::OutputArgs;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::look::LookArgs;
+use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::observation::{Observation, Seen};
 use crate::probes::http::HttpProbe;

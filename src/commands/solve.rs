@@ -2,9 +2,9 @@
 
 use tokio_util::sync::CancellationToken;
 
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::output::OutputArgs;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::solvers::http01::single::{self, Single};
 

@@ -1,12 +1,13 @@
 //! `timeline`: every event of an object and of all that hangs below it, in order, with durations.
 
-use crate::app::awaited::awaited;
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::output::ReportArgs;
-use crate::app::input::completers;
-use crate::app::input::lookup;
-use crate::app::{history, lead};
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::output::ReportArgs;
+use crate::input::completers;
+use crate::input::lookup;
+use crate::lead;
+use crate::objects::awaited::awaited;
+use crate::objects::history;
 use crate::store::local::Access;
 
 /// Flags of `timeline`.

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::output::ReportArgs;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::output::ReportArgs;
 
 /// Flags of `version`.
 #[derive(Debug, clap::Args)]

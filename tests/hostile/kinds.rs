@@ -11,7 +11,7 @@ use kubectl_acme::acme::{
     AccountKey, Acme, Clients, PrivateKey, Registration, Session, TlsOptions, chain, csr,
     renewal_info,
 };
-use kubectl_acme::app::diagnose::bundle;
+use kubectl_acme::commands::diagnose::bundle;
 use kubectl_acme::diagnosis::rules;
 use kubectl_acme::diagnosis::web_case::WebReply;
 use kubectl_acme::dns::Resolve;

@@ -10,7 +10,7 @@
 //! `just sim SECONDS SEED` searches. KUBECTL_ACME_SIM_ALL goes on after a failure (`first`: no further), KUBECTL_ACME_SIM_LOG shows every timeline,
 //! KUBECTL_ACME_SIM_RUNS ends after so many runs, KUBECTL_ACME_SIM_THREADS runs so many side by side.
 //!
-//! What this does not cover: what `run` and `order` do around the engine (`app::lead`, `app::follow`, signals, files); solvers,
+//! What this does not cover: what `run` and `order` do around the engine (`lead`, `issue`, signals, files); solvers,
 //! probes and providers themselves, in whose place one of ours stands, so that no clean-up by name and no zone that is not found
 //! is met; the requests of `store::cluster` and its watches (a list that changes between its pages, fields of other managers,
 //! webhooks, deletion in the background), the file of `store::local` and its watches (in its place stands one in memory, whose

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubectl_acme::acme::{Clients, KeyMaker};
-use kubectl_acme::app::engine::{Engine, ProcessMemory, Rules, World as Outside, account_keys};
 use kubectl_acme::controllers::clock::SystemClock;
+use kubectl_acme::engine::{Engine, ProcessMemory, Rules, World as Outside, account_keys};
 use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::store::Store;

@@ -13,10 +13,10 @@ use clap_complete::env::{CompleteEnv, EnvCompleter, Powershell, Shells};
 
 use self::offer::{Offer, with_completers};
 use self::words::{split, unquoted};
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::output::OutputArgs;
-use crate::app::invocation::PROGRAM;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::output::OutputArgs;
+use crate::hints::invocation::PROGRAM;
 
 /// The variable by which the shells' scripts ask.
 pub const VARIABLE: &str = "KUBECTL_ACME_COMPLETE";

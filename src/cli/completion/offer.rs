@@ -7,9 +7,10 @@ use clap::Arg;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 
 use super::words::read;
-use crate::app::input::completers::paths::{OfferedPath, Paths, path_offered};
-use crate::app::input::completers::{self, typed};
-use crate::app::invocation::PROGRAM;
+use crate::hints::invocation::PROGRAM;
+use crate::input::completers;
+use crate::input::completers::paths::{OfferedPath, Paths, path_offered};
+use crate::input::completers::typed;
 
 /// kubectl's directives, numbers that cobra gives them: where nothing is said, the shell offers files.
 const NO_SPACE: u8 = 2;

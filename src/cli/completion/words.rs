@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::Arg;
 
-use crate::app::input::completers::typed::{Typed, TypedFlag};
+use crate::input::completers::typed::{Typed, TypedFlag};
 
 /// Splits a line as a shell does; the last word is the one that the cursor is in, empty after a blank.
 pub(super) fn split(line: &str) -> Vec<String> {

@@ -199,8 +199,8 @@ pub(super) fn with_examples(command: clap::Command, path: &str, program: &str) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::invocation::PROGRAM;
     use crate::cli::command;
+    use crate::hints::invocation::PROGRAM;
 
     /// Every command that help shows, by the words that lead to it.
     fn shown() -> Vec<(String, clap::Command)> {

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::app::flags;
-use crate::app::flags::look::LookArgs;
-use crate::app::flags::output;
-use crate::app::input::completers;
 use crate::ca::RevocationSource;
+use crate::context::flags;
+use crate::context::flags::look::LookArgs;
+use crate::context::flags::output;
+use crate::input::completers;
 use crate::model::Duration;
 use crate::print::format::Format;
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 pub use self::flags::{CaArgs, IssuanceArgs, RevocationChoice, TemperArgs};
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::output::OutputArgs;
-use crate::app::output_files;
 use crate::ca::{self, Server};
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::output::OutputArgs;
+use crate::context::output_files;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::format::Format;
 

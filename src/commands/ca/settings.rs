@@ -10,12 +10,12 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
 use super::flags::{CaArgs, IssuanceArgs, TemperArgs};
-use crate::app::failure::Failure;
-use crate::app::invocation;
 use crate::ca::behaviour::RequestedBehaviour;
 use crate::ca::records::Records;
 use crate::ca::{Caa, Config, MacKey, Profile, RecordAccount};
+use crate::context::failure::Failure;
 use crate::fetch::Fetcher;
+use crate::hints::invocation;
 use crate::model::{DnsName, Identifier};
 
 /// What flags make of the CA; the fetcher finds the given records first.
@@ -58,8 +58,8 @@ fn issuance(args: &IssuanceArgs, config: &mut Config) -> Result<(), Failure> {
     let mut profiles = Vec::new();
     for text in &args.profile {
         let (name, lifetime) = pair("profile", text, "NAME=LIFETIME")?;
-        let lifetime =
-            crate::app::flags::duration(lifetime).map_err(|why| unusable("profile", text, &why))?;
+        let lifetime = crate::context::flags::duration(lifetime)
+            .map_err(|why| unusable("profile", text, &why))?;
         profiles.push(Profile::lasting(name, positive("profile", text, lifetime)?));
     }
     if !profiles.is_empty() {

@@ -1,24 +1,29 @@
 //! `certificate`: the table of Certificates, what is in a certificate, and the life of those that are issued.
 
+pub mod approval;
 pub mod check;
+pub mod revocation;
 pub mod show;
 
 use clap::Subcommand;
 
+use self::approval::{DecideArgs, Decision};
 use self::check::CheckArgs;
+use self::revocation::RevokeArgs;
 use self::show::ShowArgs;
-use crate::app::approval::{self, DecideArgs, Decision};
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::output::{TABLES, of_table, offered};
-use crate::app::follow::again::{self, AgainArgs, Named, Rerun};
-use crate::app::follow::chosen::ChosenFor;
-use crate::app::input::target::{self, Targets};
-use crate::app::input::{completers, lookup};
-use crate::app::listing::{self, ListArgs};
-use crate::app::preflight::permissions::all_that_is_missing;
-use crate::app::revocation::{self, RevokeArgs};
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::output::{TABLES, of_table, offered};
+use crate::input::target;
+use crate::input::target::Targets;
+use crate::input::{completers, lookup};
+use crate::issue::again;
+use crate::issue::again::{AgainArgs, Named, Rerun};
+use crate::issue::plan::chosen::ChosenFor;
+use crate::listing;
+use crate::listing::ListArgs;
 use crate::model::Kind;
+use crate::permissions::all_that_is_missing;
 use crate::store::local::Access;
 
 /// Flags of `certificate`.

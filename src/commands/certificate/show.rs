@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::acme::PrivateKey;
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::flags::duration;
-use crate::app::flags::look::LookArgs;
-use crate::app::flags::output::ReportArgs;
-use crate::app::input::completers;
-use crate::app::inspect::inquiry::Inquiry;
-use crate::app::inspect::servers::ServerVisitor;
-use crate::app::inspect::{CertificatePlace, FoundCertificate, files, servers, stored};
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::duration;
+use crate::context::flags::look::LookArgs;
+use crate::context::flags::output::ReportArgs;
+use crate::input::completers;
+use crate::inspect::inquiry::Inquiry;
+use crate::inspect::servers::ServerVisitor;
+use crate::inspect::{CertificatePlace, FoundCertificate, files, servers, stored};
 use crate::model::certificate_report::{
     CertificateReport, CertificateSource, ReportedCertificate, SourceKind,
 };

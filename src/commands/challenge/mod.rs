@@ -2,15 +2,18 @@
 
 pub mod answer;
 pub mod check;
+pub(crate) mod hints;
 
 use self::answer::{AnswerAction, AnswerArgs};
 use self::check::CheckArgs;
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::input::completers;
-use crate::app::input::target::{self, Targets};
-use crate::app::listing::{self, ListArgs};
-use crate::app::waiting_orders;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::input::completers;
+use crate::input::target;
+use crate::input::target::Targets;
+use crate::listing;
+use crate::listing::ListArgs;
+use crate::listing::waiting_orders;
 use crate::model::Kind;
 use crate::store::local::Access;
 

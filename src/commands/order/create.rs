@@ -2,16 +2,18 @@
 
 use jiff::Timestamp;
 
-use crate::app::asking::with_certificates;
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::follow::events;
-use crate::app::follow::issuance::Issuance;
-use crate::app::follow::purpose::Purpose;
-use crate::app::follow::subset;
-use crate::app::follow::work::WorkArgs;
-use crate::app::input::{DryRun, InputArgs, dry_run, overwritten, request_numbers};
-use crate::app::rehearsal::Rehearse;
+use super::request_numbers;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::input::{DryRun, InputArgs, overwritten};
+use crate::issue::asking::with_certificates;
+use crate::issue::dry_run;
+use crate::issue::follow::events;
+use crate::issue::follow::work::WorkArgs;
+use crate::issue::issuance::Issuance;
+use crate::issue::plan::subset;
+use crate::issue::rehearsal::Rehearse;
+use crate::issue::results::purpose::Purpose;
 
 /// Flags of `order create`.
 #[derive(Clone, Debug, clap::Args)]

@@ -2,20 +2,22 @@
 
 pub mod create;
 pub mod delete;
+pub mod request_numbers;
 
 use clap::Subcommand;
 
 use self::create::CreateArgs;
 use self::delete::DeleteOrderArgs;
-use crate::app::context::Context;
-use crate::app::failure::Failure;
-use crate::app::follow::again::{AgainArgs, Named, Rerun, certificate_and_order};
-use crate::app::follow::chosen::ChosenFor;
-use crate::app::follow::work::WorkArgs;
-use crate::app::input::{completers, target};
-use crate::app::listing::{self, ListArgs};
-use crate::app::preflight::permissions::all_that_is_missing;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::input::{completers, target};
+use crate::issue::again::{AgainArgs, Named, Rerun, certificate_and_order};
+use crate::issue::follow::work::WorkArgs;
+use crate::issue::plan::chosen::ChosenFor;
+use crate::listing;
+use crate::listing::ListArgs;
 use crate::model::{Kind, ObjectName};
+use crate::permissions::all_that_is_missing;
 use crate::store::local::Access;
 
 /// Flags of `order`.
@@ -130,5 +132,5 @@ async fn go_on(args: AgainArgs, wanted: Rerun, context: &Context) -> Result<(), 
             Err(failure) => return Err(all_that_is_missing(context, failure).await),
         }
     }
-    Box::pin(crate::app::follow::again::run(args, named, wanted, context)).await
+    Box::pin(crate::issue::again::run(args, named, wanted, context)).await
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::family::{Family, involved};
 use super::news::{self, News};
-use crate::app::diagnose::known::KnownNews;
+use crate::known::KnownNews;
 use crate::model::{Key, Kind, Record, Time};
 use crate::print::columns::{self, ColumnStyle, Namespaces, Naming};
 use crate::print::screen::Frame;

@@ -3,6 +3,7 @@
 
 use jiff::SignedDuration;
 
+use super::control_plane::{concerns, told};
 use super::manifest::present;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase, SecretState, SecretUse};
@@ -13,7 +14,6 @@ use crate::diagnosis::control_case::WarningCase;
 use crate::diagnosis::controller_words::{self, ControllerLack};
 use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored};
-use crate::diagnosis::rules::control_plane::{concerns, told};
 use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::{State, Time};

@@ -18,9 +18,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::saying::Sequence;
 use self::stage::{Saying, Stage};
+use super::lineage;
 use crate::model::event_times::Grain;
 use crate::model::{Event, Kind, Severity};
-use crate::print::lineage;
 
 /// What is told again within this is told once.
 const ONCE: SignedDuration = SignedDuration::from_secs(1);

@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 pub use self::listener::Listener;
+use super::remedy::Remedy;
 use super::{SolveError, Solver, sockets};
 use crate::model::{Answer, Challenge};
-use crate::solvers::remedy::Remedy;
 
 /// Where the CA looks.
 const PORT: u16 = 443;

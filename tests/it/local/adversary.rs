@@ -15,8 +15,6 @@ use kubectl_acme::acme::{
     AccountKey, AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply, Clients,
     Directory, NewOrder, OrderReply, Registration,
 };
-use kubectl_acme::app::engine::account_keys;
-use kubectl_acme::app::engine::dns01::Reach;
 use kubectl_acme::ca::{self, Config};
 use kubectl_acme::controllers::Controller;
 use kubectl_acme::controllers::accounts::Accounts;
@@ -34,6 +32,8 @@ use kubectl_acme::controllers::scheduler::{Scheduler, SharedContention};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::controllers::solver_set::SolverSet;
 use kubectl_acme::dns::lookup::SystemResolver;
+use kubectl_acme::engine::account_keys;
+use kubectl_acme::engine::dns01::Reach;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::{Allowance, Permit};
 use kubectl_acme::model::{Blob, Kind, Problem, Record};

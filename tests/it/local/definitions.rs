@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use kubectl_acme::app::definitions::definition;
+use kubectl_acme::commands::crds::definitions::definition;
 use kubectl_acme::model::Kind;
 use serde_json::Value;
 

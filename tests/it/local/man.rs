@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
 use clap_mangen::Man;
-use kubectl_acme::app::invocation::{PROGRAM, variable};
 use kubectl_acme::cli;
 use kubectl_acme::cli::pages::{CommandPage, ENVIRONMENT, page};
 use kubectl_acme::diagnosis::failure_kind::FailureKind;
+use kubectl_acme::hints::invocation::{PROGRAM, variable};
 
 /// What every page has.
 const SECTIONS: [&str; 9] = [

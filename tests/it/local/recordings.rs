@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use kubectl_acme::app::engine::{Engine, Equipment, ProcessMemory};
-use kubectl_acme::app::follow::renewal::mark_for_renewal;
 use kubectl_acme::ca::{self, Config, Server};
 use kubectl_acme::dns::lookup::SystemResolver;
+use kubectl_acme::engine::{Engine, Equipment, ProcessMemory};
 use kubectl_acme::fetch::{Fetcher, Overrides};
+use kubectl_acme::issue::plan::renewal::mark_for_renewal;
 use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::model::{Key, KeyAlgorithm, Kind, ObjectName, Record};
 use kubectl_acme::solvers::http01::listener::Listener;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubectl_acme::app::engine::{Engine, Equipment, ProcessMemory, Rules};
 use kubectl_acme::dns::lookup::SystemResolver;
+use kubectl_acme::engine::{Engine, Equipment, ProcessMemory, Rules};
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::reconcile::request::Approval;

@@ -1,7 +1,7 @@
 //! What needs a cluster of its own: servers that stop, definitions that are missing, and who drives all of it.
 
 use futures_util::StreamExt as _;
-use kubectl_acme::app::hints::store::lines;
+use kubectl_acme::hints::store::lines;
 use kubectl_acme::model::{Kind, Record};
 use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE};
 use kubectl_acme::store::cluster::lease_object::Who;

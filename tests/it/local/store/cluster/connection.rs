@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kubectl_acme::app::hints::store::lines;
+use kubectl_acme::hints::store::lines;
 use kubectl_acme::model::Kind;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use kubectl_acme::store::error::StoreError;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use kubectl_acme::app::hints::store::lines;
+use kubectl_acme::hints::store::lines;
 use kubectl_acme::model::{Kind, Record};
 use kubectl_acme::store::cluster::ClusterStore;
 use kubectl_acme::store::error::StoreError;

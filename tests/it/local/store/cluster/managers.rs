@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubectl_acme::app::hints::store::lines;
+use kubectl_acme::hints::store::lines;
 use kubectl_acme::model::event::source;
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
 use kubectl_acme::store::manager::Manager;

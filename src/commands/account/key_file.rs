@@ -1,0 +1,291 @@
+//! `account export`, `account import` and `account recover`: the key of an account as a file, and the account that a key has.
+//!
+//! A key is taken in only once the CA has said which account it has: a wrong file changes nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+use crate::account::{AccountDesk, AskArgs, NamedAccount, WrittenParts, ask, is_unknown, refused};
+use crate::acme::{AccountKey, AccountReply, Acme as _, Registration};
+use crate::context::Context;
+use crate::context::blocking::{Left, aside};
+use crate::context::failure::Failure;
+use crate::context::flags::output::OutputArgs;
+use crate::controllers::account_secrets;
+use crate::controllers::accounts::key_in_secret;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::disk::{self, Durability, Folder, Links, Readers};
+use crate::input;
+use crate::input::files::reason;
+use crate::input::{Input, applying, completers};
+use crate::model::{Blob, Kind, Record, Secret};
+use crate::reconcile::issuer::{self, Outcome};
+use crate::store::local::Access;
+use crate::store::resources::{Resources, typed};
+
+/// Largest key file that is read, in bytes.
+const LARGEST: u64 = 64 << 10;
+
+/// Flags of `account export`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ExportArgs {
+    /// Name of the Issuer, or KIND/NAME
+    #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
+    issuer: String,
+    /// Where the key is written: PEM, for its owner's eyes; what is there stays
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+/// Flags of `account import`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ImportArgs {
+    /// Name of the Issuer, or KIND/NAME
+    #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
+    issuer: String,
+    /// The key: PEM or JWK
+    ///
+    /// certbot keeps it in accounts/SERVER/ID/private_key.json, lego in accounts/SERVER/EMAIL/keys/EMAIL.key, acme.sh in
+    /// ca/SERVER/account.key.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Take it in the place of another key, which is kept in the Secret by another name
+    #[arg(long)]
+    replace: bool,
+    /// How the CA is asked
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+/// Flags of `account recover`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RecoverArgs {
+    /// Name of the Issuer, or KIND/NAME
+    #[arg(
+        value_name = "ISSUER",
+        required_unless_present = "files",
+        add = completers::names(Kind::Issuer)
+    )]
+    issuer: Option<String>,
+    /// Manifest of the Issuer, where the store is lost as well
+    #[arg(long = "filename", short = 'f', value_name = "PATH", requires = "key")]
+    files: Vec<String>,
+    /// The key, where the Issuer's Secret is lost as well: PEM or JWK
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// How the CA is asked
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+/// Writes the key of an account to a file that only its owner may read.
+///
+/// # Errors
+/// Fails when there is no key, or the file is there already or cannot be written.
+pub async fn export(args: ExportArgs, context: &Context) -> Result<(), Failure> {
+    let desk = AccountDesk::open(&AskArgs::default(), Access::ReadOnly, context).await?;
+    let account = desk.named(&args.issuer, context).await?;
+    let key = desk.key(&account)?;
+    let pem = key.to_pem().map_err(|why| Failure::usage(format!("{}: {why}", account.key())))?;
+    let path = args.out.clone();
+    let shown = args.out.display().to_string();
+    let written = aside(context.interrupted(), Duration::ZERO, move || write_new(&path, &pem));
+    match written.await {
+        Ok(written) => written
+            .map_err(|error| Failure::usage(format!("cannot write {shown}: {}", reason(&error))))?,
+        Err(Left::Signal(kind)) => return Err(Failure::silent(kind)),
+        Err(Left::Panic) => {
+            return Err(Failure::new(FailureKind::Unexpected, "writing the key panicked"));
+        }
+    }
+    let said = format!("account key of {} is in {shown}\n", account.key());
+    Ok(context.printer(&OutputArgs::default()).text(&said)?)
+}
+
+fn write_new(path: &Path, pem: &str) -> std::io::Result<()> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(std::io::ErrorKind::AlreadyExists.into());
+    }
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or(std::io::ErrorKind::InvalidInput)?;
+    let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = Folder::open(parent.unwrap_or_else(|| Path::new(".")), Links::All)?;
+    let draft = format!(".{name}.kubectl-acme");
+    folder.replace(name, &draft, pem.as_bytes(), Readers::Owner, Durability::Lasting)
+}
+
+/// Takes the key of an account in that another client made.
+///
+/// # Errors
+/// Fails when the file holds no key, the CA has no account for it, or another key is there.
+pub async fn import(args: ImportArgs, context: &Context) -> Result<(), Failure> {
+    let key = read_key(&args.key, context).await?;
+    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let account = desk.named(&args.issuer, context).await?;
+    let wish = Adoption { account, key, replace: args.replace, input: None };
+    adopt(&desk, wish, context).await
+}
+
+/// Finds the account of a key again, and writes down where it is.
+///
+/// # Errors
+/// Fails when there is no key, or the CA has no account for it.
+pub async fn recover(args: RecoverArgs, context: &Context) -> Result<(), Failure> {
+    let given = match &args.key {
+        Some(file) => Some(read_key(file, context).await?),
+        None => None,
+    };
+    let input = match &args.files[..] {
+        [] => None,
+        files => Some(input::manifests(files, false, context, &OutputArgs::default()).await?),
+    };
+    let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
+    let account = match &input {
+        Some(input) => of_manifest(input, args.issuer.as_deref())?,
+        None => desk.named(args.issuer.as_deref().unwrap_or_default(), context).await?,
+    };
+    let key = match given {
+        Some(key) => key,
+        None => desk.key(&account)?,
+    };
+    let wish = Adoption { account, key, replace: false, input };
+    adopt(&desk, wish, context).await
+}
+
+/// The Issuer of manifests, which is not in the store yet.
+fn of_manifest(input: &Input, name: Option<&str>) -> Result<NamedAccount, Failure> {
+    let is_issuer =
+        |record: &&Record| matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer);
+    let is_meant = |record: &&Record| name.is_none_or(|name| record.key.name.name == name);
+    let issuers: Vec<&Record> = input.records().iter().filter(is_issuer).filter(is_meant).collect();
+    let [record] = issuers[..] else {
+        let what = format!("the manifests hold {} Issuers of that name, not one", issuers.len());
+        return Err(Failure::usage(what).hint("name the Issuer whose account it is"));
+    };
+    NamedAccount::new(typed(record.clone())?, None)
+}
+
+async fn read_key(path: &Path, context: &Context) -> Result<AccountKey, Failure> {
+    let shown = path.display().to_string();
+    let path = path.to_owned();
+    let reading = move || {
+        let bytes = fs::File::open(path).and_then(|file| disk::read_bytes(file, LARGEST));
+        bytes.map(Zeroizing::new)
+    };
+    let unreadable = |why: String| Failure::usage(format!("cannot read {shown}: {why}"));
+    match aside(context.interrupted(), Duration::ZERO, reading).await {
+        Ok(Ok(bytes)) => AccountKey::from_file(&bytes).map_err(|why| {
+            Failure::usage(format!("{shown}: {why}"))
+                .hint("an account key is PEM, or JWK as certbot keeps it (private_key.json)")
+        }),
+        Ok(Err(error)) => Err(unreadable(reason(&error))),
+        Err(Left::Signal(kind)) => Err(Failure::silent(kind)),
+        Err(Left::Panic) => Err(unreadable("reading panicked".to_owned())),
+    }
+}
+
+/// The account of a key is to be used by an Issuer.
+struct Adoption {
+    account: NamedAccount,
+    key: AccountKey,
+    /// Whether another key may make way.
+    replace: bool,
+    /// Manifests of the Issuer, where it is not in the store yet.
+    input: Option<Input>,
+}
+
+/// Lets an Issuer use the account of a key.
+async fn adopt(desk: &AccountDesk, wish: Adoption, context: &Context) -> Result<(), Failure> {
+    let Adoption { mut account, key, replace, input } = wish;
+    let named = account.key();
+    let other = desk.key(&account).ok().filter(|known| known.hash() != key.hash());
+    if other.is_some() && !replace {
+        let place = desk.secret_place(&account);
+        let what =
+            format!("{named} has another account key in Secret {place}: nothing was changed");
+        return Err(Failure::usage(what).about(&named).hint(
+            "account import --replace takes the key in its place and keeps the old one beside it",
+        ));
+    }
+    let written = WrittenParts {
+        issuer: if input.is_some() { &["create", "patch"] } else { &["patch"] },
+        secret: match &account.secret {
+            None => &["create"],
+            Some(_) if desk.key(&account).is_ok_and(|known| known.hash() == key.hash()) => &[],
+            Some(_) => &["update"],
+        },
+        is_told: true,
+    };
+    desk.must_be_writable(&account, &written, context).await?;
+    let found = find(desk, &account, &key, context).await?;
+    let printer = context.printer(&OutputArgs::default());
+    if let Some(input) = &input {
+        // The key first: an Issuer without one would be given another.
+        keep(desk, &account, &key).await?;
+        applying::apply(input, input.records(), desk.store(), context, &printer).await?;
+        let word = format!("{}/{}", named.kind.singular(), named.name.name);
+        account = desk.named(&word, context).await?;
+    }
+    let secret = keep(desk, &account, &key).await?;
+    let registered = Outcome::Registered {
+        url: found.url.clone(),
+        contact: found.contact,
+        key_hash: key.hash(),
+    };
+    desk.record(&account.issuer, registered).await?;
+    let said = format!("account {} of {named} has its key in Secret {secret}\n", found.url);
+    Ok(context.printer(&OutputArgs::default()).text(&said)?)
+}
+
+/// The account that a key has at the CA (RFC 8555 §7.3.1).
+async fn find(
+    desk: &AccountDesk,
+    account: &NamedAccount,
+    key: &AccountKey,
+    context: &Context,
+) -> Result<AccountReply, Failure> {
+    let session = desk.session(account, key.clone(), None)?;
+    let existing = Registration { only_return_existing: true, ..Registration::default() };
+    let what = "cannot find the account of";
+    let asking = async {
+        match session.register(&existing).await {
+            Err(error) if is_unknown(&error) => Ok(Err(error)),
+            answered => answered.map(Ok),
+        }
+    };
+    ask(asking, account, what, context).await?.map_err(|error| {
+        refused(error, account, what).hint(format!(
+            "{} has no account for this key; nothing was changed",
+            account.acme.server
+        ))
+    })
+}
+
+/// Stores a key in the Secret of the Issuer; another one that is there is kept by another name.
+async fn keep(
+    desk: &AccountDesk,
+    account: &NamedAccount,
+    key: &AccountKey,
+) -> Result<String, Failure> {
+    let (acme, place) = (&account.acme, desk.secret_place(account));
+    let pem = key.to_pem().map_err(|why| Failure::usage(format!("{}: {why}", account.key())))?;
+    let secrets = Resources::<Secret>::new(desk.store.clone(), Kind::Secret)
+        .written_by(issuer::writer(&account.issuer));
+    match &account.secret {
+        None => {
+            let namespace = desk.accounts.secret_namespace(&account.issuer);
+            secrets.create(&account_secrets::new_secret(acme, namespace, &pem)).await?;
+        }
+        Some(_) if desk.key(account).is_ok_and(|known| known.hash() == key.hash()) => {}
+        Some(secret) => {
+            let (mut changed, entry) = (secret.clone(), key_in_secret(acme));
+            let old = changed.data.insert(entry.clone(), Blob(pem.as_bytes().to_vec()));
+            changed.data.extend(old.map(|old| (format!("{entry}.unused"), old)));
+            secrets.replace(&changed).await?;
+        }
+    }
+    Ok(place)
+}

@@ -1,0 +1,112 @@
+//! How `diagnose` ends: what it prints and writes.
+
+use std::path::Path;
+
+use super::reproduced::Reproduced;
+use super::{bundle, report};
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::output_files;
+use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::finding::Finding;
+use crate::evidence::verdict::{SeenCase, tell_nothing};
+use crate::lead;
+use crate::model::common::is_true;
+use crate::print::Printer;
+use crate::print::age::age;
+
+/// What is told beside the findings.
+#[derive(Clone, Copy, Debug)]
+pub struct ToldParts<'a> {
+    /// Where what was observed is written.
+    pub bundle: Option<&'a Path>,
+    /// Whether the lines are shown that show the same.
+    pub has_commands: bool,
+    /// Whether it is about manifests that nobody has applied.
+    pub is_foreseen: bool,
+}
+
+/// Writes what was found, in every form that is asked for.
+///
+/// # Errors
+/// Fails when something cannot be written, or a signal came.
+pub async fn tell(
+    seen: &SeenCase,
+    (findings, kind): (&[Finding], Option<FailureKind>),
+    parts: ToldParts<'_>,
+    (printer, context): (&mut Printer, &Context),
+) -> Result<(), Failure> {
+    let case = &seen.case;
+    if let Some(path) = parts.bundle {
+        output_files::write_text(path, &bundle::text(case)?, context.interrupted()).await?;
+    }
+    let exit_code = kind.map_or(0, FailureKind::exit_code);
+    let reproduced = Reproduced::new(case, &seen.means);
+    let reproduced = parts.has_commands.then_some(&reproduced);
+    let reports = context.reports();
+    reports.keep_causes(report::found_causes(case, findings, &seen.places));
+    // Nothing is a line of its own for people, and a report takes the place of the page.
+    let is_bare = findings.is_empty() && printer.format().is_for_people();
+    if !is_bare && !reports.take_stdout() {
+        let width = printer.width();
+        let document = report::document(case, findings, reproduced, exit_code);
+        printer.report(&document, |colour| {
+            report::page(findings, (case.in_cluster, reproduced), width, colour)
+                + &report::views(case, findings, width, colour)
+        })?;
+    }
+    if let Some(why) = &seen.absent {
+        printer.note(&format!("objects were not looked at: {why}"));
+    }
+    match &seen.nothing {
+        Some(nothing) => tell_nothing(printer, nothing),
+        None => conclude(printer, case, findings, parts.is_foreseen),
+    }
+    Ok(())
+}
+
+/// Says how much was found; and that nobody works on what is due, unless it is not there yet.
+fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: bool) {
+    let errors = findings.iter().filter(|finding| finding.is_error()).count();
+    let warnings = findings.iter().filter(|finding| finding.is_warning()).count();
+    let is_nothing =
+        case.certificates.is_empty() && case.issuers.is_empty() && case.names.is_empty();
+    let line = match (is_nothing, errors, warnings) {
+        (true, 0, 0) if is_foreseen => {
+            "there is neither a Certificate nor an issuer in these manifests: nothing was looked at"
+                .to_owned()
+        }
+        (true, 0, 0) => "every Certificate is ready".to_owned(),
+        (_, 0, 0) => "nothing is wrong, as far as can be seen from here".to_owned(),
+        (_, errors, warnings) => {
+            let count = |count: usize, word: &str| match count {
+                1 => format!("1 {word}"),
+                _ => format!("{count} {word}s"),
+            };
+            format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
+        }
+    };
+    printer.note(&line);
+    if let Some(line) = under_way(case).filter(|_| errors == 0 && !is_foreseen) {
+        printer.note(&line);
+    }
+    let is_due = case.certificates.iter().any(|of| of.due.is_some());
+    if case.driver == DriverCase::Nobody && is_due && !is_foreseen {
+        printer.note(lead::NOBODY_DRIVES);
+    }
+}
+
+/// Since when Certificates are being issued, where somebody does; `None` if there is none.
+fn under_way(case: &Case) -> Option<String> {
+    let is_issuing = |of: &&CertificateCase| is_true(&of.certificate.status.conditions, "Issuing");
+    let issuing = case.certificates.iter().filter(is_issuing);
+    let mut all: Vec<_> = issuing.filter_map(|of| Some((of.begun_at()?, of))).collect();
+    all.sort_by_key(|(since, _)| *since);
+    let (since, first) = all.first().filter(|_| case.driver != DriverCase::Nobody)?;
+    let since = age(Some(*since), case.at);
+    Some(match all.len() {
+        1 => format!("Certificate {} is under way since {since}", first.certificate.name()),
+        count => format!("{count} Certificates are under way, the first since {since}"),
+    })
+}

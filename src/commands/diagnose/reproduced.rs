@@ -1,0 +1,213 @@
+//! `--show-commands`: the lines of dig, curl, openssl and kubectl that show the same as an observation. They are made of what
+//! was observed, which is typed; whatever somebody else has named is one quoted word for a shell.
+
+use url::Url;
+
+use crate::diagnosis::case::Case;
+use crate::diagnosis::finding::Evidence;
+use crate::dns::server::{PORT, Server};
+use crate::hints::invocation;
+use crate::hints::invocation::quoted;
+use crate::hints::reproduce::{Instruments, commands};
+use crate::model::observation::{Observation, Seen};
+use crate::model::{Key, Kind, ObjectName};
+
+/// What was observed, and with what.
+#[derive(Clone, Copy, Debug)]
+pub struct Reproduced<'a> {
+    case: &'a Case,
+    means: &'a Instruments,
+}
+
+impl<'a> Reproduced<'a> {
+    /// The lines for a case that was looked at by these means.
+    pub(crate) fn new(case: &'a Case, means: &'a Instruments) -> Self {
+        Self { case, means }
+    }
+
+    /// The lines that show the same as a piece of evidence; none where it is of nothing that a line could show.
+    pub fn lines(&self, evidence: &Evidence) -> Vec<String> {
+        let asked = evidence.asked.as_str();
+        if let Some(observation) = self.observation(evidence) {
+            return if is_plain(observation) {
+                commands(observation, self.means)
+            } else {
+                Vec::new()
+            };
+        }
+        if let Some(lines) = self.question(asked) {
+            return lines;
+        }
+        if let Some(key) = self.object(asked) {
+            return vec![self.shown(&key)];
+        }
+        let directories = self.case.issuers.iter().filter_map(|of| of.directory.as_ref());
+        let url = directories.map(|of| &of.url).find(|url| asked == format!("GET {url}"));
+        match url
+            .and_then(|url| Url::parse(url).ok())
+            .filter(|url| url.scheme().starts_with("http"))
+        {
+            Some(url) => vec![format!("curl -i --globoff {}", quoted(url.as_str()))],
+            None => Vec::new(),
+        }
+    }
+
+    /// The look that a piece of evidence is of.
+    fn observation(&self, evidence: &Evidence) -> Option<&'a Observation> {
+        let looks =
+            self.case.names.iter().flat_map(|name| name.looks.iter().map(|l| &l.observation));
+        let answers = self.case.names.iter().filter_map(|name| name.answer.as_ref());
+        let mut all = looks.chain(answers.flat_map(|answer| &answer.observations));
+        all.find(|look| {
+            look.url == evidence.asked
+                && look.at == evidence.at
+                && evidence.vantage.as_ref() == Some(&look.vantage)
+        })
+    }
+
+    /// The lines for a question to name servers, or for what a CA holds.
+    fn question(&self, asked: &str) -> Option<Vec<String>> {
+        // A name that begins with a dash would be an option.
+        for name in self.case.names.iter().filter(|name| !name.name.starts_with('-')) {
+            if asked == format!("A and AAAA of {}", name.name) {
+                return Some(["A", "AAAA"].map(|kind| self.dig(&name.name, kind)).to_vec());
+            }
+            for level in &name.caa {
+                if asked == format!("CAA of {}", level.name) {
+                    return Some(vec![self.dig(&level.name, "CAA")]);
+                }
+            }
+        }
+        for of in &self.case.certificates {
+            for challenge in &of.challenges {
+                let domain = challenge.spec.shown_domain();
+                if asked == format!("authorization of {domain} at the CA") {
+                    let ObjectName { namespace, name } = challenge.name();
+                    let words = format!("challenge check {}", quoted(&name));
+                    return Some(vec![invocation::current().like_in(&namespace, &words)]);
+                }
+            }
+        }
+        None
+    }
+
+    /// One question, asked of whoever was asked: `--dns`, else the system's own.
+    fn dig(&self, name: &str, kind: &str) -> String {
+        let at = match (self.means.hosts, self.means.zones.first()) {
+            (Some(address), _) if address.port() == PORT => format!("@{} ", address.ip()),
+            (Some(address), _) => format!("@{} -p {} ", address.ip(), address.port()),
+            (None, Some(Server::Plain(_) | Server::Https(_)) | None) => String::new(),
+        };
+        format!("dig {at}{} {kind}", quoted(name))
+    }
+
+    /// The object whose field was read: the one with the longest name, since one may be the beginning of another.
+    fn object(&self, asked: &str) -> Option<Key> {
+        let mut keys: Vec<Key> = self.case.issuers.iter().map(|of| of.key.clone()).collect();
+        for of in &self.case.certificates {
+            keys.push(Key::new(Kind::Certificate, of.certificate.name()));
+            keys.extend(of.requests.iter().map(|it| Key::new(Kind::CertificateRequest, it.name())));
+            keys.extend(of.orders.iter().map(|it| Key::new(Kind::Order, it.name())));
+            keys.extend(of.challenges.iter().map(|it| Key::new(Kind::Challenge, it.name())));
+        }
+        let is_of = |key: &Key| {
+            let rest = asked.strip_prefix(&key.to_string());
+            let is_option = key.name.name.starts_with('-') || key.name.namespace.starts_with('-');
+            !is_option && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
+        keys.into_iter().find(is_of)
+    }
+
+    /// The line that shows an object: of kubectl in a cluster, else of this program.
+    fn shown(&self, key: &Key) -> String {
+        let ObjectName { namespace, name } = &key.name;
+        if !self.case.in_cluster {
+            let words = format!("get {}/{} -o yaml", key.kind.singular(), quoted(name));
+            return invocation::current().like_in(namespace, &words);
+        }
+        let mut words: Vec<String> =
+            ["get", &key.kind.plural(), name, "-o", "yaml"].map(str::to_owned).to_vec();
+        if key.kind.is_namespaced() {
+            words.extend(["-n".to_owned(), namespace.clone()]);
+        }
+        invocation::current().kubectl(&words)
+    }
+}
+
+/// Tells whether everything in it that would be a word of a command is a URL or a name, and no option: a file of
+/// observations may come from anybody.
+fn is_plain(observation: &Observation) -> bool {
+    let is_url = |url: &str| ["http:", "https:", "dns:"].iter().any(|way| url.starts_with(way));
+    let is_name = match &observation.seen {
+        Seen::Records { name, .. } => !name.starts_with('-'),
+        Seen::Nothing { .. }
+        | Seen::NoLook { .. }
+        | Seen::Redirect { .. }
+        | Seen::Reply { .. }
+        | Seen::Handshake { .. } => true,
+    };
+    is_name && is_url(&observation.url) && observation.hops.iter().all(|hop| is_url(&hop.url))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::diagnosis::case::CertificateCase;
+    use crate::diagnosis::finding::{stored, told};
+    use crate::diagnosis::name_case::{CaaLevel, LookUp, NameCase};
+
+    fn case(name: &str) -> Case {
+        let certificate = json!({"metadata": {"namespace": "web", "name": name}, "spec": {"secretName": "s", "issuerRef": {"name": "acme"}}});
+        let of = json!({
+            "certificate": certificate, "requests": [], "orders": [], "challenges": [],
+            "due": null, "nextTry": null, "rivals": [], "held": [],
+        });
+        let of: CertificateCase = serde_json::from_value(of).unwrap();
+        let mut domain = NameCase::of(name, None);
+        let (records, at) = (LookUp::NotAsked, Timestamp::UNIX_EPOCH);
+        domain.caa.push(CaaLevel { name: name.to_owned(), records, at });
+        Case { certificates: vec![of], names: vec![domain], ..Case::default() }
+    }
+
+    #[track_caller]
+    fn check(case: &Case, evidence: &Evidence, expected: &[&str]) {
+        let means = Instruments {
+            hosts: Some("192.0.2.53:5353".parse().unwrap()),
+            ..Instruments::default()
+        };
+        assert_eq!(Reproduced::new(case, &means).lines(evidence), expected);
+    }
+
+    #[test]
+    fn each_piece_of_evidence_has_the_line_that_shows_it() {
+        let at = Timestamp::UNIX_EPOCH;
+        let mut case = case("www.example");
+        let dig = |kind| format!("dig @192.0.2.53 -p 5353 www.example {kind}");
+        check(&case, &told("A and AAAA of www.example", at, "x"), &[&dig("A"), &dig("AAAA")]);
+        check(&case, &told("CAA of www.example", at, "x"), &[&dig("CAA")]);
+        let read = stored("Certificate web/www.example: status", at, "x");
+        let line = "kubectl-acme get certificate/www.example -o yaml -n web";
+        check(&case, &read, &[line]);
+        case.in_cluster = true;
+        let line = "kubectl get certificates www.example -o yaml -n web";
+        check(&case, &read, &[line]);
+        check(&case, &stored("Lease cert-manager-controller", at, "x"), &[]);
+        check(&case, &stored("Certificate web/www.example2: status", at, "x"), &[]);
+    }
+
+    #[test]
+    fn no_name_of_a_stranger_is_a_command() {
+        let at = Timestamp::UNIX_EPOCH;
+        let mut case = case("$(reboot);'x");
+        case.in_cluster = true;
+        let named = "'$(reboot);'\\''x'";
+        let line = format!("dig @192.0.2.53 -p 5353 {named} CAA");
+        check(&case, &told("CAA of $(reboot);'x", at, "x"), &[&line]);
+        let line = format!("kubectl get certificates {named} -o yaml -n web");
+        check(&case, &stored("Certificate web/$(reboot);'x", at, "x"), &[&line]);
+        check(&case, &told("http://a.example/$(reboot)", at, "x"), &[]);
+    }
+}

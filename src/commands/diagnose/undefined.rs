@@ -1,0 +1,33 @@
+//! Clusters that lack definitions of cert-manager's kinds: that is the cause of whatever does not happen there. No object is looked at
+//! then, and domains are.
+
+use std::sync::Arc;
+
+use tokio::time::timeout;
+
+use crate::context::Context;
+use crate::diagnosis::control_case::UndefinedCase;
+use crate::evidence::patience::PROBE_TIMEOUT;
+use crate::evidence::verdict::SeenCase;
+use crate::input::applying::behind;
+use crate::store::Store;
+use crate::store::cluster::definitions::UnservedKind;
+
+/// The store, unless the cluster behind it lacks definitions; what it lacks is noted.
+pub async fn defined(
+    store: Option<Arc<dyn Store>>,
+    seen: &mut SeenCase,
+    context: &Context,
+) -> Option<Arc<dyn Store>> {
+    let cluster = store.as_ref().and_then(|store| behind(store, context));
+    let Some(cluster) = cluster else { return store };
+    // What reads objects next complains of a server that does not answer.
+    let unserved = timeout(PROBE_TIMEOUT, cluster.unserved_kinds()).await;
+    seen.undefined = unserved.ok().and_then(Result::ok).into_iter().flatten().map(of).collect();
+    store.filter(|_| seen.undefined.is_empty())
+}
+
+fn of(UnservedKind { kind, versions }: UnservedKind) -> UndefinedCase {
+    let api_version = kind.api_version().to_owned();
+    UndefinedCase { plural: kind.plural(), api_version, served: versions }
+}

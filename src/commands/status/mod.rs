@@ -1,0 +1,89 @@
+//! `status`: what there is, on one screen, and what is stuck.
+
+pub mod page;
+pub mod store_status;
+
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::look::{LookArgs, NameserverArgs};
+use crate::context::flags::output::{DOCUMENTS, OutputArgs, of_report, offered};
+use crate::context::flags::slots::SlotArgs;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::finding::Finding;
+use crate::diagnosis::rules;
+use crate::evidence::answer_flags::AnswerArgs;
+use crate::evidence::looking::LookMeans;
+use crate::evidence::targets::{FoundTargets, UnreadyScope, targets};
+use crate::evidence::verdict::{FailOn, SeenCase, tell_nothing, verdict};
+use crate::hints::invocation;
+use crate::input::selector::LabelSelector;
+use crate::print::format::Format;
+
+/// Flags of `status`.
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    /// Show what there is in all namespaces
+    #[arg(long, short = 'A')]
+    pub all_namespaces: bool,
+    /// Only Certificates with these labels, such as app=web
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    pub selector: Option<LabelSelector>,
+    /// Format: json, yaml, jsonl or jsonpath=TEMPLATE
+    ///
+    /// jsonpath-as-json=TEMPLATE writes what a template finds as JSON.
+    #[arg(long, short, value_name = "FORMAT", value_parser = of_report, add = offered(&DOCUMENTS), help_heading = "Output")]
+    pub output: Option<Format>,
+    /// Where answers are given
+    #[command(flatten)]
+    pub answers: AnswerArgs,
+    /// How to look at names
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Whom to ask about DNS-01
+    #[command(flatten)]
+    pub nameservers: NameserverArgs,
+    /// How many challenges run at once
+    #[command(flatten)]
+    pub slots: SlotArgs,
+}
+
+/// Runs `status`. Nothing is written, and nothing is spent at a CA.
+///
+/// # Errors
+/// Fails with 10 when something is stuck, with 2 or 11 when there is no Certificate, and when the store cannot be read.
+pub async fn run(args: StatusArgs, context: &mut Context) -> Result<(), Failure> {
+    let store = context.existing_store().await?;
+    let output = OutputArgs { output: args.output.clone(), no_headers: false };
+    let mut printer = context.printer(&output);
+    let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
+    let labels = args.selector.as_ref();
+    let unready = UnreadyScope { all_namespaces: args.all_namespaces, selector: labels };
+    let FoundTargets { targets, nothing } = targets(&[], unready, Some(&store), context).await?;
+    let scope = (namespace.as_deref(), labels);
+    let status = store_status::read(&store, scope, args.slots.limits(), context).await?;
+    let mut seen = SeenCase { nothing, ..SeenCase::default() };
+    let means = LookMeans {
+        answers: &args.answers,
+        look: &args.look,
+        nameservers: &args.nameservers,
+        resolvers: &[],
+        slots: &args.slots,
+        probe: None,
+    };
+    means.look(Some(store), &targets, &mut seen, context).await?;
+    let findings = rules::judge(&seen.case);
+    let kind = verdict(&seen, &findings, FailOn::Error);
+    let (now, width) = (context.now(), printer.width());
+    let exit_code = kind.map_or(0, FailureKind::exit_code);
+    let report = page::document(&status, &findings, now, exit_code);
+    printer.report(&report, |colour| {
+        page::page(&status, &findings, (now, args.all_namespaces), width, colour)
+    })?;
+    if let Some(nothing) = &seen.nothing {
+        tell_nothing(&printer, nothing);
+    } else if findings.iter().any(|it| Finding::is_error(it) || Finding::is_warning(it)) {
+        let all = if args.all_namespaces { " -A" } else { "" };
+        printer.note(&format!("more: {}", invocation::current().like(&format!("diagnose{all}"))));
+    }
+    kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)))
+}

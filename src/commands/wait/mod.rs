@@ -1,0 +1,213 @@
+//! `wait`: until objects are as they should be, or can no longer become so; read-only.
+
+pub mod goal;
+pub mod named_objects;
+
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use futures_util::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::{sleep, timeout};
+
+use self::goal::{WaitGoal, WaitState};
+use self::named_objects::NamedObjects;
+use crate::context::failure::Failure;
+use crate::context::flags::duration;
+use crate::context::flags::output::OutputArgs;
+use crate::context::{Context, store_when_there};
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::input::completers;
+use crate::input::selector::LabelSelector;
+use crate::known::Known;
+use crate::lead;
+use crate::listing::changes;
+use crate::listing::changes::{may_be_left_out, others};
+use crate::model::{Duration, Key, Record};
+use crate::print::columns::{Namespaces, qualified_name};
+use crate::print::{Group, Printer, Shape};
+use crate::store::Store;
+use crate::store::local::Access;
+
+/// How long nobody may work on a state folder before what is waited for counts as not to come: whoever is just starting has that time.
+const START: SignedDuration = SignedDuration::from_secs(5);
+/// How often it is looked without a change: what a watch does not tell, such as a CA's moment, comes with time.
+const LOOK: StdDuration = StdDuration::from_secs(1);
+
+/// Flags of `wait`.
+#[derive(Debug, clap::Args)]
+pub struct WaitArgs {
+    /// KIND/NAME…, KIND NAME…, or KIND with --all or -l
+    #[arg(required = true, value_name = "KIND/NAME", add = completers::objects())]
+    pub objects: Vec<String>,
+    /// What to wait for: condition=NAME[=STATUS], issued, create, delete or jsonpath='{.PATH}'[=VALUE]
+    ///
+    /// issued is a Certificate that is ready and not being issued again, an Order or a Challenge that is valid, or an issuer with
+    /// its account. When that can no longer come, the command ends at once with the cause.
+    #[arg(long = "for", value_name = "GOAL")]
+    pub goal: WaitGoal,
+    /// Give up after this time; 0 looks once
+    ///
+    /// With --local it ends as soon as nobody has worked on the state folder for 5 s: nothing moves then.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub timeout: Duration,
+    /// Every object of the kind
+    #[arg(long)]
+    pub all: bool,
+    /// Only objects with these labels, such as app=web
+    #[arg(long, short = 'l', value_name = "LABELS", conflicts_with = "all")]
+    pub selector: Option<LabelSelector>,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Runs `wait`.
+///
+/// # Errors
+/// Fails with the lowest exit code of all objects: at once when one can no longer become so, with 13 where nobody works on the state
+/// folder, with 124 when time is up.
+pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
+    let deadline = Timestamp::now().saturating_add(args.timeout.0).unwrap_or(Timestamp::MAX);
+    let store = match args.goal {
+        // The state may be made together with the object.
+        WaitGoal::Created => {
+            match timeout(args.timeout.unsigned(), store_when_there(context)).await {
+                Ok(store) => store?,
+                Err(_) => context.store(Access::ReadOnly).await?,
+            }
+        }
+        _ => context.store(Access::ReadOnly).await?,
+    };
+    let store = context.at_hand(store);
+    let named = NamedObjects {
+        words: &args.objects,
+        all: args.all,
+        selector: args.selector.as_ref(),
+        namespace: context.namespace(),
+    };
+    let mut open = named.keys(&args.goal, &store).await?;
+    if open.is_empty() {
+        return Err(Failure::new(FailureKind::Unexpected, "no object was found to wait for"));
+    }
+    let mut printer = context.printer(&args.output);
+    let namespace = context.namespace().to_owned();
+    let mut changes = changes::of_the_six(&store, Some(&namespace));
+    let roots = open.clone();
+    let mut failures: Vec<(Key, Failure)> = Vec::new();
+    let mut is_told = false;
+    let mut idle_since = None;
+    loop {
+        let is_last = Timestamp::now() >= deadline;
+        let mut waiting = Vec::new();
+        for key in std::mem::take(&mut open) {
+            match args.goal.judge(&store, &key, deadline).await? {
+                WaitState::Met(record) => met(&mut printer, &key, record.as_deref(), context)?,
+                WaitState::Unreachable(failure) => failures.push((key, *failure)),
+                WaitState::Waiting(why) if is_last => {
+                    failures.push((key.clone(), late(&args, &key, why)));
+                }
+                WaitState::Waiting(_) => waiting.push(key),
+            }
+        }
+        open = waiting;
+        if open.is_empty() || printer.is_closed() {
+            break;
+        }
+        if args.goal != WaitGoal::Deleted
+            && (!is_told || !store.in_cluster())
+            && lead::is_driven(context).await.is_ok_and(|is_driven| !is_driven)
+        {
+            if !std::mem::replace(&mut is_told, true) {
+                printer.note(lead::NOBODY_DRIVES);
+            }
+            // In a cluster a controller comes by itself; objects may be made by anybody.
+            let since = *idle_since.get_or_insert_with(Timestamp::now);
+            let is_started = Timestamp::now().duration_since(since) < START;
+            if !store.in_cluster() && args.goal != WaitGoal::Created && !is_started {
+                failures.extend(std::mem::take(&mut open).into_iter().map(|key| {
+                    let failure = idle(&args, &key);
+                    (key, failure)
+                }));
+                break;
+            }
+        } else {
+            (is_told, idle_since) = (true, None);
+        }
+        let left = deadline.duration_since(Timestamp::now());
+        let pause = StdDuration::try_from(left).unwrap_or_default().min(LOOK);
+        tokio::select! {
+            change = changes.next() => if let Some((kind, Err(error))) = change {
+                let root = roots.iter().find(|root| root.kind == kind);
+                if may_be_left_out(kind, root, &error) {
+                    changes = others(changes, kind);
+                } else if !error.may_pass() {
+                    return Err(error.into());
+                }
+            },
+            () = sleep(pause) => {}
+            kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
+        }
+    }
+    conclude(failures, &printer, &store, context).await
+}
+
+/// Says that an object is as it should be, in kubectl's words, or prints it.
+fn met(
+    printer: &mut Printer,
+    key: &Key,
+    record: Option<&Record>,
+    context: &Context,
+) -> Result<(), Failure> {
+    match record {
+        Some(record) if !printer.format().is_for_people() => {
+            let group = [Group { kind: key.kind, objects: vec![&record.object] }];
+            printer.resources(&group, Shape::One, Namespaces::Hidden, context.now())?;
+        }
+        Some(record) => {
+            let name = qualified_name(&record.object);
+            printer.text(&format!("{name} condition met\n"))?;
+        }
+        None if printer.format().is_for_people() => {
+            let name = format!("{}.{}/{}", key.kind.singular(), key.kind.group(), key.name.name);
+            printer.text(&format!("{name} condition met\n"))?;
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// Nobody works on the folder.
+fn idle(args: &WaitArgs, key: &Key) -> Failure {
+    let message = format!("{key} {} does not come: {}", args.goal.words(), lead::NOBODY_DRIVES);
+    Failure::new(FailureKind::Person, message).about(key)
+}
+
+/// Time is up.
+fn late(args: &WaitArgs, key: &Key, why: Option<String>) -> Failure {
+    let (goal, timeout) = (args.goal.words(), args.timeout);
+    let why = why.map(|why| format!(": it waits for {why}")).unwrap_or_default();
+    let message = format!("timed out after {timeout} waiting for {key} {goal}{why}");
+    Failure::new(FailureKind::Timeout, message).about(key).late()
+}
+
+/// Tells each failure with its cause; the one with the lowest exit code counts.
+async fn conclude(
+    failures: Vec<(Key, Failure)>,
+    printer: &Printer,
+    store: &Arc<dyn Store>,
+    context: &Context,
+) -> Result<(), Failure> {
+    for (key, failure) in &failures {
+        printer.error(&failure.message, &failure.hints);
+        if let Some(known) = Known::of(store, key, context.now()).await {
+            printer.note(&known.line());
+        }
+    }
+    let all: Vec<Failure> = failures.into_iter().map(|(_, failure)| failure).collect();
+    let lowest = all.iter().map(|failure| failure.kind).min_by_key(|kind| kind.exit_code());
+    match (lowest, Failure::of_all(&all)) {
+        (Some(kind), Some(told)) => Err(Failure { kind, ..told }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,200 @@
+//! Failure: how a command ends badly: kind, message, hints, exit code.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::diagnosis::blocker::Blocker;
+use crate::diagnosis::failed::Failed;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::next_step::NextStep;
+use crate::hints;
+use crate::hints::invocation;
+use crate::model::order_report::{ErrorDocument, ErrorReport, InputFault, ReportedProblem};
+use crate::model::{Key, Problem, Time};
+use crate::solvers::SolveError;
+use crate::solvers::remedy::Remedy;
+use crate::store::error::StoreError;
+
+/// How a command ends badly. `Display` is the message, without `error: `.
+#[derive(Debug)]
+pub struct Failure {
+    /// Sort.
+    pub kind: FailureKind,
+    /// `<what failed for which object>: <why>`; empty when everything has been said already.
+    pub message: String,
+    /// What to do next, one line each.
+    pub hints: Vec<String>,
+    /// What programs are told beside that.
+    pub facts: Box<FailureFacts>,
+}
+
+/// What is known of a failure beyond its words.
+#[derive(Debug, Default)]
+pub struct FailureFacts {
+    /// The CA's own words.
+    pub problem: Option<Box<Problem>>,
+    /// Before when the CA wants no other try.
+    pub retry_after: Option<Timestamp>,
+    /// Whether only time was up, so that the same command goes on.
+    pub is_late: bool,
+    /// Every fault of what was given.
+    pub faults: Vec<InputFault>,
+    /// The object that it is about, where it is about one.
+    pub object: Option<Key>,
+}
+
+impl Failure {
+    /// Makes a failure.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hints: Vec::new(), facts: Box::default() }
+    }
+
+    /// Wrong usage, or a manifest that cannot be.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Usage, message)
+    }
+
+    /// A failure of which everything has been said already.
+    pub fn silent(kind: FailureKind) -> Self {
+        Self::new(kind, "")
+    }
+
+    /// Interrupted with the state kept: the same command goes on.
+    pub fn interrupted(kind: FailureKind) -> Self {
+        Self::new(kind, "interrupted; everything so far is kept")
+            .hint(invocation::current().go_on())
+    }
+
+    /// What a store refused, and what helps.
+    pub fn of(error: &StoreError) -> Self {
+        let mut failure = Self::new(FailureKind::of_store(error), error.to_string());
+        failure.facts.object = error.key().cloned();
+        hints::store::lines(error).into_iter().fold(failure, Self::hint)
+    }
+
+    /// Adds what helps.
+    #[must_use]
+    pub fn step(self, step: &NextStep) -> Self {
+        hints::lines(step).into_iter().fold(self, Self::hint)
+    }
+
+    /// Adds what removes the cause of a solver's fault, where that is known.
+    #[must_use]
+    pub fn helped_by(self, remedy: Option<&Remedy>) -> Self {
+        remedy.into_iter().flat_map(hints::solver::lines).fold(self, Self::hint)
+    }
+
+    /// Names the object that it is about.
+    #[must_use]
+    pub fn about(mut self, object: &Key) -> Self {
+        self.facts.object = Some(object.clone());
+        self
+    }
+
+    /// The end of something that stands still: time is up, and the same command goes on.
+    #[must_use]
+    pub fn late(mut self) -> Self {
+        self.facts.is_late = true;
+        self
+    }
+
+    /// Adds what is known of that which stands in the way.
+    #[must_use]
+    pub fn held_up_by(mut self, blocker: &Blocker) -> Self {
+        self.facts.problem.clone_from(&blocker.problem);
+        self.facts.retry_after = blocker.until.filter(|_| blocker.named_by_ca);
+        self
+    }
+
+    /// Faults of what was given, each of which has been told.
+    pub fn of_faults(kind: FailureKind, faults: Vec<InputFault>) -> Self {
+        let mut failure = Self::silent(kind);
+        failure.facts.faults = faults;
+        failure
+    }
+
+    /// The end of a command that has told each of these failures; programs are told of all of them.
+    pub fn of_all(failures: &[Self]) -> Option<Self> {
+        let first = failures.first()?;
+        let fault = |failure: &Self| InputFault {
+            message: failure.message.clone(),
+            hints: failure.hints.clone(),
+            object: failure.facts.object.as_ref().map(Key::to_string).unwrap_or_default(),
+            place: None,
+        };
+        let mut all = Self::of_faults(first.kind, failures.iter().map(fault).collect());
+        all.facts.object = first.facts.object.clone().filter(|_| failures.len() == 1);
+        Some(all)
+    }
+
+    /// What programs are told that get nothing else; nothing where the words are said already and not known here.
+    pub fn document(&self) -> Option<ErrorDocument> {
+        let (faults, object) = (&self.facts.faults, self.facts.object.as_ref());
+        let is_unknown = faults.is_empty() && self.message.is_empty();
+        (!is_unknown).then(|| ErrorDocument::new(self.report(), object, faults.clone()))
+    }
+
+    /// What programs are told; of faults that were told one by one, the first, and how many others there are.
+    pub fn report(&self) -> ErrorReport {
+        let (mut message, mut hints) = (self.message.clone(), self.hints.clone());
+        let faults = &self.facts.faults;
+        if let ([first, more @ ..], true) = (&faults[..], message.is_empty()) {
+            message = match more.len() {
+                0 => first.message.clone(),
+                more => format!("{}; and {more} more", first.message),
+            };
+            hints = faults.iter().flat_map(|fault| fault.hints.clone()).collect();
+        }
+        ErrorReport {
+            kind: self.kind.word(),
+            exit_code: self.kind.exit_code(),
+            message,
+            hints,
+            problem: self.facts.problem.as_deref().map(ReportedProblem::from),
+            retry_after: self.facts.retry_after.map(Time::new),
+        }
+    }
+
+    /// Adds a line that says what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Self {
+        let failure = Self::new(failed.kind, failed.message);
+        let mut failure = failed.next_steps.iter().fold(failure, Self::step);
+        failure.facts.problem = failed.problem;
+        failure
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<SolveError> for Failure {
+    fn from(error: SolveError) -> Self {
+        Self::new(FailureKind::Solver, error.to_string()).helped_by(error.remedy.as_deref())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(FailureKind::Unexpected, format!("cannot write the output: {error}"))
+    }
+}

@@ -1,0 +1,405 @@
+//! Objects that are not ours and lead to Certificates: Ingresses, Gateways, HTTPRoutes, Services, Pods and Secrets, by owner,
+//! by the Secret that both name, or by what refers to them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::investigator::DiagnosisTarget;
+use super::path::{GATEWAYS, INGRESSES};
+use super::related_kind::RelatedKind;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::input::applying::behind;
+use crate::input::lookup;
+use crate::model::closest::closest;
+use crate::model::{Certificate, Challenge, Issuer, Key, Kind, Metadata, ObjectName, Secret};
+use crate::store::cluster::ClusterStore;
+use crate::store::error::{StoreError, unless_forbidden};
+use crate::store::manager::Manager;
+use crate::store::resources::Resources;
+use crate::store::{Scope, Store};
+
+/// Annotations by which an Ingress or Gateway asks for a Certificate.
+const ASKS: [&str; 3] =
+    ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer", "kubernetes.io/tls-acme"];
+/// Annotation by which a Secret names its Certificate.
+const CERTIFICATE: &str = "cert-manager.io/certificate-name";
+/// What an object leads to.
+///
+/// # Errors
+/// Fails when it is not there, leads nowhere, or cannot be read.
+pub(super) async fn targets_of(
+    (kind, name): (RelatedKind, &str),
+    store: &Arc<dyn Store>,
+    context: &Context,
+) -> Result<Vec<DiagnosisTarget>, Failure> {
+    let namespace = context.namespace();
+    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+    let certificates = certificates.list(&Scope::namespace(namespace).brief()).await?;
+    let search = Search { store, namespace, certificates };
+    let Some(resource) = kind.resource() else { return search.of_secret(name, context).await };
+    let Some(cluster) = behind(store, context) else {
+        if let Some(of) = kind.stored() {
+            let key = Key::new(of, ObjectName::new(namespace, name));
+            let object = lookup::read(store, &key).await?.object;
+            let mut links = KnownLinks::default();
+            search.take(kind, &object, &mut links);
+            return search.conclude(resource.kind, name, &object, &links).await;
+        }
+        let message = format!("cannot diagnose {} {name}: a state folder has none", resource.kind);
+        return Err(Failure::usage(message).hint("it has Certificates, and Secrets by name"));
+    };
+    let all = cluster.foreign(resource, namespace, Manager::Person);
+    let Some(object) = all.get(name).await? else {
+        let there = unless_forbidden(all.fitting("", "").await)?.unwrap_or_default();
+        let names: Vec<String> = there.iter().map(|one| metadata(one).name).collect();
+        return Err(absent(resource.kind, name, namespace, &names));
+    };
+    let mut links = KnownLinks::default();
+    search.follow(kind, &object, cluster, &mut links).await?;
+    search.conclude(resource.kind, name, &object, &links).await
+}
+
+/// What is known to lead from an object to Certificates.
+#[derive(Default)]
+struct KnownLinks {
+    /// UIDs of what may own Certificates.
+    owners: BTreeSet<String>,
+    /// Secrets.
+    secrets: BTreeSet<ObjectName>,
+    /// What was looked at on the way, in words.
+    looked_at: Vec<String>,
+    /// Certificates that are known already.
+    found: Vec<ObjectName>,
+}
+
+/// The Certificates among which is looked.
+struct Search<'a> {
+    store: &'a Arc<dyn Store>,
+    namespace: &'a str,
+    certificates: Vec<Certificate>,
+}
+
+impl Search<'_> {
+    /// Follows what an object refers to, and what refers to it.
+    async fn follow(
+        &self,
+        kind: RelatedKind,
+        object: &Value,
+        cluster: &ClusterStore,
+        links: &mut KnownLinks,
+    ) -> Result<(), Failure> {
+        let of = metadata(object);
+        links.looked_at.push("a Challenge that owns it".to_owned());
+        links.found.extend(self.by_challenge(&of).await?);
+        match kind {
+            RelatedKind::Ingress => self.take(kind, object, links),
+            RelatedKind::Gateway | RelatedKind::ListenerSet => {
+                self.take(kind, object, links);
+                links.looked_at.push("Challenges that are solved through it".to_owned());
+                links.found.extend(self.solved_through(kind, &of).await?);
+            }
+            RelatedKind::HttpRoute => {
+                links.looked_at.push("the Gateways that are its parents".to_owned());
+                for parent in object["spec"]["parentRefs"].as_array().into_iter().flatten() {
+                    let own = parent["namespace"].as_str().is_none_or(|n| n == self.namespace);
+                    let name = parent["name"].as_str().unwrap_or_default();
+                    let is_gateway = parent["kind"].as_str().is_none_or(|kind| kind == "Gateway");
+                    // A Certificate is in the namespace of its Gateway.
+                    if own && is_gateway {
+                        let all = cluster.foreign(GATEWAYS, self.namespace, Manager::Person);
+                        let found = unless_forbidden(all.get(name).await)?.flatten();
+                        if let Some(one) = &found {
+                            self.take(RelatedKind::Gateway, one, links);
+                        }
+                    }
+                }
+            }
+            RelatedKind::Service => {
+                links.looked_at.push("the Ingresses that lead to it".to_owned());
+                let all = cluster.foreign(INGRESSES, self.namespace, Manager::Person);
+                let all = unless_forbidden(all.fitting("", "").await)?.unwrap_or_default();
+                for ingress in all.iter().filter(|ingress| leads_to(ingress, &of.name)) {
+                    self.take(RelatedKind::Ingress, ingress, links);
+                }
+            }
+            RelatedKind::Pod | RelatedKind::Secret => {}
+        }
+        Ok(())
+    }
+
+    /// Takes in what an Ingress, a Gateway or a ListenerSet owns and names.
+    fn take(&self, kind: RelatedKind, object: &Value, links: &mut KnownLinks) {
+        links.owners.insert(metadata(object).uid);
+        let named = |name: &Value, namespace: &Value| {
+            let namespace = namespace.as_str().unwrap_or(self.namespace);
+            Some(ObjectName::new(namespace, name.as_str()?))
+        };
+        if kind == RelatedKind::Ingress {
+            let tls = object["spec"]["tls"].as_array().into_iter().flatten();
+            links.secrets.extend(tls.filter_map(|one| named(&one["secretName"], &Value::Null)));
+        } else {
+            let listeners = object["spec"]["listeners"].as_array().into_iter().flatten();
+            let refs = listeners.filter_map(|one| one["tls"]["certificateRefs"].as_array());
+            let secrets = refs.flatten();
+            links.secrets.extend(secrets.filter_map(|it| named(&it["name"], &it["namespace"])));
+        }
+    }
+
+    /// The Certificate of the Challenge that owns an object of a solver.
+    async fn by_challenge(&self, of: &Metadata) -> Result<Option<ObjectName>, StoreError> {
+        let Some((key, _)) = of.controller_key() else { return Ok(None) };
+        let read = unless_forbidden(self.store.get(&key).await)?.flatten();
+        let Some(record) = read.filter(|record| record.key.kind == Kind::Challenge) else {
+            return Ok(None);
+        };
+        Ok(lookup::above(self.store, record, Kind::Certificate).await?.map(|key| key.name))
+    }
+
+    /// The Certificates of the Challenges whose routes have a Gateway or a ListenerSet as their parent, in whichever namespace may be
+    /// read.
+    async fn solved_through(
+        &self,
+        kind: RelatedKind,
+        of: &Metadata,
+    ) -> Result<BTreeSet<ObjectName>, StoreError> {
+        let all = Resources::<Challenge>::new(Arc::clone(self.store), Kind::Challenge);
+        let challenges = match unless_forbidden(all.list(&Scope::all()).await)? {
+            Some(everywhere) => everywhere,
+            None => unless_forbidden(all.list(&Scope::namespace(self.namespace)).await)?
+                .unwrap_or_default(),
+        };
+        let word = if kind == RelatedKind::Gateway { "Gateway" } else { "ListenerSet" };
+        let mut found = BTreeSet::new();
+        for challenge in challenges {
+            let route =
+                challenge.spec.solver.http01.as_ref().and_then(|it| it.gateway_http_route.as_ref());
+            let mut parents = route.into_iter().flat_map(|route| &route.parent_refs);
+            let leads_there = parents.any(|parent| {
+                let namespace = parent.namespace.as_deref();
+                let namespace = namespace.unwrap_or(&challenge.metadata.namespace);
+                parent.kind.as_deref().unwrap_or("Gateway") == word
+                    && parent.name == of.name
+                    && namespace == of.namespace
+            });
+            if !leads_there {
+                continue;
+            }
+            let key = Key::new(Kind::Challenge, challenge.name());
+            let Some(record) = unless_forbidden(self.store.get(&key).await)?.flatten() else {
+                continue;
+            };
+            let above = lookup::above(self.store, record, Kind::Certificate).await?;
+            found.extend(above.map(|key| key.name));
+        }
+        Ok(found)
+    }
+
+    /// The Certificates that may keep theirs in one of these Secrets, or have one of these owners.
+    async fn candidates(&self, links: &KnownLinks) -> Result<Vec<Certificate>, StoreError> {
+        let mut all = self.certificates.clone();
+        let namespaces: BTreeSet<&str> =
+            links.secrets.iter().map(|secret| secret.namespace.as_str()).collect();
+        for namespace in namespaces.into_iter().filter(|it| *it != self.namespace) {
+            let certificates =
+                Resources::<Certificate>::new(Arc::clone(self.store), Kind::Certificate);
+            let scope = Scope::namespace(namespace).brief();
+            let there = unless_forbidden(certificates.list(&scope).await)?;
+            all.extend(there.unwrap_or_default());
+        }
+        Ok(all)
+    }
+
+    /// The Certificates to which the links lead, or what was looked for in vain.
+    async fn conclude(
+        &self,
+        kind: &str,
+        name: &str,
+        object: &Value,
+        links: &KnownLinks,
+    ) -> Result<Vec<DiagnosisTarget>, Failure> {
+        let mut found = links.found.clone();
+        for certificate in &self.candidates(links).await? {
+            let of = &certificate.metadata;
+            let is_owned = links.owners.iter().any(|uid| of.is_controlled_by(uid));
+            let secret = ObjectName::new(&of.namespace, &certificate.spec.secret_name);
+            let is_named = links.secrets.contains(&secret);
+            if (is_owned || is_named) && !found.contains(&certificate.name()) {
+                found.push(certificate.name());
+            }
+        }
+        if !found.is_empty() {
+            return Ok(found.into_iter().map(DiagnosisTarget::Certificate).collect());
+        }
+        let namespace = self.namespace;
+        let mut looked_for = links.looked_at.clone();
+        if !links.owners.is_empty() {
+            looked_for.push("Certificates that it owns".to_owned());
+        }
+        if !links.secrets.is_empty() {
+            let names: Vec<String> = links.secrets.iter().map(ToString::to_string).collect();
+            looked_for.push(format!("Certificates with the Secret {}", names.join(", ")));
+        }
+        let message = format!("no Certificate belongs to {kind} {namespace}/{name}");
+        let failure = Failure::new(FailureKind::Unexpected, message)
+            .hint(format!("looked for: {}", looked_for.join("; ")));
+        let failure = complaints(object).into_iter().fold(failure, Failure::hint);
+        let annotations = metadata(object).annotations;
+        let asks = ASKS.into_iter().find(|name| annotations.contains_key(*name));
+        Err(match (asks, links.secrets.is_empty()) {
+            (Some(annotation), true) => failure.hint(format!(
+                "its annotation {annotation} asks for one, and it names no Secret for it (spec.tls)"
+            )),
+            (Some(annotation), false) => failure.hint(format!(
+                "its annotation {annotation} asks for one, which nobody has made yet"
+            )),
+            (None, _) => failure,
+        })
+    }
+
+    /// What a Secret is of: the Certificate that keeps its certificate there, or an issuer whose account key it is.
+    async fn of_secret(
+        &self,
+        name: &str,
+        context: &Context,
+    ) -> Result<Vec<DiagnosisTarget>, Failure> {
+        let (namespace, store) = (self.namespace, self.store);
+        let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
+        let secret = secrets.get(&ObjectName::new(namespace, name)).await;
+        let secret = unless_forbidden(secret)?;
+        let annotated = secret
+            .iter()
+            .flatten()
+            .find_map(|secret| secret.metadata.annotations.get(CERTIFICATE).cloned());
+        let is_its = |certificate: &&Certificate| {
+            certificate.spec.secret_name == name
+                || certificate.status.next_private_key_secret_name == name
+                || annotated.as_ref() == Some(&certificate.metadata.name)
+        };
+        let its = self.certificates.iter().filter(is_its);
+        let mut found: Vec<_> = its.map(|of| DiagnosisTarget::Certificate(of.name())).collect();
+        if found.is_empty() {
+            found = self.issuers_with(name, context).await?;
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        if matches!(secret, Some(None)) {
+            let names: Vec<String> =
+                self.certificates.iter().map(|of| of.spec.secret_name.clone()).collect();
+            return Err(absent("Secret", name, namespace, &names));
+        }
+        let message = format!("no Certificate belongs to Secret {namespace}/{name}");
+        Err(Failure::new(FailureKind::Unexpected, message).hint(format!(
+            "looked for: Certificates with it in spec.secretName or in its annotation {CERTIFICATE}; issuers whose account key it is"
+        )))
+    }
+
+    /// Issuers whose account key is in that Secret.
+    async fn issuers_with(
+        &self,
+        secret: &str,
+        context: &Context,
+    ) -> Result<Vec<DiagnosisTarget>, StoreError> {
+        let namespace = self.namespace;
+        let mut kinds = vec![(Kind::Issuer, Scope::namespace(namespace))];
+        if namespace == context.global.cluster_resource_namespace {
+            kinds.push((Kind::ClusterIssuer, Scope::all()));
+        }
+        let mut found = Vec::new();
+        for (kind, scope) in kinds {
+            let all = Resources::<Issuer>::new(Arc::clone(self.store), kind).list(&scope).await;
+            for issuer in unless_forbidden(all)?.into_iter().flatten() {
+                let acme = issuer.spec.acme.as_ref();
+                if acme.is_some_and(|acme| acme.private_key_secret_ref.name == secret) {
+                    found.push(DiagnosisTarget::Issuer(Key::new(kind, issuer.name())));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What the status of an object of Gateway API itself says is wrong, of all of it and of each listener.
+fn complaints(object: &Value) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let status = &object["status"];
+    let whole = list(&status["conditions"]).into_iter().map(|one| ("its status".to_owned(), one));
+    let of_listeners = list(&status["listeners"]).into_iter().flat_map(|listener| {
+        let name = format!("its listener {}", listener["name"].as_str().unwrap_or_default());
+        list(&listener["conditions"]).into_iter().map(move |one| (name.clone(), one))
+    });
+    let wrong = whole.chain(of_listeners).filter(|(_, condition)| {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        let is_good = if kind == "Conflicted" { "False" } else { "True" };
+        ["Accepted", "Programmed", "ResolvedRefs", "Conflicted"].contains(&kind)
+            && condition["status"].as_str().is_some_and(|status| status != is_good)
+    });
+    let said = wrong.map(|(whose, condition)| {
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        format!(
+            "{whose} says {} {}: {}: {}",
+            text("type"),
+            text("status"),
+            text("reason"),
+            text("message")
+        )
+    });
+    said.collect()
+}
+
+/// Tells whether a rule of an Ingress leads to a Service.
+fn leads_to(ingress: &Value, service: &str) -> bool {
+    let rules = ingress["spec"]["rules"].as_array().into_iter().flatten();
+    let paths = rules.flat_map(|rule| rule["http"]["paths"].as_array().into_iter().flatten());
+    let mut backends = paths.map(|path| &path["backend"]);
+    backends.any(|backend| backend["service"]["name"] == service)
+        || ingress["spec"]["defaultBackend"]["service"]["name"] == service
+}
+
+fn metadata(object: &Value) -> Metadata {
+    serde_json::from_value(object["metadata"].clone()).unwrap_or_default()
+}
+
+/// Says that an object is not there, and what is.
+fn absent(kind: &str, name: &str, namespace: &str, there: &[String]) -> Failure {
+    let message = format!("{kind} \"{name}\" not found in namespace {namespace}");
+    let failure = Failure::new(FailureKind::Unexpected, message);
+    match (closest(name, there.iter().map(String::as_str)), there) {
+        (Some(meant), _) => failure.hint(format!("did you mean {meant}?")),
+        (None, []) => failure,
+        (None, there) => {
+            let few: Vec<&str> = there.iter().take(10).map(String::as_str).collect();
+            failure.hint(format!("there are {}", few.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_gateway_says_of_itself_is_told() {
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "m"});
+        let gateway = json!({"status": {
+            "conditions": [condition("Accepted", "True"), condition("Programmed", "False")],
+            "listeners": [{"name": "https", "conditions": [
+                condition("ResolvedRefs", "False"), condition("Conflicted", "False"), condition("Other", "False"),
+            ]}],
+        }});
+        assert_eq!(
+            complaints(&gateway),
+            [
+                "its status says Programmed False: R: m",
+                "its listener https says ResolvedRefs False: R: m"
+            ]
+        );
+        assert!(complaints(&json!({})).is_empty());
+    }
+}

@@ -1,0 +1,102 @@
+//! A look at names from inside the cluster: a Pod for each, which makes one request and is removed again. Nothing else of a diagnosis
+//! writes anything.
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use super::investigator::{DiagnosisTarget, Investigator};
+use super::names::looked_for;
+use crate::context::blocking::Interrupted;
+use crate::context::failure::Failure;
+use crate::diagnosis::case::{Case, Unseen};
+use crate::diagnosis::name_case::{InsideLook, NameCase};
+use crate::model::observation::{Seen, Vantage};
+use crate::model::{Answer, ChallengeType};
+use crate::probes::cluster::PodProbe;
+use crate::probes::cluster::place::ProbePlace;
+use crate::reconcile::challenge::Readiness;
+use crate::reconcile::visible;
+
+/// Most Pods that one diagnosis makes.
+const MOST_PODS: usize = 5;
+
+impl Investigator {
+    /// Looks at all that these targets are about, from inside the cluster, too, where that was asked for. An interruption ends it; a
+    /// look from inside ends after its Pod is removed.
+    ///
+    /// # Errors
+    /// Fails when an object is not there, when the store cannot be read at all, or by being interrupted.
+    pub async fn look_all(
+        &self,
+        targets: &[DiagnosisTarget],
+        stop: &CancellationToken,
+        interrupted: &Interrupted,
+    ) -> Result<Case, Failure> {
+        let mut case = tokio::select! {
+            looked = Box::pin(self.look(targets)) => looked?,
+            kind = interrupted.wait() => return Err(Failure::silent(kind)),
+        };
+        let mut looked = Box::pin(self.look_inside(&mut case));
+        let interruption = tokio::select! {
+            () = &mut looked => None,
+            kind = interrupted.wait() => Some(kind),
+        };
+        let Some(kind) = interruption else {
+            drop(looked);
+            return Ok(case);
+        };
+        stop.cancel();
+        looked.await;
+        Err(Failure::silent(kind))
+    }
+
+    /// Looks at names that were looked at from here, from inside the cluster, too, where that was asked for. It ends soon once the
+    /// probe is told to stop, and has to be heard to its end: then every Pod is gone.
+    async fn look_inside(&self, case: &mut Case) {
+        let Some(probe) = &self.inside else { return };
+        let is_asked = |name: &NameCase| {
+            !name.wildcard && name.kind.is_none_or(|kind| kind == ChallengeType::Http01)
+        };
+        let asked: Vec<usize> =
+            (0..case.names.len()).filter(|at| is_asked(&case.names[*at])).collect();
+        let left_out = asked.len().saturating_sub(MOST_PODS);
+        let looks = asked.into_iter().take(MOST_PODS).filter_map(|at| {
+            let name = &case.names[at];
+            let (answer, _) = looked_for(name)?;
+            let challenge = name.pending.as_ref();
+            let own = case.cluster_path.iter().flat_map(|path| &path.wanted);
+            let own = own.filter(|wanted| wanted.domain == name.shown());
+            let namespace = own.map(|wanted| wanted.namespace.as_str()).next();
+            let place =
+                ProbePlace { namespace: namespace.unwrap_or(&self.namespace), challenge: None };
+            let place = challenge.map_or(place, ProbePlace::of);
+            Some(async move { (at, look(probe, place, &answer).await) })
+        });
+        for (at, look) in join_all(looks).await {
+            let name = &mut case.names[at];
+            if let Seen::NoLook { why, .. } = &look.observation.seen {
+                let what = format!("{} from inside the cluster", name.name);
+                let is_forbidden = false;
+                case.unseen.push(Unseen { what, why: why.clone(), is_forbidden });
+            }
+            name.inside = Some(look);
+        }
+        if left_out > 0 {
+            let what = format!("{left_out} more names from inside the cluster");
+            let why = format!("at most {MOST_PODS} Pods are made");
+            case.unseen.push(Unseen { what, why, is_forbidden: false });
+        }
+    }
+}
+
+async fn look(probe: &PodProbe, place: ProbePlace<'_>, answer: &Answer) -> InsideLook {
+    let observation = probe.look_from(place, answer).await;
+    // By the CA's rules, as if it stood there.
+    let mut as_outside = observation.clone();
+    as_outside.vantage = Vantage::ThisMachine;
+    let (is_answer, sighting) = match visible::judge(answer, &[as_outside]) {
+        Readiness::Ready => (true, None),
+        Readiness::NotYet { cause, .. } => (false, cause),
+    };
+    InsideLook { observation, is_answer, sighting }
+}

@@ -1,0 +1,43 @@
+//! Reads everything that may show why an issuance does not go on: objects, the state that the CA holds, names as a CA
+//! sees them, and who drives. Writes nothing, except probe Pods if the user asks for a look from inside the cluster, and
+//! spends nothing at a CA: the CA is asked for its directory, and by POST-as-GET for what it holds.
+//! All probes run side by side with one deadline for everything outside this process. A probe that fails is reported as
+//! not observed; nothing is guessed.
+
+mod accounts;
+mod admission;
+pub mod answer_flags;
+mod answering;
+mod asked_once;
+mod authorities;
+mod authorizations;
+mod belonging;
+mod caa;
+mod control;
+mod control_objects;
+mod control_parts;
+mod control_webhooks;
+mod dns;
+mod exposing;
+mod inside;
+pub mod investigator;
+mod issuers;
+mod kept;
+mod listed;
+pub mod look;
+pub mod looking;
+mod lookup;
+mod names;
+mod orders;
+mod path;
+mod path_gateways;
+pub(crate) mod patience;
+mod plugin_policies;
+mod providers;
+mod queue;
+mod related_kind;
+mod rivals;
+pub mod targets;
+pub mod verdict;
+mod wanted_names;
+mod web;

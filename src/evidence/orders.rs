@@ -1,0 +1,62 @@
+//! The CA's word on orders that have not succeeded, read by POST-as-GET: the status of an object has one sentence of it, without
+//! subproblems, and a deleted object has none.
+
+use futures_util::stream::{self, StreamExt as _};
+use tokio::time::error::Elapsed;
+
+use super::authorizations::answers;
+use super::investigator::{AT_ONCE, Investigator, MOST_NAMES};
+use super::patience::no_answer;
+use crate::acme::OrderReply;
+use crate::acme::error::AcmeError;
+use crate::controllers::ReconcileError;
+use crate::diagnosis::authority_case::HeldOrder;
+use crate::diagnosis::case::{Case, Unseen};
+use crate::inspect::authority;
+use crate::model::{Order, State};
+
+impl Investigator {
+    /// What the CA holds of the newest order of each Certificate that has to be issued, by its place; what could not be learnt is
+    /// told in its place.
+    pub(super) async fn held_orders(&self, case: &Case) -> Vec<(usize, Result<HeldOrder, Unseen>)> {
+        let Some(store) = &self.store else { return Vec::new() };
+        let (resolver, namespace) = (&self.fetcher.resolver, &self.cluster_resource_namespace);
+        let accounts = &authority::accounts(store, resolver, namespace);
+        let asked = case.certificates.iter().enumerate().filter_map(|(index, of)| {
+            let order = of.order().filter(|order| order.status.state != Some(State::Valid))?;
+            let is_asked = of.is_open() && !order.status.url.is_empty() && answers(case, of);
+            is_asked.then_some((index, order))
+        });
+        let asked: Vec<(usize, &Order)> = asked.take(MOST_NAMES).collect();
+        let asked = asked.into_iter().map(|(index, order)| async move {
+            let issuer = (order.metadata.namespace.as_str(), &order.spec.issuer_ref);
+            let asked = authority::ask_order(&order.status.url, issuer, accounts);
+            let reply = self.outside(asked).await;
+            (index, self.held(order, reply))
+        });
+        stream::iter(asked).buffered(AT_ONCE).collect().await
+    }
+
+    fn held(
+        &self,
+        order: &Order,
+        reply: Result<Result<OrderReply, ReconcileError>, Elapsed>,
+    ) -> Result<HeldOrder, Unseen> {
+        let (status, expires, problem) = match reply {
+            Ok(Ok(reply)) => (reply.status, reply.expires, reply.error),
+            // That it refuses to tell is its word, too.
+            Ok(Err(ReconcileError::Acme(AcmeError::Refused { problem, .. }))) => {
+                (String::new(), None, Some(*problem))
+            }
+            other => {
+                let why = match other {
+                    Ok(Err(error)) => error.to_string(),
+                    _ => no_answer(),
+                };
+                let what = format!("Order {} at the CA", order.name());
+                return Err(Unseen { what, why, is_forbidden: false });
+            }
+        };
+        Ok(HeldOrder { url: order.status.url.clone(), status, expires, problem, at: self.now })
+    }
+}

@@ -1,0 +1,339 @@
+//! `order retry`, `order resume` and `certificate renew`: Certificates that are in the store already.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::follow::events;
+use super::follow::work::{Job, WorkArgs, work};
+use super::plan::chosen::ChosenArgs;
+use super::plan::due::Inspection;
+use super::plan::renewal::mark_for_renewal;
+use super::plan::replacement::Replacement;
+use super::preflight;
+use super::preflight::{announce, provider_check};
+use super::results::files;
+use super::results::finish;
+use super::results::purpose::Purpose;
+use super::results::report::Places;
+use super::results::subject::Results;
+use super::results::unbegun;
+use super::results::unbegun::Unbegun;
+use super::tracked::Tracked;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::controllers::certificate::Due;
+use crate::controllers::obstacles::Obstacles;
+use crate::diagnosis::chain::{Chain, issuer_key};
+use crate::diagnosis::verdict::{Verdict, verdict};
+use crate::hints::invocation;
+use crate::input::lookup;
+use crate::lead::venue::Venue;
+use crate::lead::{Claim, claim};
+use crate::model::{Certificate, Key, Kind, ObjectName, Order, Record, State};
+use crate::objects::chain;
+use crate::permissions::{Permissions, all_that_is_missing, workplace};
+use crate::store::Store;
+use crate::store::local::Access;
+use crate::store::resources::{Resources, typed};
+
+/// Flags of commands that go on with what is in the store.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AgainArgs {
+    /// Names of objects in the store, of what they belong to, or domains
+    #[arg(value_name = "NAME", required_unless_present_any = ["all", "all_namespaces", "selector"])]
+    pub names: Vec<String>,
+    /// Certificates chosen otherwise
+    #[command(flatten)]
+    pub chosen: ChosenArgs,
+    /// How the work is done
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// What is wanted of the Certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rerun {
+    /// A fresh order, whatever there is.
+    Renewed,
+    /// A fresh order for one that failed.
+    Retried,
+    /// That what was begun goes on.
+    Resumed,
+}
+
+/// Certificates, each with those of its Orders that were named.
+pub type Named = BTreeMap<ObjectName, Vec<ObjectName>>;
+
+/// Works on Certificates that are in the store until each has ended.
+///
+/// # Errors
+/// Fails with the lowest exit code of all Certificates.
+pub async fn run(
+    args: AgainArgs,
+    named: Named,
+    wanted: Rerun,
+    context: &Context,
+) -> Result<(), Failure> {
+    Box::pin(work_on(args, named, (wanted, None), context)).await
+}
+
+/// Replaces Certificates because of what was found of them, as many as may be in an hour, and waits until each has ended.
+///
+/// # Errors
+/// Fails with the lowest exit code of all Certificates.
+pub async fn replace(
+    work: WorkArgs,
+    replacement: &Replacement,
+    context: &Context,
+) -> Result<(), Failure> {
+    let named: Named = replacement.names().map(|name| (name.clone(), Vec::new())).collect();
+    let args = AgainArgs { names: Vec::new(), chosen: ChosenArgs::default(), work };
+    Box::pin(work_on(args, named, (Rerun::Renewed, Some(replacement)), context)).await
+}
+
+async fn work_on(
+    args: AgainArgs,
+    named: Named,
+    wanted: (Rerun, Option<&Replacement>),
+    context: &Context,
+) -> Result<(), Failure> {
+    let started = Timestamp::now();
+    let manual = &args.work.manual;
+    manual.check(context)?;
+    args.work.drive.probe_pod.check(context)?;
+    let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
+    let times = (started, deadline);
+    let events = events::open(args.work.events.as_deref())?;
+    // Their manifests were read by another command.
+    let places = Places::new();
+    let keys = named.keys().map(|name| Key::new(Kind::Certificate, name.clone()));
+    let keys: Vec<Key> = keys.collect();
+    let found = match read(&context.store(Access::ReadWrite).await?, &keys).await {
+        Ok(found) => found,
+        Err(failure) => return Err(all_that_is_missing(context, failure).await),
+    };
+    let begun = begin(&args, (&named, wanted), (&keys, &found), times, context);
+    let on_issued =
+        args.work.on_issued.chosen(context.out(args.work.out.as_deref())?.as_deref())?;
+    let Begun { store, claim, permit, out, records, given, open } = match Box::pin(begun).await {
+        Ok(begun) => begun,
+        Err(failure) => {
+            let (records, places, purpose) = (&found, &places, Purpose::Issue);
+            let told = Unbegun { records, places, purpose, times, events: &events };
+            return unbegun::settle_unbegun(&told, &args.work.output, context, failure).await;
+        }
+    };
+    let followed = open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())).collect();
+    let job = Job {
+        store: Arc::clone(&store),
+        claim,
+        permit,
+        drive: &args.work.drive,
+        rehearsal: None,
+        leaves_names_out: false,
+        by_hand: manual.dns01_manual,
+        given,
+        open,
+        started,
+        deadline,
+        events: events.clone(),
+    };
+    let worked = work(job, context).await;
+    let results = Results {
+        store: &store,
+        out: out.as_deref(),
+        out_secret: args.work.out_secret,
+        on_issued: on_issued.as_ref(),
+        zone_file: manual.dns01_zone_file.as_deref(),
+        purpose: Purpose::Issue,
+        times,
+        timeline: args.work.timeline,
+        records: &records,
+        places: &places,
+        followed: &followed,
+        events: &events,
+    };
+    Box::pin(finish::settle(&results, &args.work.output, context, worked)).await
+}
+
+/// What is to be worked on, when all checks have passed.
+struct Begun {
+    store: Arc<dyn Store>,
+    claim: Claim,
+    permit: Permissions,
+    out: Option<PathBuf>,
+    records: Vec<Record>,
+    given: BTreeSet<Key>,
+    open: BTreeMap<Key, Tracked>,
+}
+
+/// Checks everything, and marks what is to be issued anew.
+async fn begin(
+    args: &AgainArgs,
+    (named, (wanted, replacement)): (&Named, (Rerun, Option<&Replacement>)),
+    (keys, found): (&[Key], &[Record]),
+    (started, deadline): (Timestamp, Timestamp),
+    context: &Context,
+) -> Result<Begun, Failure> {
+    let manual = &args.work.manual;
+    let places = args.work.drive.places(context);
+    let (store, permit) = workplace(context, found, false, places).await?;
+    let claim = claim(context, deadline, &permit).await?;
+    manual.check_turn(&claim)?;
+    let records = read(&store, keys).await?;
+    let venue = Venue::of(context, &claim).by_hand(manual.dns01_manual);
+    let out = context.out(args.work.out.as_deref())?;
+    let namespace = &context.global.cluster_resource_namespace;
+    preflight::check(&records, &store, venue, out.as_deref(), namespace).await?;
+    if let Some(folder) = out.as_deref() {
+        files::expect_writable(folder, context.interrupted()).await?;
+    }
+    let printer = context.printer(&args.work.output);
+    let mut wanting = Vec::new();
+    let options = args.work.drive.certificates.options();
+    let inspection = Inspection::new(&store, options, started);
+    for record in &records {
+        match nothing_to_do(&inspection, record, named, wanted).await? {
+            Some(why) => printer.note(&why),
+            None => wanting.push(record),
+        }
+    }
+    if let Some(replacement) = replacement {
+        wanting = replacement.allowed(&store, wanting, started).await?;
+    }
+    if wanted != Rerun::Resumed && venue.has_providers() {
+        let told = (context, &args.work.output);
+        let due = wanting.iter().map(|record| &record.key);
+        provider_check::check(due, &store, &args.work.drive, None, told).await?;
+    }
+    let (issuers, drive) = (preflight::certificates::issuers(&records), Some(&args.work.drive));
+    announce::work(context, &store, &issuers, &[], &claim, drive).await?;
+    let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
+    for record in wanting {
+        let certificate = typed::<Certificate>(record.clone())?;
+        let name = certificate.name();
+        if wanted != Rerun::Resumed {
+            mark_for_renewal(&store, &name).await?;
+        }
+        let revision = certificate.status.revision.unwrap_or(0);
+        let followed = Tracked::due(inspection.store(), &name, revision).await?;
+        open.insert(record.key.clone(), followed);
+        given.insert(record.key.clone());
+        given.extend(issuer_key(&certificate));
+    }
+    Ok(Begun { store, claim, permit, out, records, given, open })
+}
+
+/// Says why nothing is to be done about a Certificate, if so.
+async fn nothing_to_do(
+    inspection: &Inspection,
+    record: &Record,
+    named: &Named,
+    wanted: Rerun,
+) -> Result<Option<String>, Failure> {
+    let (store, name) = (inspection.store(), &record.key.name);
+    let certificate = typed::<Certificate>(record.clone())?;
+    let is_under_way = certificate.is_being_issued();
+    // Whatever is asked for: the Secret of another Certificate is not overwritten.
+    let is_due = inspection.look(name).await?;
+    match wanted {
+        Rerun::Renewed => Ok(None),
+        Rerun::Resumed if is_under_way => Ok(None),
+        Rerun::Resumed => match is_due {
+            Due::Issue { revision } | Due::TryAgain { revision } => {
+                Err(nothing_to_resume(store, name, revision).await?)
+            }
+            Due::No | Due::Rival { .. } => {
+                Ok(Some(format!("Certificate {name}: nothing is under way")))
+            }
+        },
+        Rerun::Retried => {
+            let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
+            let mut ends = Vec::new();
+            for order in named.get(name).into_iter().flatten() {
+                // Another process, whose end was waited for, may have replaced it.
+                let state = orders.get(order).await?.and_then(|order| order.status.state);
+                if state.is_some_and(|state| state != State::Valid) {
+                    return Ok(None);
+                }
+                ends.push(match state {
+                    Some(_) => format!("Order {order} is valid"),
+                    None => format!("Order {order} is gone"),
+                });
+            }
+            if is_under_way || !matches!(is_due, Due::No) {
+                return Ok(None);
+            }
+            if ends.is_empty() {
+                ends.push(format!("Certificate {name} has no Order"));
+            }
+            let (why, renew) = (ends.join(", "), invocation::current().renewal(name));
+            Ok(Some(format!(
+                "{why}: there is nothing to try again; a fresh certificate all the same: {renew}"
+            )))
+        }
+    }
+}
+
+async fn read(store: &Arc<dyn Store>, keys: &[Key]) -> Result<Vec<Record>, Failure> {
+    let mut records = Vec::new();
+    for key in keys {
+        records.push(lookup::read(store, key).await?);
+    }
+    Ok(records)
+}
+
+/// The Certificate to which an Order belongs, with that Order; where what is named is no Order but leads to a Certificate, the
+/// last Order of that.
+///
+/// # Errors
+/// Fails when there is no such Order, or no Certificate owns it.
+pub async fn certificate_and_order(
+    store: &Arc<dyn Store>,
+    name: ObjectName,
+) -> Result<(ObjectName, Option<ObjectName>), Failure> {
+    let named = Key::new(Kind::Order, name.clone());
+    if let Some(order) = store.get(&named).await? {
+        // Its owner, whatever else has that name.
+        let Some(owner) = lookup::above(store, order, Kind::Certificate).await? else {
+            let delete = format!("order delete {}", named.name.name);
+            let delete = invocation::current().like_in(&named.name.namespace, &delete);
+            let what = format!("{named} belongs to no Certificate");
+            return Err(Failure::usage(what)
+                .about(&named)
+                .hint(format!("nothing can go on without one; {delete} takes it away")));
+        };
+        return Ok((owner.name, Some(name)));
+    }
+    let certificate = Key::new(Kind::Certificate, name);
+    let certificate = match lookup::keys(store, &certificate).await?.as_slice() {
+        [] => return Err(lookup::not_found(store, &named).await?),
+        [found] => found.name.clone(),
+        several => return Err(lookup::ambiguous(&certificate, several)),
+    };
+    let chain = chain::read(store, &certificate).await?;
+    let order = chain.as_ref().and_then(Chain::order).map(Order::name);
+    Ok((certificate, order))
+}
+
+/// Nothing is under way, and there is no certificate either: how the last order ended, if there was one.
+async fn nothing_to_resume(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+    revision: i64,
+) -> Result<Failure, Failure> {
+    let again = invocation::current().renewal(name);
+    let hint = format!("{again} makes a fresh order");
+    if let Some(chain) = chain::read(store, name).await?
+        && let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(revision))
+    {
+        return Ok(Failure::from(failed).hint(hint));
+    }
+    let why = format!(
+        "Certificate {name}: nothing is under way, and its Secret has no certificate that is wanted"
+    );
+    Ok(Failure::usage(why).hint(hint))
+}

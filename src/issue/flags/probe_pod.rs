@@ -1,0 +1,99 @@
+//! Looking from inside a cluster, too: the flag, and the probe that it makes.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::fetch::Fetcher;
+use crate::lead::Claim;
+use crate::probes::Probe;
+use crate::probes::cluster::{HereAndInside, PodProbe};
+use crate::probes::http::HttpProbe;
+use crate::reconcile::challenge::Readiness;
+use crate::reconcile::visible;
+use crate::store::cluster::ClusterStore;
+
+/// The flag about probe Pods.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Looking at names")]
+pub struct ProbePodArgs {
+    /// Look from inside the cluster, too: from a Pod of this image, whose entry point is this program
+    ///
+    /// The Pod makes one request, says what it saw and is removed. It is made in the challenge's namespace; while an order is under
+    /// way, when an answer cannot be seen from here. What it sees is shown beside what is seen from here and decides nothing: the CA looks from
+    /// outside.
+    #[arg(long, hide_short_help = true, value_name = "IMAGE")]
+    pub probe_image: Option<String>,
+}
+
+impl ProbePodArgs {
+    /// Looks whether the flag can be honoured, before anything is done.
+    ///
+    /// # Errors
+    /// Fails when there is no cluster to look from.
+    pub fn check(&self, context: &Context) -> Result<(), Failure> {
+        self.image(context).map(drop)
+    }
+
+    /// The image, and the cluster to look from.
+    fn image<'a>(
+        &'a self,
+        context: &'a Context,
+    ) -> Result<Option<(&'a str, &'a ClusterStore)>, Failure> {
+        let Some(image) = &self.probe_image else { return Ok(None) };
+        let Some(cluster) = context.cluster() else {
+            let message = "cannot look from a Pod: --probe-image needs a cluster";
+            return Err(Failure::usage(message).hint("leave it out, or leave --local out"));
+        };
+        Ok(Some((image, cluster)))
+    }
+
+    /// Says that nothing comes of the flag while somebody else drives.
+    pub fn say_whether_it_counts(&self, claim: &Claim, context: &Context) {
+        if let (Some(_), Claim::Watches(_)) = (&self.probe_image, claim) {
+            let driver = claim.driver();
+            context
+                .talk()
+                .line(&format!("--probe-image is not used: the self-checks are those of {driver}"));
+        }
+    }
+
+    /// What looks from inside the cluster, until it is told to stop; its Pods belong to the Challenges where those are in the
+    /// cluster.
+    ///
+    /// # Errors
+    /// Fails when there is no cluster.
+    pub fn inside(
+        &self,
+        is_owned: bool,
+        stop: &CancellationToken,
+        context: &Context,
+    ) -> Result<Option<PodProbe>, Failure> {
+        let image = self.image(context)?;
+        Ok(image.map(|(image, cluster)| {
+            let (cluster, image) = (cluster.clone(), image.to_owned());
+            PodProbe { cluster, image, is_owned, stop: stop.clone() }
+        }))
+    }
+
+    /// What the self-check looks with, until it is told to stop.
+    ///
+    /// # Errors
+    /// Fails when there is no cluster to look from.
+    pub fn probe(
+        &self,
+        fetcher: Fetcher,
+        is_owned: bool,
+        stop: &CancellationToken,
+        context: &Context,
+    ) -> Result<Arc<dyn Probe>, Failure> {
+        let here = HttpProbe { fetcher };
+        let is_seen = |answer: &_, seen: &[_]| visible::judge(answer, seen) == Readiness::Ready;
+        Ok(match self.inside(is_owned, stop, context)? {
+            Some(inside) => Arc::new(HereAndInside::new(here, inside, is_seen)),
+            None => Arc::new(here),
+        })
+    }
+}

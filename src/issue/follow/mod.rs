@@ -1,0 +1,6 @@
+//! The work that a command has begun, followed until each Certificate has its certificate or its failure.
+
+pub(crate) mod answer_removal;
+pub mod events;
+pub mod supervise;
+pub mod work;

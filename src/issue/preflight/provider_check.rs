@@ -1,0 +1,300 @@
+//! Providers of dns01 solvers, asked before the CA hears of an order whether they take our records: it would be wasted else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::certificates::choices;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::output::OutputArgs;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::finding::{Finding, Grade, told};
+use crate::fetch::Fetcher;
+use crate::issue::flags::drive::DriveArgs;
+use crate::known;
+use crate::model::challenge::record_name;
+use crate::model::provider_refusal::{ProviderRefusal, RefusedBefore};
+use crate::model::solver::Dns01Solver;
+use crate::model::{Certificate, Challenge, Identifier, Issuer, IssuerRef, Key, Record};
+use crate::objects::own_request::certificate_of;
+use crate::print::Printer;
+use crate::reconcile::solver_choice::Chosen;
+use crate::solvers::SolveError;
+use crate::solvers::dns01::manual::is_a_persons;
+use crate::solvers::dns01::solver::{Dns01, domain_of};
+use crate::store::error::StoreError;
+use crate::store::resources::typed;
+use crate::store::{Part, Store};
+
+/// How long all providers together may take.
+const PROVIDERS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most hosts of a solver that are looked at for wildcards above them.
+const MOST_HOSTS: usize = 16;
+
+/// Most Certificates with which a refusal is kept.
+const MOST_KEPT: usize = 100;
+
+/// A solver of an issuer as it is now, for Certificates of one namespace: worth one question.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Subject {
+    issuer: Key,
+    /// Tells the issuer from another one of that name.
+    uid: String,
+    /// Counts the changes of that issuer.
+    generation: Option<i64>,
+    /// Its place in the issuer's list, from 0.
+    position: usize,
+    namespace: String,
+}
+
+/// What is asked about a solver, and what it is wanted for.
+pub(crate) struct Errand {
+    /// What tells it from others.
+    pub(crate) subject: Subject,
+    solver: Dns01Solver,
+    reference: IssuerRef,
+    /// Who wants it first: `Certificate web: *.example.com`.
+    whose: String,
+    /// The name of that Certificate which was met first, a wildcard as such.
+    domain: String,
+    /// Names of records, with the final dot.
+    names: BTreeSet<String>,
+    /// Certificates that want it.
+    certificates: BTreeSet<Key>,
+}
+
+/// Asks the providers of the Certificates among these keys; what cannot be told now is only warned of.
+///
+/// # Errors
+/// Fails with the first thing that only a person can mend, and when the work is interrupted.
+pub(crate) async fn check(
+    keys: impl Iterator<Item = &Key>,
+    store: &Arc<dyn Store>,
+    drive: &DriveArgs,
+    fetcher: Option<&Fetcher>,
+    (context, output): (&Context, &OutputArgs),
+) -> Result<(), Failure> {
+    let errands = errands(keys, store).await?;
+    if errands.is_empty() {
+        return Ok(());
+    }
+    let fetcher = match fetcher {
+        Some(fetcher) => fetcher.clone(),
+        None => drive.fetcher().await?,
+    };
+    let zones = drive.zones(&fetcher).await?;
+    let namespace = &context.global.cluster_resource_namespace;
+    let reach = drive.dns01.reach(context);
+    let dns01 = reach.providers(store, zones, &fetcher.resolver, namespace);
+    let asking = join_all(errands.iter().map(|errand| ask(&dns01, errand)));
+    let answers = tokio::select! {
+        answers = asking => answers,
+        kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
+    };
+    for (errand, answer) in errands.iter().zip(&answers) {
+        let refusal = answer.as_ref().err().filter(|error| error.needs_person);
+        let refusal = refusal.and_then(|error| error.refusal.as_deref());
+        if refusal.is_none() && answer.is_err() {
+            continue;
+        }
+        // The work goes on, or tells of the refusal, without that, too.
+        if let Err(error) = errand.keep(refusal, store, context.now()).await {
+            debug!(%error, "the provider's refusal is not kept");
+        }
+    }
+    let printer = context.printer(output);
+    let is_well = answers.iter().all(Result::is_ok);
+    for (errand, answer) in errands.iter().zip(answers) {
+        let Err(error) = answer else { continue };
+        let message = errand.complaint(&error);
+        if error.needs_person {
+            let failure = Failure::new(FailureKind::Solver, message);
+            return Err(failure.helped_by(error.remedy.as_deref()));
+        }
+        printer.warning(&message);
+    }
+    if is_well {
+        let hidden = errands.iter().map(|errand| hidden_hosts(&dns01, errand, context.now()));
+        join_all(hidden).await.into_iter().flatten().for_each(|text| printer.warning(&text));
+    }
+    Ok(())
+}
+
+impl Errand {
+    /// Keeps with the Certificates what the provider refuses, or forgets what it refused before.
+    async fn keep(
+        &self,
+        refusal: Option<&ProviderRefusal>,
+        store: &Arc<dyn Store>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Subject { issuer, generation, position, .. } = &self.subject;
+        let kept = refusal.map(|refusal| RefusedBefore {
+            at: now,
+            issuer: issuer.clone(),
+            generation: *generation,
+            solver: *position,
+            domain: self.domain.clone(),
+            refusal: refusal.clone(),
+        });
+        for key in self.certificates.iter().take(MOST_KEPT) {
+            let Some(record) = store.get(key).await? else { continue };
+            let mut metadata = record.metadata();
+            let before = RefusedBefore::read(&metadata.annotations);
+            let is_of_this =
+                before.is_some_and(|it| it.issuer == *issuer && it.solver == *position);
+            let has_news = (kept.is_some() || is_of_this)
+                && RefusedBefore::write(kept.as_ref(), &mut metadata.annotations);
+            if has_news {
+                let object = serde_json::json!({ "metadata": metadata });
+                store.replace(Record { key: key.clone(), object }, Part::Metadata).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the provider's answer means.
+    pub(crate) fn complaint(&self, error: &SolveError) -> String {
+        let Self { whose, subject: Subject { issuer, .. }, .. } = self;
+        let what = if error.needs_person { "cannot be used" } else { "cannot be asked now" };
+        format!("{whose}: the dns01 solver of {issuer} {what}: {error}")
+    }
+}
+
+/// Asks the provider of a Challenge whose record is not seen, and adds to the failure what it says.
+pub(crate) async fn explain(
+    challenge: &Challenge,
+    dns01: &Dns01,
+    printer: &Printer,
+    failure: Failure,
+) -> Failure {
+    let spec = &challenge.spec;
+    let Some(solver) = &spec.solver.dns01 else { return failure };
+    if is_a_persons(challenge) {
+        return failure;
+    }
+    let names = BTreeSet::from([spec.record_name()]);
+    let namespace = &challenge.metadata.namespace;
+    let asked =
+        timeout(PROVIDERS_TIMEOUT, dns01.check(solver, &spec.issuer_ref, namespace, &names)).await;
+    match asked.unwrap_or_else(|_| Err(silent())) {
+        Ok(()) => failure,
+        Err(error) if error.needs_person => {
+            let failure = failure.hint(format!("mend its dns01 solver: {error}"));
+            failure.helped_by(error.remedy.as_deref())
+        }
+        Err(error) => {
+            printer.warning(&format!("its dns01 solver cannot be asked now: {error}"));
+            failure
+        }
+    }
+}
+
+/// What is to be told of the hosts that a wildcard alone answers for: each is gone while its record stands (RFC 4592).
+pub(crate) async fn hidden_hosts(dns01: &Dns01, errand: &Errand, now: Timestamp) -> Vec<String> {
+    let hidden = errand.names.iter().take(MOST_HOSTS).map(async |record| {
+        let asked = timeout(PROVIDERS_TIMEOUT, dns01.hidden_by(&errand.solver, record));
+        let given = asked.await.ok().flatten().filter(|given| !given.is_hidden)?;
+        let host = domain_of(record);
+        let shown = told(format!("A and AAAA of {host} and of a name that nobody has made"), now, given.records.join(", "));
+        let finding = Finding::new(CauseId::D0121, Grade::Likely, host, shown)
+            .with("HOST", host)
+            .with("RECORD", record.trim_end_matches('.'));
+        let (_, above) = host.split_once('.').unwrap_or_default();
+        Some(format!(
+            "{}; make a record of its own for {host} beside the wildcard, order *.{above} in its place, or prove it by HTTP-01",
+            known::told(&finding)
+        ))
+    });
+    join_all(hidden).await.into_iter().flatten().collect()
+}
+
+/// Asks a provider, patiently.
+pub(crate) async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError> {
+    let Errand { solver, reference, names, subject, .. } = errand;
+    let asked =
+        timeout(PROVIDERS_TIMEOUT, dns01.check(solver, reference, &subject.namespace, names)).await;
+    asked.unwrap_or_else(|_| Err(silent()))
+}
+
+/// The error of a provider that takes its time.
+fn silent() -> SolveError {
+    SolveError::passing(
+        "cannot check its provider",
+        format!("no answer within {} s", PROVIDERS_TIMEOUT.as_secs()),
+    )
+}
+
+/// What would be asked of providers, each solver once.
+pub(crate) async fn errands(
+    keys: impl Iterator<Item = &Key>,
+    store: &Arc<dyn Store>,
+) -> Result<Vec<Errand>, Failure> {
+    let mut errands: BTreeMap<Subject, Errand> = BTreeMap::new();
+    for key in keys.filter(|key| key.kind.is_issued()) {
+        let Some(record) = store.get(key).await? else { continue };
+        // What cannot be read is not worked on.
+        let Ok(certificate) = certificate_of(&record) else { continue };
+        let Some(issuer) = issuer_key(&certificate) else { continue };
+        let Some(record) = store.get(&issuer).await? else { continue };
+        let Ok(found) = typed::<Issuer>(record) else { continue };
+        for NameToCheck { text, record_name, position, solver } in wanted(&certificate, &found) {
+            let subject = Subject {
+                issuer: issuer.clone(),
+                uid: found.metadata.uid.clone(),
+                generation: found.metadata.generation,
+                position,
+                namespace: certificate.metadata.namespace.clone(),
+            };
+            let errand = errands.entry(subject.clone()).or_insert_with(|| Errand {
+                subject,
+                solver,
+                reference: certificate.spec.issuer_ref.clone(),
+                whose: format!("{key}: {text}"),
+                domain: text.clone(),
+                names: BTreeSet::new(),
+                certificates: BTreeSet::new(),
+            });
+            errand.names.insert(record_name);
+            errand.certificates.insert(key.clone());
+        }
+    }
+    Ok(errands.into_values().collect())
+}
+
+/// A name of a Certificate, and the dns01 solver that answers for it.
+struct NameToCheck {
+    text: String,
+    record_name: String,
+    position: usize,
+    solver: Dns01Solver,
+}
+
+/// The names of a Certificate that a dns01 solver answers.
+fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<NameToCheck> {
+    let mut wanted = Vec::new();
+    for (text, chosen) in choices(certificate, issuer) {
+        let Ok(Chosen { kind, solver, position, .. }) = chosen else { continue };
+        let solver = solver.dns01.filter(|_| kind.is_by_record());
+        if let (Ok(Identifier::Dns(name)), Some(solver)) = (Identifier::parse(text), solver) {
+            // The account that a label would name may not be there yet.
+            let record_name = record_name(kind, name.base(), "");
+            wanted.push(NameToCheck {
+                text: text.to_owned(),
+                record_name,
+                position,
+                solver: *solver,
+            });
+        }
+    }
+    wanted
+}

@@ -1,0 +1,330 @@
+//! Rehearsals: the same manifests, names and solvers against a CA of our own; nothing is spent, nothing is kept.
+//!
+//! The store that would drive decides what is refused, not where results go: a rehearsal tells what the real command
+//! would. `caBundle`, `skipTLSVerify`, external account binding, profile and preferred chain of the issuer do not
+//! apply, because they concern the real CA.
+//!
+//! Resources are kept in memory. Solver objects are real, without an owner, with a label of ours and the moment until
+//! which they are wanted; what is left of a killed rehearsal is swept by the next command that works there. At its end
+//! a rehearsal takes down what it has put up, however it ends, and names what has to stay.
+
+mod answers;
+mod borrow;
+mod identities;
+mod loopback;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::flags::drive::DriveArgs;
+use super::preflight::{challenge_types, public_names};
+use crate::ca::{self, Caa, Config, Server};
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::engine::clients;
+use crate::engine::memory_zone::{MemoryResolver, MemoryZone};
+use crate::fetch::Fetcher;
+use crate::input::Input;
+use crate::lead::sweep::sweep_namespaces;
+use crate::model::{Blob, Challenge, ChallengeType, Kind, Record};
+use crate::solvers::http01::cluster::ClusterSolver;
+use crate::solvers::http01::cluster::names::REHEARSAL;
+use crate::solvers::http01::listener::Listener;
+use crate::solvers::tls_alpn01::TlsAlpn01;
+use crate::solvers::{SolveError, Solver, Together};
+use crate::store::Store;
+use crate::store::cluster::ClusterStore;
+use crate::store::local::Access;
+
+/// How long after its time is up a rehearsal may still be tidying up.
+const TIDYING: SignedDuration = SignedDuration::from_mins(1);
+/// How long taking answers down, and removing solver objects, is tried when nobody answers.
+const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(500);
+/// So long it is tried without a word.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// What names lead to in a rehearsal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Rehearse {
+    /// Every name leads to our own listener on a free port: no DNS, no root, no cluster
+    Loopback,
+    /// Names, ports and solvers are those of the real thing
+    Real,
+}
+
+/// CAs of our own with the means to answer and to look at challenges.
+#[derive(Debug)]
+pub struct Rehearsal {
+    /// The CAs, one for all Issuers whose own have the same names in CAA records; kept here because they stop when they go.
+    _servers: BTreeMap<Option<Caa>, Server>,
+    /// What answers HTTP-01.
+    http01: Arc<dyn Solver>,
+    /// What answers TLS-ALPN-01.
+    tls_alpn01: Arc<TlsAlpn01>,
+    /// What self-check and CA look with.
+    pub fetcher: Fetcher,
+    /// What answers DNS-01 on loopback.
+    memory_zone: Option<MemoryZone>,
+    /// What answers in a cluster, and must leave nothing there.
+    in_cluster: Option<Arc<ClusterSolver>>,
+}
+
+/// Solvers and eyes of a rehearsal, in place of those that the flags name.
+#[derive(Clone, Debug)]
+pub struct RehearsalMeans {
+    /// What answers HTTP-01.
+    pub http01: Arc<dyn Solver>,
+    /// What answers TLS-ALPN-01.
+    pub tls_alpn01: Arc<TlsAlpn01>,
+    /// What answers DNS-01 on loopback.
+    pub memory_zone: Option<MemoryZone>,
+    /// What self-check and CA look with.
+    pub fetcher: Fetcher,
+}
+
+impl Rehearsal {
+    /// Reads what is to be rehearsed and starts the CA. What the manifests leave out is taken from the store that the real
+    /// thing would work in; on loopback there is none.
+    ///
+    /// # Errors
+    /// Fails when a port is not permitted or taken, when the store cannot be read, and for names that the real CA never certifies.
+    pub async fn start(
+        how: Rehearse,
+        args: &DriveArgs,
+        input: &Input,
+        deadline: Timestamp,
+        context: &Context,
+    ) -> Result<(Self, Vec<Record>), Failure> {
+        let mut records = input.records().to_vec();
+        let mut fetcher = args.fetcher().await?;
+        let mut in_cluster = None;
+        let mut tls_alpn01 = args.tls_alpn01();
+        let mut caa = BTreeMap::new();
+        let mut memory_zone = None;
+        let http01: Arc<dyn Solver> = match how {
+            Rehearse::Loopback => {
+                tls_alpn01 = shake_hands_on_loopback(&mut fetcher).await?;
+                challenge_types::check_rehearsal(&records)?;
+                public_names::check(&records)?;
+                if loopback::answer_by_memory(&mut records) {
+                    context.talk().line(
+                        "DNS-01 is answered in memory: providers, their Secrets and zones are not looked at",
+                    );
+                }
+                let zone = MemoryZone::default();
+                let addresses = Arc::clone(&fetcher.resolver);
+                fetcher.resolver = Arc::new(MemoryResolver { zone: zone.clone(), addresses });
+                memory_zone = Some(zone);
+                answer_on_loopback(&mut fetcher).await?
+            }
+            Rehearse::Real => {
+                let source = context.store(Access::ReadOnly).await?;
+                borrow::borrow(&mut records, &source, context).await?;
+                public_names::check(&records)?;
+                // A cluster has no words for such a type at all, which is told before anything is issued.
+                let cluster = context.cluster();
+                if cluster.is_none() {
+                    challenge_types::check_rehearsal(&records)?;
+                }
+                let clients = clients(&fetcher.resolver);
+                caa = identities::read(&records, &source, &clients, context).await;
+                match cluster.filter(|_| !args.answers_here()) {
+                    // No port is taken for nothing.
+                    None if !challenge_types::leave_to_solvers(&records) => {
+                        Arc::new(Together(Vec::new()))
+                    }
+                    None => args.http01_here(true).await?,
+                    Some(cluster) => {
+                        let until = prepare(cluster, &records, deadline, context).await?;
+                        let solver = Arc::new(args.solver_pods.solver(cluster, Some(until)));
+                        in_cluster = Some(Arc::clone(&solver));
+                        solver
+                    }
+                }
+            }
+        };
+        let mut servers = BTreeMap::new();
+        for record in &mut records {
+            if !matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
+                continue;
+            }
+            let caa = caa.remove(&record.key);
+            if !servers.contains_key(&caa) {
+                servers.insert(caa.clone(), serve(caa.clone(), &fetcher).await?);
+            }
+            if let Some(server) = servers.get(&caa) {
+                redirect(record, server);
+            }
+        }
+        let rehearsal =
+            Self { _servers: servers, http01, tls_alpn01, fetcher, memory_zone, in_cluster };
+        Ok((rehearsal, records))
+    }
+
+    /// Its solvers and eyes.
+    pub fn means(&self) -> RehearsalMeans {
+        RehearsalMeans {
+            http01: Arc::clone(&self.http01),
+            tls_alpn01: Arc::clone(&self.tls_alpn01),
+            memory_zone: self.memory_zone.clone(),
+            fetcher: self.fetcher.clone(),
+        }
+    }
+
+    /// Tells whether challenges are answered in a cluster.
+    pub fn is_in_cluster(&self) -> bool {
+        self.in_cluster.is_some()
+    }
+
+    /// Takes down every answer that is still up, and removes every solver object that is still there, however the rehearsal
+    /// went.
+    ///
+    /// # Errors
+    /// Fails when some have to stay.
+    pub async fn end(
+        &self,
+        store: &Arc<dyn Store>,
+        drive: &DriveArgs,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let answers = self.take_answers_down(store, drive, context).await;
+        let objects = self.remove_objects().await;
+        match (answers, objects) {
+            (Err(answers), Err(objects)) => {
+                let all = answers.hint(objects.message);
+                Err(objects.hints.into_iter().fold(all, Failure::hint))
+            }
+            (answers, objects) => answers.and(objects),
+        }
+    }
+
+    async fn take_answers_down(
+        &self,
+        store: &Arc<dyn Store>,
+        drive: &DriveArgs,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let mut challenges = answers::still_up(store).await?;
+        if self.memory_zone.is_some() {
+            challenges.retain(|challenge| !challenge.spec.kind.is_by_record());
+        }
+        // Objects in a cluster are removed all together.
+        challenges.retain(|c| !self.is_in_cluster() || c.spec.kind.is_by_record());
+        if challenges.is_empty() {
+            return Ok(());
+        }
+        let zones = drive.zones(&self.fetcher).await?;
+        let namespace = &context.global.cluster_resource_namespace;
+        let reach = drive.dns01.reach(context);
+        let dns01 = reach.solver(store, zones, &self.fetcher.resolver, namespace);
+        let solver = |challenge: &Challenge| -> &dyn Solver {
+            match challenge.spec.kind {
+                ChallengeType::Http01 => &*self.http01,
+                ChallengeType::TlsAlpn01 => &*self.tls_alpn01,
+                ChallengeType::Dns01
+                | ChallengeType::DnsAccount01
+                | ChallengeType::DnsPersist01 => &*dns01,
+            }
+        };
+        let mut taking =
+            pin!(answers::take_down(&challenges, solver, Instant::now() + CLEAN_UP_TIMEOUT));
+        tokio::select! {
+            taken = &mut taking => return taken,
+            () = tokio::time::sleep(SILENCE) => {}
+        }
+        context.talk().line("taking down the answers of the rehearsal");
+        taking.await
+    }
+
+    async fn remove_objects(&self) -> Result<(), Failure> {
+        let Some(solver) = &self.in_cluster else { return Ok(()) };
+        let deadline = Instant::now() + CLEAN_UP_TIMEOUT;
+        loop {
+            match solver.clear().await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.needs_person || Instant::now() >= deadline => {
+                    return Err(left_behind(&error));
+                }
+                Err(_) => tokio::time::sleep(POLL).await,
+            }
+        }
+    }
+}
+
+/// Starts a CA that looks at CAA records for these names, if any.
+async fn serve(caa: Option<Caa>, fetcher: &Fetcher) -> Result<Server, Failure> {
+    let config = Config { caa, ..Config::default() };
+    ca::serve(config, Arc::new(fetcher.clone())).await.map_err(|why| {
+        Failure::new(FailureKind::Unexpected, format!("cannot start the rehearsal CA: {why}"))
+    })
+}
+
+/// Points an Issuer to a rehearsal CA.
+fn redirect(record: &mut Record, server: &Server) {
+    let Some(Value::Object(acme)) = record.object.pointer_mut("/spec/acme") else { return };
+    acme.insert("server".to_owned(), server.directory_url().into());
+    let roots = Blob(server.tls_root_pem().as_bytes().to_vec());
+    acme.insert("caBundle".to_owned(), json!(roots));
+    // What concerns the real CA only: trust, binding, its chains and its profiles.
+    for field in ["skipTLSVerify", "externalAccountBinding", "preferredChain", "profile"] {
+        acme.remove(field);
+    }
+}
+
+/// Has our own listener answer for every name.
+async fn answer_on_loopback(fetcher: &mut Fetcher) -> Result<Arc<dyn Solver>, Failure> {
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Listener::bind(&[free])
+        .await
+        .map_err(|why| Failure::new(FailureKind::Solver, why.to_string()))?;
+    let port = listener.addresses().first().map(SocketAddr::port);
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    fetcher.overrides.hosts.insert("*".to_owned(), (loopback, port));
+    Ok(Arc::new(listener))
+}
+
+/// Has our own listener answer every handshake.
+async fn shake_hands_on_loopback(fetcher: &mut Fetcher) -> Result<Arc<TlsAlpn01>, Failure> {
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let solver = TlsAlpn01::new(vec![free]);
+    let open = solver.open().await;
+    let open = open.map_err(|why| Failure::new(FailureKind::Solver, why.to_string()))?;
+    if let Some(address) = open.addresses().first() {
+        let entry = (address.ip(), Some(address.port()));
+        fetcher.overrides.handshakes.insert("*".to_owned(), entry);
+    }
+    Ok(Arc::new(solver))
+}
+
+/// Removes what earlier rehearsals left in the namespaces of the Certificates; returns until when, by the cluster's clock,
+/// the objects of this one may stay.
+async fn prepare(
+    cluster: &ClusterStore,
+    records: &[Record],
+    deadline: Timestamp,
+    context: &Context,
+) -> Result<Timestamp, Failure> {
+    let now = cluster.clock().await?;
+    let certificates = records.iter().filter(|record| record.key.kind.is_issued());
+    let namespaces: BTreeSet<_> = certificates.map(|r| r.key.name.namespace.as_str()).collect();
+    sweep_namespaces(cluster, namespaces, now, context).await;
+    let left = deadline.duration_since(Timestamp::now()).saturating_add(TIDYING);
+    Ok(now.saturating_add(left).unwrap_or(Timestamp::MAX))
+}
+
+fn left_behind(error: &SolveError) -> Failure {
+    Failure::new(FailureKind::Solver, format!("the rehearsal leaves objects behind: {error}"))
+        .hint("once its time is up, the next command that works in that namespace removes them")
+        .hint(format!(
+            "kubectl get pods,services,ingresses --all-namespaces --selector {REHEARSAL} shows them"
+        ))
+}

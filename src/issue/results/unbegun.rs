@@ -1,0 +1,63 @@
+//! How a command ends that was refused before any work began.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::finish::settle;
+use super::purpose::Purpose;
+use super::report::Places;
+use super::subject::Results;
+use crate::context::Context;
+use crate::context::failure::Failure;
+use crate::context::flags::output::{OutputArgs, TimelineChoice};
+use crate::issue::tracked::Worked;
+use crate::model::Record;
+use crate::print::event_log::EventLog;
+use crate::store::Store;
+use crate::store::memory::MemoryStore;
+
+/// A command that was refused before any work began.
+#[derive(Debug)]
+pub struct Unbegun<'a> {
+    /// What it was about.
+    pub records: &'a [Record],
+    /// Where their manifests begin.
+    pub places: &'a Places,
+    /// What it was to work for.
+    pub purpose: Purpose,
+    /// When it began, and when its time would have been up.
+    pub times: (Timestamp, Timestamp),
+    /// Where the report is written, too.
+    pub events: &'a EventLog,
+}
+
+/// Tells programs that nothing was done, and why.
+///
+/// # Errors
+/// Fails with that failure.
+pub async fn settle_unbegun(
+    unbegun: &Unbegun<'_>,
+    output: &OutputArgs,
+    context: &Context,
+    failure: Failure,
+) -> Result<(), Failure> {
+    let followed = unbegun.records.iter().map(|record| (record.key.clone(), false)).collect();
+    // Nobody has looked at the store, or it is what fails.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let results = Results {
+        store: &store,
+        out: None,
+        out_secret: false,
+        on_issued: None,
+        zone_file: None,
+        purpose: unbegun.purpose,
+        times: unbegun.times,
+        timeline: TimelineChoice::Never,
+        records: unbegun.records,
+        places: unbegun.places,
+        followed: &followed,
+        events: unbegun.events,
+    };
+    settle(&results, output, context, Worked::stopped(failure)).await
+}

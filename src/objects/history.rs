@@ -1,0 +1,44 @@
+//! The events of an object and of everything below it.
+
+use std::sync::Arc;
+
+use crate::context::failure::Failure;
+use crate::model::{Event, Key, Kind};
+use crate::print::lineage;
+use crate::print::timeline::saying::Sequence;
+use crate::print::timeline::{self, Entry};
+use crate::store::resources::Resources;
+use crate::store::{Scope, Store};
+
+/// Kinds that own others, in the order of the chain.
+const BELOW: [Kind; 3] = [Kind::CertificateRequest, Kind::Order, Kind::Challenge];
+
+/// Reads the timeline of an object: its own events and those of all that hangs or hung below it.
+///
+/// # Errors
+/// Fails when the store does.
+pub async fn entries(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Entry>, Failure> {
+    let namespace = if key.kind.is_namespaced() { &key.name.namespace } else { "default" };
+    let events = Resources::<Event>::new(Arc::clone(store), Kind::Event);
+    let events = events.list(&Scope::namespace(namespace)).await?;
+    let roots = family(store, key).await?;
+    let sequence = if store.in_cluster() { Sequence::Moments } else { Sequence::Revisions };
+    Ok(timeline::entries(lineage::below(&roots, &key.name.namespace, &events), sequence))
+}
+
+/// The object and everything alive below it: the events that tell of the making of the living may be gone.
+async fn family(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<(Kind, String)>, Failure> {
+    let mut family = vec![(key.kind, key.name.name.clone())];
+    let mut owners: Vec<String> =
+        store.get(key).await?.iter().map(|record| record.uid().to_owned()).collect();
+    for kind in BELOW {
+        for owner in owners.clone() {
+            let scope = Scope::owned_by(&key.name.namespace, owner);
+            for record in store.list(kind, &scope).await? {
+                owners.push(record.uid().to_owned());
+                family.push((kind, record.key.name.name.clone()));
+            }
+        }
+    }
+    Ok(family)
+}
