@@ -1,10 +1,10 @@
 //! kubectl-acme: ACME certificates from manifest to Secret, with nothing hidden.
 //!
-//! Read the floors from the bottom: [`model`] (what things are), [`reconcile`] (what to do next), the outside worlds
-//! [`store`], [`acme`], [`dns`], [`fetch`], [`ca`], with [`serve`], [`disk`], [`programs`], [`keystores`], [`mod@surroundings`] and [`mod@http`], then [`solvers`] and
-//! [`probes`], the one loop in [`controllers`], what verbs share in [`app`] and [`diagnosis`], and what speaks with
-//! people: [`process`], [`cli`], [`commands`] and [`mod@print`]. ARCHITECTURE.md has a paragraph for each, and a walk
-//! from `order -f` to newOrder.
+//! Floors from the bottom: [`model`] (types and rules), [`reconcile`] (next step), the outside worlds [`store`],
+//! [`acme`], [`dns`], [`fetch`], [`ca`], with [`serve`], [`disk`], [`programs`], [`keystores`], [`mod@surroundings`]
+//! and [`mod@http`], then [`solvers`] and [`probes`], the one loop in [`controllers`], the code that verbs share in
+//! [`app`] and [`diagnosis`], and the user interface: [`process`], [`cli`], [`commands`] and [`mod@print`].
+//! ARCHITECTURE.md has a paragraph for each, and a walk from `order -f` to newOrder.
 
 pub mod acme;
 pub mod app;
