@@ -1,12 +1,12 @@
 //! kubectl-acme: ACME certificates from manifest to Secret, with nothing hidden.
 //!
-//! Read the floors from the bottom: [`model`] (what things are), [`reconcile`] (what to do next), the outside worlds
-//! [`store`], [`acme`], [`dns`], [`fetch`], [`ca`], with [`serve`], [`disk`], [`programs`], [`keystores`], [`mod@surroundings`] and [`mod@http`], then [`solvers`] and
-//! [`probes`], the one loop in [`controllers`], and [`diagnosis`] (why something does not go on).
-//! Above them stands what the verbs share: [`hints`], [`context`], [`objects`], [`permissions`], [`engine`], [`lead`],
-//! [`input`], [`account`], [`inspect`], [`listing`], [`known`], [`issue`] (ordering) and [`evidence`] (observing for a
-//! diagnosis); then the verbs in [`commands`], with [`cli`], [`process`] and [`mod@print`]. ARCHITECTURE.md has a
-//! paragraph for each, and a walk from `order -f` to newOrder.
+//! Floors from the bottom: [`model`] (types and rules), [`reconcile`] (next step), the outside worlds [`store`],
+//! [`acme`], [`dns`], [`fetch`], [`ca`], with [`serve`], [`disk`], [`programs`], [`keystores`], [`mod@surroundings`]
+//! and [`mod@http`], then [`solvers`] and [`probes`], the one loop in [`controllers`], and [`diagnosis`] (causes).
+//! Above them stand the rooms that verbs share: [`hints`], [`context`], [`objects`], [`permissions`], [`engine`],
+//! [`lead`], [`input`], [`account`], [`inspect`], [`listing`], [`known`], [`issue`] (ordering) and [`evidence`]
+//! (observations for a diagnosis); then the verbs in [`commands`], and [`cli`], [`process`] and [`mod@print`].
+//! ARCHITECTURE.md has a paragraph for each, and a walk from `order -f` to newOrder.
 
 pub mod account;
 pub mod acme;

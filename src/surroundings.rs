@@ -1,4 +1,4 @@
-//! What a store and our CA take from around them: the time, and what is drawn by lot.
+//! Inputs that a store and this program's CA take from their environment: time and randomness.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 use jiff::Timestamp;
 
-/// Tells the time.
+/// Clock that returns the current time.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-/// Fills octets by lot; fails when there is no randomness.
+/// Source of random octets; fails if there is no randomness.
 pub type Draw = Arc<dyn Fn(&mut [u8]) -> Result<(), Unspecified> + Send + Sync>;
 
-/// The time, and what is drawn; the default is this machine's. Keys are made by the crypto library, whatever stands here.
+/// Clock and source of randomness; the default is this machine's. Keys always come from the crypto library.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// The time.
+    /// Clock.
     pub now: Now,
-    /// What UIDs, names, nonces, tokens and serial numbers are drawn from.
+    /// Source of UIDs, names, nonces, tokens and serial numbers.
     pub draw: Draw,
 }
 
 impl Surroundings {
-    /// The moment it is.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         (self.now)()
     }
 
-    /// So many octets, drawn by lot.
+    /// Returns the given number of random octets.
     ///
     /// # Errors
-    /// Fails when there is no randomness.
+    /// Fails if there is no randomness.
     pub fn draw<const OCTETS: usize>(&self) -> Result<[u8; OCTETS], Unspecified> {
         let mut octets = [0; OCTETS];
         (self.draw)(&mut octets)?;

@@ -1,8 +1,8 @@
-//! Account keys: made, read from a Secret, written to one; never printed.
+//! Account keys: generated, read from a Secret, or written to a Secret; never printed.
 //!
-//! Keys that we make for a store of our own are ECDSA P-256, which is made and signs at once; for a cluster they are
-//! RSA 2048, because cert-manager can use no other. Whoever starts the controllers says which. Keys that are given may
-//! be of any sort.
+//! A key generated for a store of our own is ECDSA P-256, which is quick to generate and to sign with. A key generated
+//! for a cluster is RSA 2048, because cert-manager can use no other. The caller that starts the controllers chooses.
+//! Keys that are given may use any supported algorithm.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::jws::Signer;
 use super::keys::{KeyEncoding, KeyError, PrivateKey};
 use crate::model::KeyAlgorithm;
 
-/// Signature algorithms of accounts, each with the key that is made for it.
+/// Signature algorithms of accounts, each with the key that is generated for the algorithm.
 const SIGNERS: [(&str, KeyAlgorithm); 3] = [
     ("ES256", KeyAlgorithm::Ecdsa(256)),
     ("ES384", KeyAlgorithm::Ecdsa(384)),
@@ -44,23 +44,23 @@ impl AccountKey {
         Self::from_key(PrivateKey::from_pem(text)?)
     }
 
-    /// What key to make for an account whose CA takes these signature algorithms, in the words of RFC 7518: the quickest of
-    /// those with which we sign.
+    /// Chooses the key to generate for an account whose CA takes these signature algorithms (names of RFC 7518): the
+    /// quickest that we can sign with; `None` if the CA takes none of ours.
     pub fn algorithm_among(taken: &[String]) -> Option<KeyAlgorithm> {
         SIGNERS.iter().find(|(name, _)| taken.iter().any(|t| t == name)).map(|(_, made)| *made)
     }
 
-    /// Uses a key for an account.
+    /// Makes an account key of a private key.
     ///
     /// # Errors
-    /// Fails when ACME has no signature for it.
+    /// Fails if ACME has no signature algorithm for the key.
     pub fn from_key(key: PrivateKey) -> Result<Self, KeyError> {
         let signer = Signer::new(&key)?;
         let thumbprint = signer.jwk().thumbprint();
         Ok(Self(Arc::new(KeyParts { key, signer, thumbprint })))
     }
 
-    /// Kind and size.
+    /// Algorithm and size of the key.
     pub fn algorithm(&self) -> KeyAlgorithm {
         self.0.key.algorithm()
     }
@@ -75,8 +75,8 @@ impl AccountKey {
         &self.0.thumbprint
     }
 
-    /// What `status.acme.lastPrivateKeyHash` of an Issuer holds, in standard base64: for RSA the SHA-256 of the
-    /// PKCS#1 form, as cert-manager has it. cert-manager knows no other keys; theirs is that of the public half.
+    /// Value of `status.acme.lastPrivateKeyHash` of an Issuer, in standard base64: for an RSA key SHA-256 of the PKCS#1
+    /// form, as cert-manager computes it; for other keys, which cert-manager cannot use, SHA-256 of the public key.
     pub fn hash(&self) -> String {
         let hash = match self.0.key.pkcs1() {
             Some(pkcs1) => digest(&SHA256, &pkcs1),

@@ -45,7 +45,7 @@ impl TryFrom<String> for Octets {
     fn try_from(text: String) -> Result<Self, String> {
         let text = Zeroizing::new(text);
         let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('='));
-        // What is wrong with it would show a part of it.
+        // The decoder's message would show a part of the key.
         bytes.map(|bytes| Self(Zeroizing::new(bytes))).map_err(|_| "no base64url".to_owned())
     }
 }
@@ -54,7 +54,7 @@ impl AccountKey {
     /// Reads a key from the file of any client: PEM in three forms, or JWK.
     ///
     /// # Errors
-    /// Fails when there is no key in it, or one with which no ACME account can sign.
+    /// Fails if the text holds no key, or a key with which no ACME account can sign.
     pub fn from_file(text: &[u8]) -> Result<Self, KeyError> {
         if text.trim_ascii_start().first() != Some(&b'{') {
             return Self::from_pem(text);

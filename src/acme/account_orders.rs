@@ -5,14 +5,14 @@ use super::post::Payload;
 use super::session::Session;
 use super::wire;
 
-/// Most orders that are taken of a list.
+/// Largest number of orders read from a list.
 const LISTED_MAX: usize = 200;
 
 impl Session {
-    /// URLs of the orders that the CA lists for the account, the first page of them; none where it keeps no list.
+    /// Reads the URLs of the orders that the CA lists for the account, first page only; empty if the CA keeps no list.
     ///
     /// # Errors
-    /// Fails when the account is unknown, or the CA does not answer, or not usefully.
+    /// Fails if the account is unknown, or the CA gives no usable answer.
     pub async fn listed_orders(&self) -> Result<Vec<String>, AcmeError> {
         let account = self.account().await?;
         let reply = self.send("account", &account, Payload::Read).await?;

@@ -1,4 +1,4 @@
-//! What an account asks of its CA beside orders: how it stands, another key, its end, and the revocation of certificates.
+//! Requests of an account other than orders: state of the account, key change, deactivation, and revocations.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,24 +13,24 @@ use super::telling::NamedUrl;
 use super::transport::JSON_LIMIT;
 use super::{AccountKey, AccountReply, AcmeError, wire};
 
-/// Why a certificate is revoked (RFC 5280 §5.3.1): those that CAs take from subscribers.
+/// Reason of a revocation (RFC 5280 §5.3.1), of the codes that CAs take from subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RevocationReason {
     /// 0: no reason is given.
     #[default]
     Unspecified,
-    /// 1: somebody else may have the private key.
+    /// 1: the private key may be known to others.
     KeyCompromise,
-    /// 3: what the certificate says of its subject is no longer right.
+    /// 3: statements of the certificate about its subject are no longer right.
     AffiliationChanged,
-    /// 4: another certificate is in its place.
+    /// 4: another certificate replaces the revoked certificate.
     Superseded,
     /// 5: the names are not used any more.
     CessationOfOperation,
 }
 
 impl RevocationReason {
-    /// Its number (RFC 5280 §5.3.1).
+    /// Number of the reason (RFC 5280 §5.3.1).
     pub fn code(self) -> u8 {
         match self {
             Self::Unspecified => 0,
@@ -42,10 +42,10 @@ impl RevocationReason {
     }
 }
 
-/// Who signs a revocation (RFC 8555 §7.6).
+/// Signer of a revocation (RFC 8555 §7.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevokedBy {
-    /// The account that the session is for.
+    /// The account of the session.
     Account,
     /// The certificate's own private key, which the session was made with.
     CertificateKey,
@@ -58,11 +58,11 @@ struct WireRevocation {
 }
 
 impl Session {
-    /// How the CA holds the account: a POST-as-GET of its URL, which is looked up by the key where it is not known (RFC 8555
-    /// §7.3.1, §7.3.2).
+    /// Reads the state of the account at the CA: a POST-as-GET of the account URL, which is looked up by the key if it
+    /// is not known (RFC 8555 §7.3.1, §7.3.2).
     ///
     /// # Errors
-    /// Fails with what the CA says, also of an account that it has closed.
+    /// Fails with the CA's error, also for an account that the CA has closed.
     pub async fn account_state(&self) -> Result<AccountReply, AcmeError> {
         let url = Box::pin(self.account()).await?;
         let reply = Box::pin(self.send("account", &url, Payload::Read)).await?;
@@ -70,19 +70,19 @@ impl Session {
         Ok(AccountReply { url, ..account })
     }
 
-    /// The first page of the list of the account's orders (RFC 8555 §7.1.2.1): those that are not invalid.
+    /// Reads the first page of the list of the account's orders (RFC 8555 §7.1.2.1): orders that are not invalid.
     ///
     /// # Errors
-    /// Fails with what the CA says; many say nothing of orders.
+    /// Fails with the CA's error; many CAs keep no list of orders.
     pub async fn orders(&self, url: &str) -> Result<Vec<String>, AcmeError> {
         let reply = Box::pin(self.send("orders", url, Payload::Read)).await?;
         wire::orders(&reply.body).ok_or_else(|| protocol(&reply.url, "it is no list of orders"))
     }
 
-    /// Ends the account for ever (RFC 8555 §7.3.6): its certificates stay good, and its key makes no account again.
+    /// Deactivates the account for ever (RFC 8555 §7.3.6): certificates stay valid, and the key makes no account again.
     ///
     /// # Errors
-    /// Fails with what the CA says.
+    /// Fails with the CA's error.
     pub async fn deactivate(&self) -> Result<AccountReply, AcmeError> {
         let url = Box::pin(self.account()).await?;
         let payload = json(&json!({"status": "deactivated"}));
@@ -91,10 +91,10 @@ impl Session {
         Ok(AccountReply { url, ..account })
     }
 
-    /// Revokes a certificate, DER (RFC 8555 §7.6).
+    /// Revokes a certificate, given as DER (RFC 8555 §7.6).
     ///
     /// # Errors
-    /// Fails with what the CA says, and where it revokes nothing by ACME.
+    /// Fails with the CA's error, and if the CA offers no revocation by ACME.
     pub async fn revoke(
         &self,
         certificate: &[u8],
@@ -102,7 +102,7 @@ impl Session {
         by: RevokedBy,
     ) -> Result<(), AcmeError> {
         let revoke_cert: Endpoint = |directory| directory.revoke_cert.as_deref().unwrap_or("");
-        let found = self.offered("revokeCert", revoke_cert).await?;
+        let found = self.find_offered("revokeCert", revoke_cert).await?;
         let certificate = URL_SAFE_NO_PAD.encode(certificate);
         let payload = json(&WireRevocation { certificate, reason: reason.code() });
         let account;
@@ -117,18 +117,22 @@ impl Session {
         Box::pin(self.post(identity, asked, Payload::Send(&payload), JSON_LIMIT)).await.map(drop)
     }
 
-    /// keyChange: the old key signs what the new one has signed.
+    /// Sends keyChange: the old key signs the object that the new key has signed.
     pub(super) async fn send_key_change(&self, new: &AccountKey) -> Result<(), AcmeError> {
         let account = Box::pin(self.account()).await?;
         let key_change: Endpoint = |directory| directory.key_change.as_deref().unwrap_or("");
-        let found = self.offered("keyChange", key_change).await?;
+        let found = self.find_offered("keyChange", key_change).await?;
         let inner = new.signer().takes_over(&account, &self.signer().jwk(), &found.url);
         let payload = json(&inner.map_err(|_| unsigned(&found.url))?);
         self.send("keyChange", &found.url, Payload::Send(&payload)).await.map(drop)
     }
 
-    /// Where an endpoint is that a CA need not have.
-    async fn offered(&self, what: &'static str, endpoint: Endpoint) -> Result<Found, AcmeError> {
+    /// Finds an endpoint that a CA may leave out of its directory.
+    async fn find_offered(
+        &self,
+        what: &'static str,
+        endpoint: Endpoint,
+    ) -> Result<Found, AcmeError> {
         let found = self.authority().find(endpoint).await?;
         if found.url.is_empty() {
             return Err(AcmeError::NotOffered {

@@ -1,4 +1,4 @@
-//! One CA, shared by all its accounts: connections, directory, nonces, and what was asked.
+//! One CA, shared by all its accounts: connections, directory, nonces, and counts of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,16 +28,16 @@ use crate::http::headers::text;
 use crate::model::request_rates::{Endpoint as Counted, RequestRates};
 
 pub(super) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
-/// How long a directory is believed.
-const DAY: Duration = Duration::from_hours(24);
+/// Longest time for which a directory is used before it is read again.
+const DIRECTORY_MAX_AGE: Duration = Duration::from_hours(24);
 const REDIRECTS: usize = 5;
 
-/// What the CA was asked, counted since start; refused nonces and what they cost stand apart.
+/// Numbers of requests to the CA since start; requests with a refused nonce are counted apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Directory reads.
     pub directory: u64,
-    /// Nonces fetched by themselves.
+    /// Requests for a nonce alone.
     pub nonces: u64,
     /// Signed requests that were answered otherwise than by badNonce.
     pub signed: u64,
@@ -45,14 +45,14 @@ pub struct Requests {
     pub refused_nonces: u64,
 }
 
-/// Which of its URLs the directory says.
+/// Function that picks one URL of the directory.
 pub(super) type Endpoint = fn(&Directory) -> &str;
 
-/// Where an endpoint of the directory is.
+/// URL of an endpoint, as the directory gave it.
 pub(super) struct Found {
     endpoint: Endpoint,
     pub(super) url: String,
-    /// When that was looked up.
+    /// Moment of the lookup in the directory.
     since: Instant,
 }
 
@@ -64,10 +64,10 @@ pub(super) struct Authority {
     pub(super) pace: Pace,
     pub(super) named: NamedUrls,
     pub(super) under_way: UnderWay,
-    /// Those of all CAs.
+    /// Refused requests of all CAs.
     pub(super) refused: Arc<RefusedRequests>,
     directory: Shared<Arc<Directory>>,
-    /// Those of all CAs.
+    /// Counters of all CAs.
     counts: Arc<Counts>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Counts {
     pub(super) refused_nonces: AtomicU64,
 }
 
-/// A request that counts.
+/// Kind of signed request to count.
 #[derive(Clone, Copy)]
 pub(super) enum CountedRequest {
     Signed,
@@ -118,17 +118,17 @@ impl Authority {
         })
     }
 
-    /// Reads URLs in an answer from there.
+    /// Makes the base for the URLs in an answer of `url`.
     pub(super) fn origin<'a>(&self, url: &'a Url) -> Origin<'a> {
         Origin { url, plain: self.server.scheme() == "http" }
     }
 
-    /// The directory; read by one request while others wait for it.
+    /// Returns the directory; one request reads it while others wait for the result.
     pub(super) async fn directory(&self) -> Result<Arc<Directory>, AcmeError> {
         self.directory_since(None).await
     }
 
-    /// The directory as it was after that moment, if one is given.
+    /// Returns the directory as it was after that moment, if a moment is given.
     async fn directory_since(&self, since: Option<Instant>) -> Result<Arc<Directory>, AcmeError> {
         let read = async {
             let reply = self.read_directory().await?;
@@ -136,21 +136,21 @@ impl Authority {
                 .map(Arc::new)
                 .map_err(|why| AcmeError::NotAcme { url: reply.url.to_string(), why })
         };
-        self.directory.get(DAY, since, read).await
+        self.directory.get(DIRECTORY_MAX_AGE, since, read).await
     }
 
-    /// Where an endpoint of the directory is.
+    /// Finds an endpoint in the directory.
     pub(super) async fn find(&self, endpoint: Endpoint) -> Result<Found, AcmeError> {
         let since = Instant::now();
         let url = endpoint(&*self.directory().await?).to_owned();
         Ok(Found { endpoint, url, since })
     }
 
-    /// Where an endpoint of the directory is by now, if what was sent there shows that it is there no longer. The directory is
-    /// read again for that, once for all who find out.
+    /// Returns the new URL of an endpoint if the outcome of a request shows that the old URL is gone; `None` if the URL
+    /// is unchanged. The directory is read again for that, once for all callers that find out.
     ///
     /// # Errors
-    /// Fails when the directory cannot be read any more.
+    /// Fails if the directory cannot be read any more.
     pub(super) async fn moved<T>(
         &self,
         found: &Found,
@@ -189,7 +189,7 @@ impl Authority {
         Err(protocol(&self.server, format!("it redirects more than {REDIRECTS} times")))
     }
 
-    /// One GET, and what comes of it, whatever it is.
+    /// Sends one GET and returns the answer, of whatever status.
     pub(super) async fn plain(&self, asked: NamedUrl<'_>) -> Result<Reply, AcmeError> {
         let url = asked.url;
         let place = self.place().await?;
@@ -201,7 +201,7 @@ impl Authority {
         outcome
     }
 
-    /// A place among the requests in flight. Nobody waits for one once nothing is read any more.
+    /// Takes a place among the requests in flight. The wait for a place ends once reads are stopped.
     pub(super) async fn place(&self) -> Result<RequestPlace<'_>, AcmeError> {
         if let Some(place) = self.pace.free_place() {
             return Ok(place);
@@ -210,7 +210,7 @@ impl Authority {
         self.under_way.prepare("send a request to", self.server.as_str(), waits).await
     }
 
-    /// A nonce from the pool, else a fetched one. Nobody waits for the turn to fetch once nothing is read any more.
+    /// Takes a nonce from the pool, else fetches one. The wait for the turn to fetch ends once reads are stopped.
     pub(super) async fn nonce(&self) -> Result<String, AcmeError> {
         if let Some(nonce) = self.nonces.at_hand() {
             return Ok(nonce);
@@ -230,7 +230,7 @@ impl Authority {
         }
     }
 
-    /// Asks for a nonce by HEAD; some gateways refuse that, so then by GET (RFC 8555 §7.2).
+    /// Asks for a nonce by HEAD, then by GET, because some gateways refuse HEAD (RFC 8555 §7.2).
     async fn ask_for_nonce(&self, url: &str) -> Result<String, AcmeError> {
         let mut last = None;
         for (method, word) in [(Method::HEAD, "HEAD"), (Method::GET, "GET")] {
@@ -264,14 +264,14 @@ impl Authority {
     }
 }
 
-/// The nonce in an answer, if it is one (RFC 8555 §6.5.1): one outside base64url could not be sent back.
+/// Returns the nonce in an answer, if it is base64url (RFC 8555 §6.5.1): other text could not be sent back.
 pub(super) fn nonce_of(headers: &HeaderMap) -> Option<String> {
     let nonce = text(headers, &REPLAY_NONCE)?;
     let base64url = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     (!nonce.is_empty() && nonce.bytes().all(base64url)).then(|| nonce.to_owned())
 }
 
-/// The error that an answer is which no CA should give.
+/// Makes the error for an answer that no CA should give.
 pub(super) fn protocol(url: &Url, why: impl Into<String>) -> AcmeError {
     AcmeError::Protocol { url: url.to_string(), why: why.into() }
 }

@@ -1,7 +1,7 @@
-//! Trust in a CA's server by the bundle that an Issuer gives: its certificates are roots, and each stands for itself, too.
+//! Trust in a CA's server by the bundle of an Issuer: each certificate is a root, and is also trusted as a server's.
 //!
-//! What `openssl req -x509` makes may sign others (CA:TRUE), and no verifier takes that of a server. Whoever puts exactly
-//! that certificate into the bundle trusts it: names and dates are all that is left to check.
+//! `openssl req -x509` makes certificates that may sign others (CA:TRUE), which verifiers do not take from a server.
+//! A user who puts exactly the server's certificate into the bundle trusts it: only names and dates are left to check.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ struct BundleVerifier {
     roots: Arc<WebPkiServerVerifier>,
 }
 
-/// How a client speaks TLS that trusts the certificates of a bundle (PEM) alone.
+/// Builds the TLS configuration of a client that trusts the certificates of a bundle (PEM) alone.
 ///
 /// # Errors
-/// Fails with the reason when there is no certificate in the bundle, or one cannot be read.
+/// Fails with the reason if the bundle holds no certificate, or a certificate cannot be read.
 pub(super) fn client_config(bundle: &[u8]) -> Result<ClientConfig, String> {
     let read: Result<Vec<CertificateDer<'static>>, _> =
         CertificateDer::pem_slice_iter(bundle).collect();

@@ -1,9 +1,9 @@
-//! What came back: is it what we asked for?
+//! Checks of the chain that a CA serves against the request.
 //!
-//! What is served is checked (key, names, dates) before it is stored, and else the Order is `errored`: a bad chain must never
-//! reach a Secret. Whatever else a CA writes into a certificate is its own choice and is told, as is a chain with a gap: the
-//! certificate is spent, and the next one would be the same. A chain has twenty certificates at most, where cert-manager limits
-//! its size: to put thousands in order would keep the controller from all else.
+//! A served chain is checked (key, names, dates) before it is stored; if a check fails, the Order is `errored`: a bad
+//! chain must never reach a Secret. Other contents of a certificate are the CA's choice and only reported, as is a
+//! chain with a gap: the certificate is spent, and the next would be the same. A chain has twenty certificates at most,
+//! while cert-manager limits its size: to sort thousands would keep the controller from all other work.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -24,26 +24,26 @@ use crate::model::preferences::choices;
 use crate::model::text::{listed, shortened};
 
 const TAG: &str = "CERTIFICATE";
-/// How wrong our clock may be before a certificate's times are held against the CA.
-const SLACK: SignedDuration = SignedDuration::from_hours(24);
-/// Most certificates in a chain; public CAs send two to four. To order a chain takes time with the square of their number.
+/// Largest error of our clock for which a certificate's times are not held against the CA.
+const CLOCK_SKEW_MAX: SignedDuration = SignedDuration::from_hours(24);
+/// Most certificates in a chain; public CAs send two to four. Sorting takes time with the square of their number.
 pub(super) const LONGEST: usize = 20;
-/// How many names a fault tells, and how much of each.
-const NAMED: usize = 20;
+/// Most names in the text of a fault, followed by the most characters of each name.
+const MAX_NAMES_LISTED: usize = 20;
 const LONGEST_NAME: usize = 253;
-/// How many alternates are looked at, of however many a CA offers.
-const ALTERNATES: usize = 10;
+/// Most alternates that are downloaded, of however many a CA offers.
+const MAX_ALTERNATES: usize = 10;
 
-/// What a certificate says.
+/// Contents of a certificate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Leaf {
     /// Start.
     pub not_before: Timestamp,
     /// Last second.
     pub not_after: Timestamp,
-    /// What it names.
+    /// Names in the certificate.
     pub names: Names,
-    /// Alternative names of other kinds, each as its kind.
+    /// Alternative names of other kinds, each given as its kind.
     pub other_names: Vec<String>,
     /// SubjectPublicKeyInfo, DER; comparable with [`super::PrivateKey::public_key`].
     pub public_key: Vec<u8>,
@@ -51,65 +51,65 @@ pub struct Leaf {
     pub issuer: String,
     /// Serial number in lower-case hexadecimal, leading zeroes included.
     pub serial: String,
-    /// What it is called in renewal information (RFC 9773 §4.1), where it names the key of its issuer.
+    /// Identifier in renewal information (RFC 9773 §4.1); `None` if the certificate does not name its issuer's key.
     pub renewal_id: Option<String>,
-    /// Whether it may sign certificates.
+    /// Whether the certificate may sign certificates.
     pub is_ca: bool,
 }
 
-/// A chain that is what we asked for.
+/// Chain that has passed the checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
-    /// PEM blocks and nothing else, leaf first, each signed by the next as far as the chain goes, none twice.
+    /// PEM blocks and nothing else, leaf first, each signed by the next as far as the chain goes, no block twice.
     pub pem: String,
     /// The leaf.
     pub leaf: Leaf,
 }
 
-/// Why a chain must not be stored; texts are stable, since they are kept in a status.
+/// Reason not to store a chain; the texts are stable, since a status keeps them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainFault {
-    /// There is no certificate.
+    /// The chain has no certificate.
     #[error("there is no certificate in the chain")]
     Empty,
-    /// There are more than anybody needs.
+    /// The chain has too many certificates; the field counts them.
     #[error("the chain has {0} certificates; at most {LONGEST} are taken")]
     TooLong(usize),
     /// A certificate is damaged.
     #[error("cannot read certificate {number} of the chain: {why}")]
     Unreadable {
-        /// From 1.
+        /// Position in the chain, from 1.
         number: usize,
-        /// What is wrong.
+        /// Reason.
         why: String,
     },
     /// No certificate is for the key of the request.
     #[error("no certificate of the chain is for the key of the signing request")]
     OtherKey,
-    /// It lacks names.
+    /// The certificate lacks names of the request.
     #[error("the certificate lacks {}", list(.0))]
     Lacks(Vec<String>),
-    /// It names nothing where names count.
+    /// The certificate has no alternative names, which are the names that count.
     #[error("the certificate has no subject alternative names")]
     Nameless,
-    /// It may sign others.
+    /// The certificate may sign others.
     #[error("the certificate is a CA's own (CA:TRUE), which was not ordered")]
     Authority,
-    /// Its time is over.
+    /// The certificate has expired.
     #[error("the certificate has expired at {0:.0}")]
     Expired(Timestamp),
-    /// Its time has not come.
+    /// The certificate is not valid yet.
     #[error("the certificate is not valid before {0:.0}")]
     NotYetValid(Timestamp),
 }
 
-/// What a chain has that was not ordered, or lacks, and that is no reason to do without it; texts are stable.
+/// Deviation of a chain from the request that is no reason to do without the chain; the texts are stable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainRemark {
-    /// It names more.
+    /// The certificate has names that were not ordered.
     #[error("the CA has put more names into the certificate than were ordered: {}", list(.0))]
     Adds(Vec<String>),
-    /// Its common name is none of its names.
+    /// The common name is not among the names of the certificate or of the request.
     #[error("the CA has given the certificate the common name \"{}\"", shortened(.0, LONGEST_NAME))]
     CommonName(String),
     /// None of the other certificates has signed the first.
@@ -118,7 +118,7 @@ pub enum ChainRemark {
 }
 
 fn list(names: &[String]) -> String {
-    listed(names.iter(), NAMED, LONGEST_NAME)
+    listed(names.iter(), MAX_NAMES_LISTED, LONGEST_NAME)
 }
 
 struct Certificate<'a> {
@@ -143,10 +143,10 @@ pub fn check(chain: &str, request: &SigningRequest, now: Timestamp) -> Result<Ch
         return Err(ChainFault::Authority);
     }
     check_names(&leaf, request)?;
-    if leaf.not_after.saturating_add(SLACK).unwrap_or(Timestamp::MAX) < now {
+    if leaf.not_after.saturating_add(CLOCK_SKEW_MAX).unwrap_or(Timestamp::MAX) < now {
         return Err(ChainFault::Expired(leaf.not_after));
     }
-    if leaf.not_before.saturating_sub(SLACK).unwrap_or(Timestamp::MIN) > now {
+    if leaf.not_before.saturating_sub(CLOCK_SKEW_MAX).unwrap_or(Timestamp::MIN) > now {
         return Err(ChainFault::NotYetValid(leaf.not_before));
     }
     Ok(Checked { pem: ordered.iter().map(|c| to_pem(TAG, c.der)).collect(), leaf })
@@ -164,21 +164,21 @@ pub fn leaf(pem: &str) -> Result<Leaf, ChainFault> {
 /// Reads one certificate, DER.
 ///
 /// # Errors
-/// Fails when it cannot be read.
+/// Fails if the certificate cannot be read.
 pub fn leaf_of_der(der: &[u8]) -> Result<Leaf, ChainFault> {
     let unreadable = |why| ChainFault::Unreadable { number: 1, why };
     read(&parse_one(der).map_err(unreadable)?).map_err(unreadable)
 }
 
-/// Common name of whoever issued the last certificate: what `preferredChain` is compared with.
+/// Returns the common name of the issuer of the last certificate, with which `preferredChain` is compared.
 pub fn top_issuer(pem: &str) -> Option<String> {
     let blocks = blocks(pem).ok()?;
     let parsed = parse_one(blocks.last()?).ok()?;
     Some(x509::common_name(parsed.issuer()))
 }
 
-/// Downloads the chain at that URL, or the first alternate whose top issuer is the preferred one; without a match the
-/// default chain. Links of alternates are not followed: they lead back; one that the CA does not serve counts as absent.
+/// Downloads the chain at `url`, or the first alternate whose top issuer is preferred; without a match the default
+/// chain. Links of alternates are not followed: they lead back. An alternate that the CA does not serve is absent.
 pub async fn choose(
     acme: &dyn Acme,
     url: &str,
@@ -186,15 +186,15 @@ pub async fn choose(
 ) -> Result<CertificateChain, AcmeError> {
     let default = acme.certificate(url).await?;
     let choices: Vec<&str> = choices(preferred).collect();
-    // The place of its root among the choices.
+    // Position of the chain's root among the choices.
     let place = |chain: &CertificateChain| {
         let top = top_issuer(&chain.pem)?;
         choices.iter().position(|choice| *choice == top)
     };
-    // The whole text of a list is hardly the name of a root.
+    // If there are several choices, the first is the whole text of the list: hardly the name of a root.
     let first = usize::from(choices.len() > 1);
     let mut best = (place(&default), default.clone());
-    for alternate in default.alternates.iter().take(ALTERNATES) {
+    for alternate in default.alternates.iter().take(MAX_ALTERNATES) {
         if choices.is_empty() || best.0.is_some_and(|place| place <= first) {
             break;
         }
@@ -214,7 +214,7 @@ pub async fn choose(
     Ok(best.1)
 }
 
-/// The certificates' DER, each once. Text between blocks, CRLF and a missing last line end do not matter.
+/// Reads the certificates' DER, each once. Text between blocks, CRLF and a missing last line end do not matter.
 fn blocks(chain: &str) -> Result<Vec<Vec<u8>>, ChainFault> {
     let blocks = pem::parse_many(chain)
         .map_err(|e| ChainFault::Unreadable { number: 1, why: e.to_string() })?;
@@ -244,8 +244,8 @@ pub(super) fn parse_one(der: &[u8]) -> Result<X509Certificate<'_>, String> {
     }
 }
 
-/// From the leaf upwards. Behind that stands what signs something of the chain as well, such as an authority that another one has
-/// signed, too; what does not is left out. Where nothing has signed the leaf, all stay as they were served.
+/// Sorts certificates from the leaf upwards, then others that have signed one of the chain too, such as an authority
+/// with a second signer. The rest is left out. If no certificate has signed the leaf, all stay in the order served.
 fn in_order(mut rest: Vec<Certificate<'_>>, first: usize) -> Vec<Certificate<'_>> {
     let mut current = rest.remove(first);
     let mut ordered = Vec::new();
@@ -263,7 +263,7 @@ fn in_order(mut rest: Vec<Certificate<'_>>, first: usize) -> Vec<Certificate<'_>
     ordered
 }
 
-/// What a chain, leaf first, has otherwise than ordered; nothing of one that cannot be read.
+/// Lists the deviations of a chain (leaf first) from the request; empty if the chain cannot be read.
 pub fn remarks(pem: &str, request: &SigningRequest) -> Vec<ChainRemark> {
     let ordered = &request.names;
     let blocks = blocks(pem).unwrap_or_default();
@@ -301,7 +301,7 @@ pub fn remarks(pem: &str, request: &SigningRequest) -> Vec<ChainRemark> {
     .collect()
 }
 
-/// By name and signature; a signature of a kind that we cannot check counts.
+/// Compares name and signature; a signature of an algorithm that we cannot check counts as good.
 fn has_signed(above: &Certificate<'_>, below: &Certificate<'_>) -> bool {
     if above.parsed.subject().as_raw() != below.parsed.issuer().as_raw() {
         return false;
@@ -335,14 +335,14 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
     })
 }
 
-/// A time of a certificate. "No end" is the last second of the year 9999 (RFC 5280 §4.1.2.5), which is a day beyond what we can
-/// count.
+/// Converts a time of a certificate. "No end" is the last second of the year 9999 (RFC 5280 §4.1.2.5), a day beyond the
+/// largest `Timestamp`, which is returned in its place.
 pub(super) fn moment(seconds: i64) -> Result<Timestamp, String> {
     let seconds = seconds.min(Timestamp::MAX.as_second());
     Timestamp::from_second(seconds).map_err(|e| e.to_string())
 }
 
-/// Every name that was ordered has to be there.
+/// Checks that the certificate has every name that was ordered.
 fn check_names(leaf: &Leaf, request: &SigningRequest) -> Result<(), ChainFault> {
     let mut wanted = identifiers(&request.names);
     wanted.extend(name_in(&request.names.common_name));
@@ -366,7 +366,7 @@ fn identifiers(names: &Names) -> BTreeSet<String> {
     names.identifiers().iter().map(|name| plain(name)).collect()
 }
 
-/// A common name counts among the names when it is one, not when it is a title (cert-manager's rule for orders).
+/// Returns a common name that is a host name or an address, not a title (cert-manager's rule for orders).
 fn name_in(common_name: &str) -> Option<String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '*');
     let name = common_name.contains('.') && common_name.chars().all(letters);

@@ -1,4 +1,4 @@
-//! The CAs this process speaks with.
+//! Clients of the CAs that this process uses.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,61 +20,61 @@ use crate::http::client::Resolver;
 use crate::http::exchange::{Carrier, Network, Reply};
 use crate::model::request_rates::RequestRates;
 
-/// The CAs this process speaks with. Issuers of one server share its connections, directory and nonces, as long as
-/// they trust it alike.
+/// Clients of the CAs that this process uses. Issuers of one server share its connections, directory and nonces if
+/// they trust the server alike.
 pub struct Clients {
     resolver: Option<Resolver>,
     carrier: Arc<dyn Carrier>,
     now: OwnClock,
-    /// Cancelled once nobody waits for reads any more.
+    /// Cancelled once reads are stopped.
     no_reads: CancellationToken,
-    /// Those with which nobody has a session go when another one comes.
+    /// CAs by server and trust. A CA without a session is removed when another CA is added.
     pub(super) authorities: Mutex<HashMap<(String, TlsOptions), Arc<Authority>>>,
     counts: Arc<Counts>,
     refused: Arc<RefusedRequests>,
-    /// Rates of every CA whose own are not known.
+    /// Request rates for each CA whose own rates are not known.
     rates: Option<&'static RequestRates>,
 }
 
 impl Clients {
-    /// No CA yet.
+    /// Makes the clients, of no CA yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, with hosts looked up by that resolver instead of the system's, if there is one.
+    /// Makes the clients; `resolver`, if given, looks up hosts instead of the system's resolver.
     pub fn with_resolver(resolver: Option<Resolver>) -> Self {
         Self { resolver, ..Self::default() }
     }
 
-    /// The same, with everything carried by that in place of the network.
+    /// Sets the carrier of all requests, in place of the network.
     #[must_use]
     pub fn carried_by(self, carrier: Arc<dyn Carrier>) -> Self {
         Self { carrier, ..self }
     }
 
-    /// The same, by the clock of whoever waits for the moments that CAs name: a pause that another clock measures may be over at once.
+    /// Sets the clock for the moments that CAs name: the waiting caller's. A pause by another clock may be over at once.
     #[must_use]
     pub fn by_clock(self, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), ..self }
     }
 
-    /// The same, which ask for nothing that was refused before until a moment that is to come.
+    /// Sets the memory of refused requests: none of them is sent again before the moment that the CA named.
     #[must_use]
     pub fn remembering(self, refused: Arc<RefusedRequests>) -> Self {
         Self { refused, ..self }
     }
 
-    /// The same, with these rates for every CA whose own are not known.
+    /// Sets the request rates for each CA whose own rates are not known.
     #[must_use]
     pub fn with_rates(self, rates: Option<&'static RequestRates>) -> Self {
         Self { rates, ..self }
     }
 
-    /// An account at the CA with that directory URL; without its URL it is registered, or looked up by its key.
+    /// Opens a session at the CA with that directory URL; without a URL the account is registered or looked up by key.
     ///
     /// # Errors
-    /// Fails when the URL is none, or the CA bundle holds no certificate; asks nobody.
+    /// Fails if the URL is invalid, or the CA bundle holds no certificate; sends no request.
     pub fn session(
         &self,
         server: &str,
@@ -85,10 +85,10 @@ impl Clients {
         Ok(Session::new(self.authority(server, tls)?, key, account))
     }
 
-    /// What the CA with that directory URL says of itself; no account is needed.
+    /// Reads the directory of the CA with that directory URL; no account is needed.
     ///
     /// # Errors
-    /// Fails when the URL is none, the CA bundle holds no certificate, or no directory is there.
+    /// Fails if the URL is invalid, the CA bundle holds no certificate, or no directory is there.
     pub async fn directory(
         &self,
         server: &str,
@@ -97,11 +97,11 @@ impl Clients {
         self.authority(server, tls)?.directory().await
     }
 
-    /// One GET of a URL of the CA with that directory URL, and what comes of it, whatever it is: no account is needed, and no
-    /// redirect is followed.
+    /// Sends one GET of a URL of the CA with that directory URL and returns the answer, whatever its status. No account
+    /// is needed, and no redirect is followed.
     ///
     /// # Errors
-    /// Fails when a URL is none, the CA bundle holds no certificate, or nothing comes.
+    /// Fails if a URL is invalid, the CA bundle holds no certificate, or no answer comes.
     pub async fn plain(
         &self,
         server: &str,
@@ -112,7 +112,7 @@ impl Clients {
         self.reply(server, tls, asked).await.map(PlainReply::from)
     }
 
-    /// The same, with the whole answer.
+    /// Sends one GET like [`Self::plain`] and returns the whole answer.
     pub(super) async fn reply(
         &self,
         server: &str,
@@ -122,7 +122,7 @@ impl Clients {
         self.authority(server, tls)?.plain(asked).await
     }
 
-    /// What all of them were asked.
+    /// Returns the numbers of requests to all CAs.
     pub fn requests(&self) -> Requests {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Requests {
@@ -133,7 +133,7 @@ impl Clients {
         }
     }
 
-    /// What that server has been asked longest ago and not answered, if that is a while, as the fault that it would be.
+    /// Returns the longest unanswered request to that server as an error, if it has been open for a while.
     pub fn silence(&self, server: &str) -> Option<AcmeError> {
         let authorities = self.authorities.lock();
         let of_server = authorities.iter().filter(|((url, _), _)| url == server);
@@ -141,15 +141,15 @@ impl Clients {
         oldest.max_by_key(Silence::length).filter(Silence::is_long).map(AcmeError::from)
     }
 
-    /// Tells whether that server has answered anything, an error included.
+    /// Returns whether that server has answered any request, errors included.
     pub fn has_answered(&self, server: &str) -> bool {
         let authorities = self.authorities.lock();
         let mut of_server = authorities.iter().filter(|((url, _), _)| url == server);
         of_server.any(|(_, authority)| authority.under_way.has_answered())
     }
 
-    /// Breaks reads off, those under way and those to come: nothing is lost with their answers. What has an effect at the CA
-    /// is sent, and its answer waited for.
+    /// Stops reads, under way and to come: nothing is lost with their answers. Requests with an effect at the CA are
+    /// still sent, and their answers waited for.
     pub fn stop_reading(&self) {
         self.no_reads.cancel();
     }

@@ -27,8 +27,8 @@ use crate::model::certificate::{
 use crate::model::{DnsName, KeyAlgorithm};
 
 const TAG: &str = "CERTIFICATE REQUEST";
-/// How a PEM block begins.
-const BEGIN: &[u8] = b"-----BEGIN ";
+/// Start of a PEM block.
+const PEM_BEGIN: &[u8] = b"-----BEGIN ";
 const ALTERNATIVE_NAMES: &str = "2.5.29.17";
 const KEY_USAGE: &str = "2.5.29.15";
 const EXTENDED_KEY_USAGE: &str = "2.5.29.37";
@@ -38,13 +38,13 @@ const EXTENSION_REQUEST: &str = "1.2.840.113549.1.9.14";
 /// A signing request whose signature is good.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SigningRequest {
-    /// What it names.
+    /// Names in the request.
     pub names: Names,
-    /// Alternative names of other kinds, each as its kind.
+    /// Alternative names of other kinds, each given as its kind.
     pub other_names: Vec<String>,
     /// SubjectPublicKeyInfo, DER; comparable with [`PrivateKey::public_key`].
     pub public_key: Vec<u8>,
-    /// Usages that it asks for, in cert-manager's words; none where it leaves them to whoever signs.
+    /// Usages that the request asks for, in cert-manager's words; empty if the request leaves them to the signer.
     pub usages: Vec<String>,
     /// Whether the request asks to be a CA.
     pub is_ca: bool,
@@ -52,13 +52,13 @@ pub struct SigningRequest {
     pub der: Vec<u8>,
 }
 
-/// Why there is no signing request.
+/// Error of writing or reading a signing request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The Certificate asks for something that cannot be written.
     #[error("cannot write signing request: {0}")]
     Unwritable(String),
-    /// The text or bytes are none, or not signed by the key in them.
+    /// The input is no signing request, or is not signed by the key in the request.
     #[error("cannot read signing request: {0}")]
     Unreadable(String),
 }
@@ -85,12 +85,13 @@ pub fn read(bytes: &[u8]) -> Result<SigningRequest, RequestError> {
     Ok(request)
 }
 
-/// Reads a signing request, PEM or DER, whose signature is of no interest.
+/// Reads a signing request, PEM or DER, without checking the signature.
 pub fn read_unverified(bytes: &[u8]) -> Result<SigningRequest, RequestError> {
     let unreadable = |why: String| RequestError::Unreadable(why);
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     // A request is a SEQUENCE, and no text begins so: text may stand before and behind the block (RFC 7468 §2).
-    if bytes.first() == Some(&0x30) && !bytes.windows(BEGIN.len()).any(|part| part == BEGIN) {
+    if bytes.first() == Some(&0x30) && !bytes.windows(PEM_BEGIN.len()).any(|part| part == PEM_BEGIN)
+    {
         return read_der(bytes).map_err(unreadable);
     }
     let blocks = pem::parse_many(bytes).map_err(|error| unreadable(error.to_string()))?;
@@ -157,7 +158,7 @@ pub(super) fn requested_extensions(spec: &CertificateSpec) -> Result<Vec<Vec<u8>
         }
     }
     if let Some(constraints) = &spec.name_constraints
-        && let Some(names) = constrained(constraints)?
+        && let Some(names) = encode_name_constraints(constraints)?
     {
         extensions.push(extension(NAME_CONSTRAINTS, constraints.critical, &names)?);
     }
@@ -208,7 +209,7 @@ fn alternative_names(spec: &CertificateSpec) -> Result<Option<Vec<u8>>, String> 
 }
 
 /// NameConstraints (RFC 5280 §4.2.1.10) in cert-manager's order; `None` when there are none.
-fn constrained(constraints: &NameConstraints) -> Result<Option<Vec<u8>>, String> {
+fn encode_name_constraints(constraints: &NameConstraints) -> Result<Option<Vec<u8>>, String> {
     let mut halves = Vec::new();
     for (number, half) in [(0, &constraints.permitted), (1, &constraints.excluded)] {
         let names = half.as_ref().map(general_names).transpose()?.unwrap_or_default();
@@ -243,7 +244,7 @@ fn ascii<'a>(what: &str, text: &'a str) -> Result<&'a str, String> {
     if text.is_ascii() { Ok(text) } else { Err(format!("the {what} \"{text}\" is not ASCII")) }
 }
 
-/// How a request is signed, or a certificate.
+/// Signature scheme of a request or a certificate.
 #[derive(Clone, Copy)]
 pub(super) enum Scheme {
     Rsa(&'static dyn RsaEncoding, &'static str),
@@ -252,7 +253,7 @@ pub(super) enum Scheme {
 }
 
 impl Scheme {
-    /// cert-manager's choice for the key, or the one that the Certificate names.
+    /// Chooses the scheme that the Certificate names, else cert-manager's choice for the key.
     pub(super) fn choose(key: KeyAlgorithm, wanted: &str) -> Result<Self, String> {
         let default = match key {
             KeyAlgorithm::Rsa(..3072) => "SHA256WithRSA",
@@ -342,9 +343,9 @@ fn verify(der: &[u8]) -> Result<(), String> {
     )
     .map_err(|error| match error {
         X509Error::SignatureUnsupportedAlgorithm => unknown,
-        // The library takes salts of one length alone, and says of others what it says of a wrong signature.
+        // The library takes salts of one length alone, and reports other lengths as a wrong signature.
         _ if name == PSS => unknown,
-        // The library refuses such keys in the words of a wrong signature.
+        // The library reports such keys as a wrong signature.
         _ if information.subject_pki.parsed().is_ok_and(|key| is_small_rsa(&key)) => {
             "its signature cannot be checked: CAs take no RSA key of less than 2048 bits".to_owned()
         }
@@ -356,7 +357,7 @@ fn is_small_rsa(key: &PublicKey<'_>) -> bool {
     matches!(key, PublicKey::RSA(key) if key.key_size() < 2048)
 }
 
-/// The name of an algorithm of signatures, else its number.
+/// Returns the name of a signature algorithm, else its number.
 fn signature_name(algorithm: &AlgorithmIdentifier<'_>) -> String {
     match algorithm.algorithm.to_id_string().as_str() {
         "1.2.840.113549.1.1.10" => PSS.to_owned(),

@@ -17,12 +17,12 @@ pub(crate) fn context_constructed() -> Tag {
     TagNumber(0).context_specific(true)
 }
 
-/// One element: tag, length, content; nothing for content beyond the 4 GiB that the library writes.
+/// Encodes one element: tag, length, content; empty for content beyond the 4 GiB that the library writes.
 pub(crate) fn element(tag: Tag, content: &[u8]) -> Vec<u8> {
     AnyRef::new(tag, content).and_then(|element| element.to_der()).unwrap_or_default()
 }
 
-/// One element that holds others, in that order.
+/// Encodes one element that holds other elements, in the given order.
 pub(crate) fn constructed(tag: Tag, parts: &[Vec<u8>]) -> Vec<u8> {
     element(tag, &parts.concat())
 }
@@ -54,7 +54,7 @@ pub(crate) fn explicit(number: u32, content: &[u8]) -> Vec<u8> {
     element(TagNumber(number).context_specific(true), content)
 }
 
-/// A moment, to the second (RFC 5280 §4.1.2.5).
+/// Encodes a time, to the second (RFC 5280 §4.1.2.5).
 pub(crate) fn time(at: Timestamp) -> Vec<u8> {
     let at = at.to_zoned(TimeZone::UTC);
     let (tag, format) = if (1950..2050).contains(&at.year()) {
@@ -70,7 +70,7 @@ pub(crate) fn number(number: u32) -> Vec<u8> {
     number.to_der().unwrap_or_default()
 }
 
-/// OBJECT IDENTIFIER from its dotted form; `None` when it is none.
+/// OBJECT IDENTIFIER from its dotted form; `None` if the text is no dotted form.
 pub(crate) fn dotted(text: &str) -> Option<Vec<u8>> {
     let numbers = subidentifiers(text)?;
     let content: Vec<u8> = numbers.into_iter().flat_map(base128).collect();
@@ -88,7 +88,7 @@ fn base128(number: u64) -> Vec<u8> {
     digits
 }
 
-/// Text as Go writes it into names: PrintableString where that suffices, else UTF8String.
+/// Text as Go writes it into names: PrintableString if that type suffices, else UTF8String.
 pub(crate) fn text(text: &str) -> Vec<u8> {
     let tag =
         if PrintableStringRef::new(text).is_ok() { Tag::PrintableString } else { Tag::Utf8String };

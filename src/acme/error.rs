@@ -1,10 +1,10 @@
-//! Which answers are final, which are worth another try, and when.
+//! Errors of ACME requests: which are final, which are worth another try, and when.
 
 use jiff::Timestamp;
 
 use crate::model::Problem;
 
-/// What an obstacle is about; exit codes and hints follow from it.
+/// Subject of an error; exit codes and hints follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// Account, external account binding or terms of service.
@@ -27,13 +27,13 @@ pub enum Sort {
     Gone,
     /// The CA's host does not exist, is not trusted, or is no CA's.
     Connection,
-    /// The CA does not answer, or not usefully; it may pass.
+    /// The CA gives no usable answer; the fault may pass.
     Unavailable,
     /// Anything else that the CA refuses.
     Other,
 }
 
-/// Says when another try helps.
+/// Returns when another try helps.
 pub fn retry(error: &AcmeError) -> Retry {
     match error {
         AcmeError::Transport {
@@ -47,11 +47,11 @@ pub fn retry(error: &AcmeError) -> Retry {
         | AcmeError::NotYet { retry_after: None, .. }
         | AcmeError::Protocol { .. } => Retry::Backoff,
         AcmeError::Refused { problem, retry_after, .. } => match (problem.status, retry_after) {
-            // Nothing is there, or nobody does it: whatever type a CA gives that (step-ca: `rejectedIdentifier`).
+            // No such resource or function, whatever type the CA gives the problem (step-ca: `rejectedIdentifier`).
             (404 | 405 | 501, _) => Retry::Never,
             (429 | 500.., Some(at)) => Retry::At(*at),
             (429, None) if says_paused(problem) => Retry::Never,
-            // A gateway before the CA speaks no ACME and names no moment.
+            // A gateway before the CA sends no ACME problem and names no moment.
             (408 | 425 | 429 | 500.., None) => Retry::Backoff,
             _ if matches!(problem.short_kind(), "badNonce" | "serverInternal") => Retry::Backoff,
             _ => Retry::Never,
@@ -59,15 +59,15 @@ pub fn retry(error: &AcmeError) -> Retry {
     }
 }
 
-/// Tells whether a limit is one that only a person lifts: the account is paused for a name, in Boulder's words or plainer ones.
-/// Boulder sends no Retry-After with it; nor do other CAs with limits that pass.
+/// Returns whether only a person can lift a limit: the account is paused for a name, in Boulder's words or plainer
+/// ones. Boulder sends no Retry-After with a pause; nor do other CAs with limits that pass.
 pub fn says_paused(problem: &Problem) -> bool {
     let detail = problem.detail.to_ascii_lowercase();
     problem.short_kind() == "rateLimited"
         && ["temporarily prevented from", "paused", "unpause"].iter().any(|w| detail.contains(w))
 }
 
-/// Tells whether what was asked of a URL of the directory shows that nothing is there.
+/// Returns whether the error of a request to a URL of the directory shows that the URL is gone.
 pub fn is_nowhere(error: &AcmeError) -> bool {
     match error {
         AcmeError::Refused { problem, .. } => matches!(problem.status, 404 | 405 | 410),
@@ -81,7 +81,7 @@ pub fn is_nowhere(error: &AcmeError) -> bool {
     }
 }
 
-/// Says what an obstacle is about.
+/// Returns the subject of an error.
 pub fn sort(error: &AcmeError) -> Sort {
     match error {
         AcmeError::Transport {
@@ -100,10 +100,10 @@ pub fn sort(error: &AcmeError) -> Sort {
     }
 }
 
-/// Says what a problem is about; `invalidEmail` is older Boulder's word for `invalidContact`. Whether a limit is a pause shows only in the answer: see [`sort`].
+/// Returns a problem's subject; `invalidEmail` is older Boulder's `invalidContact`. Only [`sort`] can see a pause.
 pub fn sort_problem(problem: &Problem) -> Sort {
     match (problem.short_kind(), problem.status) {
-        // What a CA does not do says nothing of what was sent, whatever its type.
+        // A function that the CA lacks says nothing of the data sent, whatever the problem's type.
         (_, 501) => Sort::Unavailable,
         (_, 405) => Sort::Other,
         // Unauthorized is a deactivated account, or a key that is not the account's (RFC 8555 §7.3.6).
@@ -144,7 +144,7 @@ pub fn sort_problem(problem: &Problem) -> Sort {
     }
 }
 
-/// When another try helps.
+/// Time at which another try helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// Not before something changes.
@@ -155,7 +155,7 @@ pub enum Retry {
     At(Timestamp),
 }
 
-/// Why a request to the CA brought nothing.
+/// Error of a request to the CA.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AcmeError {
     /// The CA answered with an error.
@@ -172,25 +172,25 @@ pub enum AcmeError {
     /// No answer: name resolution, connection, TLS, time-out, or a cut answer.
     #[error("cannot {deed} {url}: {why}")]
     Transport {
-        /// What was tried, such as `read`.
+        /// Action that was tried, such as `read`.
         deed: &'static str,
         /// URL.
         url: String,
         /// The whole chain of causes in one line.
         why: String,
-        /// What kind of fault it is.
+        /// Kind of fault.
         fault: Fault,
     },
-    /// An answer that no CA should give and that another try does not change: what the server URL leads to is no ACME directory,
-    /// or newAccount names no account.
+    /// An answer that no CA should give and that another try does not change: no ACME directory at the server URL, or
+    /// newAccount without the URL of an account.
     #[error("the answer of {url} is no ACME: {why}")]
     NotAcme {
         /// URL.
         url: String,
-        /// What is there.
+        /// Reason.
         why: String,
     },
-    /// The directory names no URL for what was wanted, which RFC 8555 §7.1.1 lets a CA leave out.
+    /// The directory names no URL for the wanted function, which RFC 8555 §7.1.1 lets a CA leave out.
     #[error("the CA at {server} offers no {what}: its directory does not name it")]
     NotOffered {
         /// URL of the directory.
@@ -198,14 +198,14 @@ pub enum AcmeError {
         /// Name in the directory, such as `keyChange`.
         what: &'static str,
     },
-    /// The CA does not have yet what it has named or promised itself; it comes by itself.
+    /// A resource that the CA itself has named or promised is not there yet; it comes by itself.
     #[error("{url} is not there yet: {why}")]
     NotYet {
         /// URL.
         url: String,
-        /// What the CA answers in its place.
+        /// Answer of the CA in place of the resource.
         why: String,
-        /// Not before this moment does the CA want to be asked again, if it says so.
+        /// Moment before which the CA wants no other request, if the CA names a moment.
         retry_after: Option<Timestamp>,
     },
     /// An answer that no CA should give, although the next one may be good: not JSON, missing headers, foreign URLs, too large.
@@ -213,33 +213,33 @@ pub enum AcmeError {
     Protocol {
         /// URL.
         url: String,
-        /// What is wrong with it.
+        /// Reason.
         why: String,
     },
 }
 
-/// Sorts of transport faults: some only a person can remove.
+/// Kind of transport fault: some kinds only a person can remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The host has no address.
     NoSuchHost,
-    /// The URL is none that can be asked.
+    /// The URL cannot be requested.
     Unusable,
-    /// Nobody could say which address the host has.
+    /// The lookup of the host's address failed.
     Lookup,
     /// The server's certificate is not trusted.
     Untrusted,
-    /// Everything that may pass by itself.
+    /// Any other fault, which may pass by itself.
     Passing,
 }
 
 impl AcmeError {
-    /// Says when another try helps.
+    /// Returns when another try helps.
     pub fn retry(&self) -> Retry {
         retry(self)
     }
 
-    /// Says what the obstacle is about.
+    /// Returns the subject of the error.
     pub fn sort(&self) -> Sort {
         sort(self)
     }

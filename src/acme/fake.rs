@@ -1,4 +1,4 @@
-//! A CA for tests: it checks every signature and nonce, keeps a log, and says whatever the test wants it to say.
+//! CA for tests: checks every signature and nonce, keeps a log, and answers as the script of the test says.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -20,14 +20,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// A request as it came in.
+/// Request that was received.
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
-    /// `POST /order`.
+    /// Method and path, such as `POST /order`.
     pub(super) what: String,
-    /// How often that was asked before.
+    /// Number of earlier requests with that method and path.
     pub(super) before: usize,
-    /// The signed header; null for what is not signed.
+    /// The signed header; null for an unsigned request.
     pub(super) protected: Value,
     /// The payload; null for POST-as-GET.
     pub(super) payload: Value,
@@ -74,7 +74,7 @@ impl Said {
         Self { status: 200, headers: Vec::new(), body: Speech::Endless }
     }
 
-    /// No nonce comes with this one.
+    /// Leaves the nonce out of the answer.
     pub(super) fn without_nonce(self) -> Self {
         self.with("replay-nonce", "")
     }
@@ -84,7 +84,7 @@ type Script = dyn Fn(&Heard) -> Option<Said> + Send + Sync;
 
 /// The CA, until it is dropped with its runtime.
 pub(super) struct FakeCa {
-    /// Of the directory.
+    /// URL of the directory.
     pub(super) url: String,
     inner: Arc<Inner>,
 }
@@ -107,7 +107,7 @@ impl FakeCa {
         Self::serve(listener, base, Box::new(script))
     }
 
-    /// The same over TLS, for the name `localhost`, with that certificate and key.
+    /// Listens on loopback with TLS, for the name `localhost`, with that certificate and key.
     pub(super) async fn start_tls(certificate: &rcgen::Certificate, key: &rcgen::KeyPair) -> Self {
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("https://localhost:{}", tcp.local_addr().unwrap().port());
@@ -144,12 +144,12 @@ impl FakeCa {
         format!("{}{path}", self.inner.base)
     }
 
-    /// Everything that was asked.
+    /// Returns all requests received.
     pub(super) fn log(&self) -> Vec<Heard> {
         self.inner.log.lock().clone()
     }
 
-    /// How often that was asked.
+    /// Returns the number of requests with that method and path.
     pub(super) fn count(&self, what: &str) -> usize {
         self.log().iter().filter(|heard| heard.what == what).count()
     }
@@ -198,7 +198,7 @@ impl Inner {
         }
     }
 
-    /// Reads a signed request; fails the test's request with the reason when it is not as RFC 8555 wants it.
+    /// Reads a signed request; answers the test's request with the reason if it is not as RFC 8555 wants it.
     fn verified(&self, url: &str, content_type: &str, body: &[u8]) -> Result<(Value, Value), Said> {
         let wrong = |why: &str| {
             Said::new(400, json!({"type": "urn:x:malformed", "detail": why}).to_string())

@@ -1,20 +1,20 @@
-//! What only a CA's headers say: links, and how far its clock is from ours.
+//! Facts that only the headers of a CA's answer give: links, and how far the CA's clock is from ours.
 
 use http::HeaderMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::http::headers::date;
 
-/// What clocks may differ by without a word, in seconds: Kerberos and CAs themselves allow some minutes.
-const STEP: i64 = 600;
+/// Step of the difference between clocks, in seconds: Kerberos and CAs themselves allow differences of some minutes.
+const CLOCK_STEP_SECONDS: i64 = 600;
 
-/// How far the CA's clock is ahead of ours, where the answer shows it: in steps, so that it stays the same from answer to answer,
-/// and nothing below half a step.
+/// Returns how far the CA's clock is ahead of ours, if the answer shows it: in steps, so that the value stays equal
+/// from answer to answer; zero below half a step.
 pub(super) fn ahead(headers: &HeaderMap, now: Timestamp) -> SignedDuration {
     let Some(theirs) = date(headers) else { return SignedDuration::ZERO };
     let seconds = theirs.duration_since(now).as_secs();
-    let steps = (seconds.abs() + STEP / 2) / STEP;
-    SignedDuration::from_secs(seconds.signum() * steps * STEP)
+    let steps = (seconds.abs() + CLOCK_STEP_SECONDS / 2) / CLOCK_STEP_SECONDS;
+    SignedDuration::from_secs(seconds.signum() * steps * CLOCK_STEP_SECONDS)
 }
 
 /// Targets of the `Link` headers with that relation (RFC 8288 §3), in their order.

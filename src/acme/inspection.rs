@@ -1,7 +1,7 @@
-//! Certificates and keys that somebody else has put together, taken apart for people and programs.
+//! Certificates and keys of any origin, taken apart for people and programs.
 //!
-//! Whatever can be read is told: unlike a chain that a CA sends us, this one need not be good, and nothing is decided by
-//! it. The order is the one found, since servers send it so.
+//! All that can be read is reported: unlike a chain that a CA sends us, an inspected chain need not be good, and
+//! nothing is decided by it. The certificates keep the order in which they were found, since servers send them so.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use base64::Engine as _;
@@ -38,12 +38,12 @@ const P521: Oid<'static> = oid!(1.3.132.0.35);
 /// Access method of OCSP (RFC 5280 §4.2.2.1).
 const OCSP: Oid<'static> = oid!(1.3.6.1.5.5.7.48.1);
 
-/// What a text or a file holds.
+/// Contents of a text or a file.
 #[derive(Debug, Default)]
 pub struct Material {
     /// Certificates, DER, in their order.
     pub certificates: Vec<Vec<u8>>,
-    /// The first private key, or why it cannot be used.
+    /// The first private key, or the reason why the key cannot be used.
     pub key: Option<Result<PrivateKey, KeyError>>,
 }
 
@@ -51,7 +51,7 @@ impl Material {
     /// Finds certificates and a private key in PEM, whatever stands around them, or one of the two in DER.
     ///
     /// # Errors
-    /// Fails when there is neither.
+    /// Fails if the input holds neither a certificate nor a key.
     pub fn find(bytes: &[u8]) -> Result<Self, ChainFault> {
         if !bytes.windows(PEM.len()).any(|window| window == PEM) {
             return Self::find_der(bytes);
@@ -83,26 +83,26 @@ impl Material {
     }
 }
 
-/// What certificates that were found together say.
+/// Contents of certificates that were found together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InspectedChain {
-    /// What the first one says.
+    /// Contents of the first certificate.
     pub content: CertificateContent,
-    /// Its public key, DER; comparable with [`PrivateKey::public_key`].
+    /// Public key of the first certificate, DER; comparable with [`PrivateKey::public_key`].
     pub public_key: Vec<u8>,
-    /// All of them.
+    /// Links of the chain, one for each certificate.
     pub links: Vec<ChainLink>,
-    /// Public keys of all of them.
+    /// Public keys of all certificates.
     pub public_keys: Vec<Vec<u8>>,
-    /// Where the chain ends.
+    /// End of the chain.
     pub end: ChainEnd,
 }
 
 impl InspectedChain {
-    /// Takes certificates apart, DER, the one that counts first.
+    /// Takes certificates (DER) apart; the certificate that counts comes first.
     ///
     /// # Errors
-    /// Fails when there is none, one cannot be read, or there are more than any chain has.
+    /// Fails if there is no certificate, a certificate cannot be read, or there are more than any chain has.
     pub fn read(certificates: &[Vec<u8>], now: Timestamp) -> Result<Self, ChainFault> {
         if certificates.len() > LONGEST {
             return Err(ChainFault::TooLong(certificates.len()));
@@ -137,7 +137,7 @@ impl InspectedChain {
         })
     }
 
-    /// Compares a private key with the first certificate: whether it is its own, and whose it is or what is wrong with it if not.
+    /// Returns whether a private key belongs to the first certificate, and if not, its owner or why it cannot be used.
     pub fn compare(
         &self,
         key: Option<&Result<PrivateKey, KeyError>>,
@@ -160,12 +160,12 @@ impl InspectedChain {
     }
 }
 
-/// Common name of whoever has signed a certificate, DER; empty where it has none.
+/// Returns the common name of the issuer of a certificate, DER; empty if the issuer has no common name.
 pub fn issuer_name(der: &[u8]) -> String {
     parse_one(der).map(|certificate| x509::common_name(certificate.issuer())).unwrap_or_default()
 }
 
-/// Organizations and common names.
+/// Organizations and common names of a distinguished name.
 fn identities(name: &X509Name<'_>) -> Vec<String> {
     x509::texts(name.iter_organization().chain(name.iter_common_name()))
 }
@@ -255,7 +255,7 @@ fn url(name: &GeneralName<'_>) -> Option<String> {
     }
 }
 
-/// Kind and size of a public key.
+/// Algorithm and size of a public key.
 fn key(spki: &SubjectPublicKeyInfo<'_>) -> CertificateKey {
     let kind = &spki.algorithm.algorithm;
     let of = |algorithm: &str, size| CertificateKey { algorithm: algorithm.to_owned(), size };
@@ -281,14 +281,14 @@ fn key(spki: &SubjectPublicKeyInfo<'_>) -> CertificateKey {
     of(&format!("ECDSA on the curve {curve}"), None)
 }
 
-/// How many bits a number has, written with or without zeroes before it.
+/// Number of bits of an integer, written with or without zeroes before it.
 fn bits(number: &[u8]) -> u32 {
     let zeroes = number.iter().take_while(|byte| **byte == 0).count();
     let bytes = u32::try_from(number.len() - zeroes).unwrap_or(u32::MAX / 8);
     bytes * 8 - number.get(zeroes).map_or(0, |byte| byte.leading_zeros())
 }
 
-/// The name of an object identifier; itself where it has none that we know.
+/// Returns the name of an object identifier, else its dotted form.
 fn algorithm(oid: &Oid<'_>) -> String {
     oid2sn(oid, oid_registry()).map_or_else(|_| oid.to_id_string(), str::to_owned)
 }
@@ -315,7 +315,7 @@ fn is_self_signed(certificate: &X509Certificate<'_>) -> bool {
     has_signed(certificate, certificate).unwrap_or(true)
 }
 
-/// Whether one certificate has signed another, by name and signature; nothing where we cannot check such a signature.
+/// Returns whether one certificate has signed another, by name and signature; `None` if the signature cannot be checked.
 fn has_signed(above: &X509Certificate<'_>, below: &X509Certificate<'_>) -> Option<bool> {
     if above.subject().as_raw() != below.issuer().as_raw() {
         return Some(false);
@@ -385,7 +385,7 @@ mod tests {
         PrivateKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap()
     }
 
-    /// What a certificate of these parameters says, as programs get it.
+    /// Contents of a certificate of these parameters, as programs get them.
     fn says(params: &CertificateParams) -> Value {
         let own = KeyPair::generate().unwrap();
         json!(read(&[params.self_signed(&own).unwrap().der().to_vec()]).content)

@@ -23,7 +23,7 @@ pub(super) enum Signer {
     Rsa(RsaKeyPair),
 }
 
-/// Who signs: the key itself, or the account the CA knows it by (RFC 8555 §6.2).
+/// Signer of a request: the key itself, or the account that the CA has for the key (RFC 8555 §6.2).
 #[derive(Clone, Copy)]
 pub(super) enum Identity<'a> {
     Key,
@@ -50,7 +50,7 @@ struct Header<'a> {
     url: &'a str,
 }
 
-/// What a new key says of the account that it takes over.
+/// Payload that a new key signs about the account that the key takes over.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Takeover<'a> {
@@ -87,7 +87,7 @@ impl Signer {
         Ok(Self::Ecdsa { algorithm, curve, pair })
     }
 
-    /// The public half.
+    /// Public half of the key.
     pub(super) fn jwk(&self) -> Jwk {
         match self {
             Self::Ecdsa { curve, pair, .. } => {
@@ -120,10 +120,10 @@ impl Signer {
             Identity::Account(account) => (None, Some(account)),
         };
         let header = Header { alg: self.algorithm(), jwk, kid, nonce: Some(nonce), url };
-        flattened(&header, payload.unwrap_or_default(), |input| self.sign(input))
+        flatten(&header, payload.unwrap_or_default(), |input| self.sign(input))
     }
 
-    /// The word of a new key that it takes over an account, inside what the old key signs (RFC 8555 §7.3.5).
+    /// Signs, with a new key, that the key takes over an account; the old key signs the result (RFC 8555 §7.3.5).
     pub(super) fn takes_over(
         &self,
         account: &str,
@@ -133,7 +133,7 @@ impl Signer {
         let header =
             Header { alg: self.algorithm(), jwk: Some(self.jwk()), kid: None, nonce: None, url };
         let payload = json(&Takeover { account, old_key });
-        flattened(&header, &payload, |input| self.sign(input))
+        flatten(&header, &payload, |input| self.sign(input))
     }
 
     fn algorithm(&self) -> &'static str {
@@ -163,7 +163,7 @@ impl Jwk {
     }
 }
 
-/// The proof that an account at the CA's web site is ours: its MAC over our public key (RFC 8555 §7.3.4).
+/// Builds the proof that an account at the CA's web site is ours: its MAC over our public key (RFC 8555 §7.3.4).
 pub(super) fn binding(
     external: &ExternalAccount,
     jwk: &Jwk,
@@ -171,10 +171,10 @@ pub(super) fn binding(
 ) -> Result<Jws, Unspecified> {
     let header = Header { alg: "HS256", jwk: None, kid: Some(&external.key_id), nonce: None, url };
     let key = hmac::Key::new(hmac::HMAC_SHA256, &external.mac_key);
-    flattened(&header, &json(jwk), |input| Ok(hmac::sign(&key, input).as_ref().to_vec()))
+    flatten(&header, &json(jwk), |input| Ok(hmac::sign(&key, input).as_ref().to_vec()))
 }
 
-fn flattened(
+fn flatten(
     header: &Header<'_>,
     payload: &[u8],
     sign: impl FnOnce(&[u8]) -> Result<Vec<u8>, Unspecified>,
@@ -185,7 +185,6 @@ fn flattened(
     Ok(Jws { protected, payload, signature: encode(&signature) })
 }
 
-/// JSON of our own structures, none of which can fail to serialize.
 /// JSON of our own structures, none of which can fail to serialize.
 pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()

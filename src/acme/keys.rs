@@ -19,11 +19,11 @@ const PKCS8: &str = "PRIVATE KEY";
 const PKCS1: &str = "RSA PRIVATE KEY";
 const SEC1: &str = "EC PRIVATE KEY";
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
-/// What is wrong with a key that no reader takes.
+/// Reason given for a key that no reader takes.
 const UNUSABLE: &str =
     "it is damaged, or none of RSA (2048 to 8192 bits), ECDSA (P-256, P-384, P-521) and Ed25519";
 
-/// How a key is written down, in cert-manager's words.
+/// Written form of a key, in cert-manager's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyEncoding {
     /// `PKCS1`: `RSA PRIVATE KEY` (RFC 8017), `EC PRIVATE KEY` (RFC 5915); Ed25519 has no such form and stays PKCS#8.
@@ -33,13 +33,13 @@ pub enum KeyEncoding {
     Pkcs8,
 }
 
-/// Why a key cannot be had.
+/// Error of reading, making or using a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The text holds no key that we can use.
     #[error("cannot read private key: {0}")]
     Unreadable(String),
-    /// No such key can be made.
+    /// A key of that algorithm cannot be made.
     #[error("cannot make {0} key: {1}")]
     Unmakeable(KeyAlgorithm, &'static str),
     /// The key is good, but not for this purpose.
@@ -58,10 +58,10 @@ pub struct PrivateKey {
 /// Makes the keys of certificates and accounts.
 #[async_trait]
 pub trait KeyMaker: fmt::Debug + Send + Sync {
-    /// Makes a key of that sort.
+    /// Makes a key of that algorithm.
     ///
     /// # Errors
-    /// Fails when no such key can be made.
+    /// Fails if no key of that algorithm can be made.
     async fn make(&self, algorithm: KeyAlgorithm) -> Result<PrivateKey, KeyError>;
 }
 
@@ -117,7 +117,7 @@ impl PrivateKey {
         read.ok_or_else(|| KeyError::Unreadable(UNUSABLE.to_owned()))
     }
 
-    /// Kind and size.
+    /// Algorithm and size of the key.
     pub fn algorithm(&self) -> KeyAlgorithm {
         self.algorithm
     }
@@ -167,7 +167,7 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// One PEM block with the line ends that everybody reads.
+/// Encodes one PEM block with LF line ends, which all readers take.
 pub(super) fn to_pem(tag: &str, der: &[u8]) -> String {
     pem::encode_config(&Pem::new(tag, der), EncodeConfig::new().set_line_ending(LineEnding::LF))
 }

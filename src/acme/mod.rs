@@ -1,4 +1,4 @@
-//! The CA: one method per request, none of them waits. RFC 8555.
+//! ACME client (RFC 8555): one method per request; no method waits between requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -78,30 +78,30 @@ pub use self::replies::Registration;
 pub use self::session::Session;
 pub use self::transport::TlsOptions;
 
-/// One account at one CA. Every method is one request (plus what a refused nonce costs); waiting is the driver's.
+/// One account at one CA. Every method is one request (plus those after a refused nonce); pauses are up to the caller.
 #[async_trait]
 pub trait Acme: fmt::Debug + Send + Sync {
-    /// Reads the directory, once per process unless it failed or is a day old.
+    /// Reads the directory, once per process; again if reading has failed or the directory is a day old.
     async fn directory(&self) -> Result<Arc<Directory>, AcmeError>;
-    /// newAccount; on success the account's URL is used for all later requests.
+    /// Sends newAccount; on success the account's URL is used for all later requests.
     async fn register(&self, registration: &Registration) -> Result<AccountReply, AcmeError>;
     /// Replaces the account's contacts (RFC 8555 §7.3.2).
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError>;
-    /// Gives the account another key (RFC 8555 §7.3.5); from then on the CA takes that one alone.
+    /// Gives the account another key (RFC 8555 §7.3.5); from then on the CA takes the new key alone.
     async fn change_key(&self, new: &AccountKey) -> Result<(), AcmeError>;
-    /// Sees to it that the next request can go out at once: directory and account are known, and a nonce is at hand.
+    /// Makes the next request ready to go out at once: directory and account are known, and a nonce is at hand.
     async fn prepare(&self) -> Result<(), AcmeError> {
         Ok(())
     }
-    /// newOrder, which the order budget has to permit; asked a second time when the answer does not say where the order is, and
-    /// without `replaces` where another order does that already.
+    /// Sends newOrder, which the order budget has to permit; sends it a second time if the answer does not give the
+    /// order's URL, and without `replaces` if another order already replaces that certificate.
     async fn create_order(&self, order: &NewOrder, permit: Permit)
     -> Result<OrderReply, AcmeError>;
     /// POST-as-GET of an order.
     async fn order(&self, url: &str) -> Result<OrderReply, AcmeError>;
     /// POST-as-GET of an authorization.
     async fn authorization(&self, url: &str) -> Result<AuthorizationReply, AcmeError>;
-    /// Tells the CA that the answer is up (RFC 8555 §7.5.1).
+    /// Asks the CA to validate a challenge whose response is in place (RFC 8555 §7.5.1).
     async fn accept(&self, challenge_url: &str) -> Result<ChallengeReply, AcmeError>;
     /// Sends the signing request, DER.
     async fn finalize(&self, finalize_url: &str, csr_der: &[u8]) -> Result<OrderReply, AcmeError>;

@@ -1,5 +1,5 @@
-//! URLs that a CA has named lately: a replica of its store that lags answers 404 for them, and has them a moment later. Time is that of
-//! this process, so that a clock that is set back, or stands still, makes no 404 last.
+//! URLs that a CA has named lately: a replica of its store that lags answers 404 for a new URL, and has the resource a
+//! moment later. Times are of this process, so that a clock that is set back, or stands still, makes no 404 last.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use tokio::time::{Duration, Instant};
 
 use super::error::AcmeError;
 
-/// How long after a URL was named a 404 for it is no answer.
+/// Longest time after the first naming of a URL for which a 404 does not count.
 const LAG_MAX: Duration = Duration::from_secs(30);
-/// How long it is known when a URL was named first: no order of a public CA lives longer.
+/// Time for which the first naming of a URL is kept: no order of a public CA lives longer.
 const KEPT_FOR: Duration = Duration::from_hours(8 * 24);
-/// So many are kept at most; a URL beyond them is believed to be gone at its first 404.
+/// Most URLs that are kept; a URL beyond that number is taken as gone at its first 404.
 const KEPT_MAX: usize = 50_000;
 
-/// When each URL was named first.
+/// Time of the first naming of each URL.
 #[derive(Debug, Default)]
 pub(super) struct NamedUrls(Mutex<HashMap<String, Instant>>);
 
 impl NamedUrls {
-    /// Notes URLs of an answer; the first time counts.
+    /// Notes the URLs of an answer; the first time of each URL counts.
     pub(super) fn note<'a>(&self, urls: impl IntoIterator<Item = &'a str>) {
         let now = Instant::now();
         let mut named = self.0.lock();
@@ -41,7 +41,7 @@ impl NamedUrls {
         self.0.lock().get(url).is_some_and(|at| at.elapsed() <= LAG_MAX)
     }
 
-    /// Makes of a refusal what it means: a 404 for what was named a moment ago, or of an account that was made then, passes.
+    /// Turns a 404 into an error that passes, if the URL was named, or the account was made, only a moment ago.
     pub(super) fn judge(&self, error: AcmeError, url: &str, account: Option<&str>) -> AcmeError {
         let Some(problem) = error.problem().filter(|problem| problem.status == 404) else {
             return error;

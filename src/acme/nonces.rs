@@ -1,4 +1,4 @@
-//! Nonces: one pool per CA, which every answer feeds (RFC 8555 §6.5).
+//! Nonces: one pool per CA, to which every answer adds (RFC 8555 §6.5).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,12 +7,12 @@ use tokio::sync::Semaphore;
 
 use super::error::AcmeError;
 
-/// More than that many requests are never under way; what an odd server sends beyond it is dropped.
-const CAPACITY: usize = 1000;
-/// So many pooled nonces refused in a row mean that the CA has forgotten all of them, as after its restart.
-const STALE: u32 = 3;
+/// Most nonces that are kept, as never more requests are under way; further nonces of an odd server are dropped.
+const POOL_CAPACITY: usize = 1000;
+/// Number of pooled nonces refused in a row that means: the CA has forgotten all nonces, as after its restart.
+const STALE_REFUSALS: u32 = 3;
 
-/// The pool. Newest first, since CAs forget the oldest.
+/// Pool of nonces, newest first, since CAs forget the oldest.
 pub(super) struct Nonces {
     stock: Mutex<Vec<String>>,
     /// Counts the stock, so that waiting requests are served in turn.
@@ -21,7 +21,7 @@ pub(super) struct Nonces {
 }
 
 impl Nonces {
-    /// An empty pool.
+    /// Makes an empty pool.
     pub(super) fn new() -> Self {
         Self { stock: Mutex::default(), available: Semaphore::new(0), refused: AtomicU32::new(0) }
     }
@@ -29,13 +29,13 @@ impl Nonces {
     /// Keeps a nonce for later.
     pub(super) fn put(&self, nonce: String) {
         let mut stock = self.stock.lock();
-        if stock.len() < CAPACITY {
+        if stock.len() < POOL_CAPACITY {
             stock.push(nonce);
             self.available.add_permits(1);
         }
     }
 
-    /// Takes a nonce from the pool, if there is one for which nobody waits.
+    /// Takes a nonce from the pool, if the pool holds a nonce for which no request waits.
     pub(super) fn at_hand(&self) -> Option<String> {
         while let Ok(permit) = self.available.try_acquire() {
             permit.forget();
@@ -48,7 +48,7 @@ impl Nonces {
         None
     }
 
-    /// Takes a nonce: from the pool, from an answer that comes in meanwhile, or by a fetch once its turn comes.
+    /// Takes a nonce: from the pool, from an answer that comes in meanwhile, or by a fetch once `turn` has come.
     pub(super) async fn take(
         &self,
         turn: impl Future<Output = ()>,
@@ -56,17 +56,17 @@ impl Nonces {
     ) -> Result<String, AcmeError> {
         tokio::select! {
             biased;
-            nonce = self.pooled() => Ok(nonce),
+            nonce = self.wait_for_nonce() => Ok(nonce),
             () = turn => fetch.await,
         }
     }
 
-    /// Notes how a pooled nonce fared.
+    /// Notes the outcome of a pooled nonce; several refusals in a row empty the pool.
     pub(super) fn judged(&self, verdict: NonceUse) {
         match verdict {
             NonceUse::Taken => self.refused.store(0, Ordering::Relaxed),
             NonceUse::Refused => {
-                if self.refused.fetch_add(1, Ordering::Relaxed) + 1 >= STALE {
+                if self.refused.fetch_add(1, Ordering::Relaxed) + 1 >= STALE_REFUSALS {
                     self.refused.store(0, Ordering::Relaxed);
                     self.stock.lock().clear();
                 }
@@ -74,7 +74,7 @@ impl Nonces {
         }
     }
 
-    async fn pooled(&self) -> String {
+    async fn wait_for_nonce(&self) -> String {
         loop {
             match self.available.acquire().await {
                 Ok(permit) => permit.forget(),
@@ -90,12 +90,12 @@ impl Nonces {
     }
 }
 
-/// How the CA took a nonce from the pool.
+/// Outcome of a nonce from the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NonceUse {
-    /// As good.
+    /// The CA took the nonce.
     Taken,
-    /// With badNonce.
+    /// The CA answered badNonce.
     Refused,
 }
 

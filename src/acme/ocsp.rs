@@ -1,8 +1,8 @@
-//! OCSP as a client speaks it (RFC 6960, RFC 5019): what counts is signed by the issuer of the certificate, or by whom the issuer has
-//! let answer for it, is about that certificate, and is not to be replaced yet. No nonce is sent: few responders take one.
+//! OCSP client (RFC 6960, RFC 5019). An answer counts if it is signed by the issuer of the certificate or by a delegate
+//! of the issuer, is about that certificate, and is not to be replaced yet. No nonce is sent: few responders take one.
 //!
-//! The crate x509-ocsp, built on der 0.7, would bring second generations of `der`, `spki` and `const-oid`: requests are written by
-//! our own writer, and answers are read by what reads certificates here.
+//! The crate x509-ocsp, built on der 0.7, would bring second generations of `der`, `spki` and `const-oid`: requests are
+//! written by our own writer, and answers are read by the library that reads certificates here.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use der::Tag as Written;
@@ -20,68 +20,68 @@ use super::chain::{moment, parse_one};
 use super::revocation_list::{ListedRevocation, word};
 use super::{der as writer, x509};
 
-/// What a request is hashed by: all responders take it, and nothing rests on its strength (RFC 6960 §4.3).
+/// Hash algorithm of requests, SHA-1: all responders take it, and nothing rests on its strength (RFC 6960 §4.3).
 const SHA1: Oid<'static> = oid!(1.3.14.3.2.26);
-/// The sort of answers that everybody gives.
+/// Type of the answers that all responders give.
 const BASIC: Oid<'static> = oid!(1.3.6.1.5.5.7.48.1.1);
-/// How far the clock of a responder may be ahead.
-const CLOCKS: SignedDuration = SignedDuration::from_mins(5);
-/// How long an answer counts that does not say it: newer ones are to be had at any time (RFC 6960 §4.2.2.1).
-const FRESH: SignedDuration = SignedDuration::from_hours(24);
+/// Largest lead of a responder's clock.
+const CLOCK_LEAD_MAX: SignedDuration = SignedDuration::from_mins(5);
+/// Longest age of an answer that states no end: newer answers are to be had at any time (RFC 6960 §4.2.2.1).
+const OPEN_ENDED_AGE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// The question whether a certificate was revoked.
+/// Question whether a certificate was revoked.
 #[derive(Debug)]
 pub struct OcspQuestion<'a> {
     issuer: X509Certificate<'a>,
     serial: Vec<u8>,
 }
 
-/// What a responder says of a certificate, when that counts.
+/// Answer of a responder about a certificate, after all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OcspAnswer {
-    /// That it was revoked, if it was.
+    /// Revocation; `None` if the certificate was not revoked.
     pub revoked: Option<ListedRevocation>,
-    /// By when there is another answer.
+    /// Time by which there is another answer.
     pub next_update: Option<Timestamp>,
 }
 
-/// Why an answer says nothing of a certificate.
+/// Reason why an answer does not count for a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OcspFault {
-    /// It is none.
+    /// The bytes are no OCSP answer.
     #[error("it cannot be read as an answer of OCSP: {0}")]
     Unreadable(String),
-    /// The responder does not answer such a request.
+    /// The responder refuses to answer the request.
     #[error("the responder refuses to answer: {0}")]
     Refused(&'static str),
-    /// The responder has never heard of it.
+    /// The responder does not know the certificate.
     #[error("the responder does not know the certificate")]
     NotKnown,
-    /// It is about others.
+    /// The answer is about other certificates.
     #[error("the answer is about another certificate")]
     OtherCertificate,
-    /// The certificate of whoever has signed it is not in it.
+    /// The signer's certificate is not in the answer.
     #[error("the answer is signed by somebody whose certificate is not in it")]
     UnknownSigner,
-    /// Whoever has signed it may not.
+    /// The signer may not answer for the issuer.
     #[error("whoever has signed the answer may not answer for the issuer: {0}")]
     NoDelegate(&'static str),
-    /// It was not signed by the key that it names.
+    /// The answer was not signed by the key that the answer names.
     #[error("the signature of the answer is wrong")]
     BadSignature,
-    /// Nobody here can check such a signature.
+    /// The signature cannot be checked here.
     #[error("the answer is signed in a way that cannot be checked here")]
     UnknownSignature,
-    /// It holds what must not be passed over.
+    /// The answer holds a critical extension that is not known here.
     #[error("the answer has a critical extension that is not known here")]
     Critical,
-    /// It begins later.
+    /// The answer begins in the future.
     #[error("the answer is of {0}, which is to come")]
     Future(Timestamp),
-    /// It was to be replaced.
+    /// The answer was to be replaced by now.
     #[error("the answer was to be replaced by {0}")]
     Outdated(Timestamp),
-    /// It does not say how long it counts, and is old.
+    /// The answer states no end, and is old.
     #[error("the answer is of {0}, and does not say how long it counts")]
     Old(Timestamp),
 }
@@ -89,10 +89,10 @@ pub enum OcspFault {
 use OcspFault as Fault;
 
 impl<'a> OcspQuestion<'a> {
-    /// Asks about a certificate with that serial number, which this one, DER, has signed.
+    /// Makes the question about the certificate with that serial number that `issuer` (DER) has signed.
     ///
     /// # Errors
-    /// Fails when the issuer cannot be read.
+    /// Fails if the issuer cannot be read.
     pub fn about(serial: &[u8], issuer: &'a [u8]) -> Result<Self, OcspFault> {
         let issuer = parse_one(issuer).map_err(Fault::Unreadable)?;
         Ok(Self { issuer, serial: serial.to_vec() })
@@ -115,7 +115,7 @@ impl<'a> OcspQuestion<'a> {
     /// Reads an answer, DER.
     ///
     /// # Errors
-    /// Fails when its word does not count now, for that certificate.
+    /// Fails if the answer does not count now, or not for that certificate.
     pub fn read(&self, answer: &[u8], now: Timestamp) -> Result<OcspAnswer, OcspFault> {
         let [whole] = &parts(answer)?[..] else { return Err(unreadable("it is not one thing")) };
         let fields = whole.parts(Tag::Sequence)?;
@@ -159,7 +159,7 @@ impl<'a> OcspQuestion<'a> {
         Err(Fault::OtherCertificate)
     }
 
-    /// What one of the answers says, if it is about the certificate.
+    /// Reads one of the single answers; `None` if the answer is about another certificate.
     fn single(
         &self,
         answer: &DerPart<'_>,
@@ -185,12 +185,14 @@ impl<'a> OcspQuestion<'a> {
         let this_update = this_update.time()?;
         let next_update = more.iter().find(|part| part.is(0));
         let next_update = next_update.map(|part| part.within(0)?.time()).transpose()?;
-        if this_update.duration_since(now) > CLOCKS {
+        if this_update.duration_since(now) > CLOCK_LEAD_MAX {
             return Err(Fault::Future(this_update));
         }
         match next_update {
             Some(next) if next < now => return Err(Fault::Outdated(next)),
-            None if now.duration_since(this_update) > FRESH => return Err(Fault::Old(this_update)),
+            None if now.duration_since(this_update) > OPEN_ENDED_AGE_MAX => {
+                return Err(Fault::Old(this_update));
+            }
             Some(_) | None => {}
         }
         let revoked = match status.number() {
@@ -209,7 +211,7 @@ impl<'a> OcspQuestion<'a> {
         Ok(Some(OcspAnswer { revoked, next_update }))
     }
 
-    /// Finds out who has signed an answer, whether that is one who may, and whether the signature is right.
+    /// Finds the signer of an answer, and checks that the signer may answer and that the signature is right.
     fn check_signature(
         &self,
         by: &DerPart<'_>,
@@ -217,7 +219,7 @@ impl<'a> OcspQuestion<'a> {
         (algorithm, signature): (&DerPart<'_>, &DerPart<'_>),
         (certificates, now): (&[DerPart<'_>], Timestamp),
     ) -> Result<(), OcspFault> {
-        // The library takes any other sort of element for a name.
+        // The library takes any other kind of element for an object identifier.
         let names = algorithm.parts(Tag::Sequence)?;
         names.first().ok_or_else(|| unreadable("its signature is of no sort"))?.of(Tag::Oid)?;
         let (_, algorithm) = AlgorithmIdentifier::from_der(algorithm.whole).map_err(no_der)?;
@@ -244,7 +246,7 @@ impl<'a> OcspQuestion<'a> {
         Err(Fault::UnknownSigner)
     }
 
-    /// Whether the issuer lets somebody answer (RFC 6960 §4.2.2.2).
+    /// Checks that the issuer lets a signer answer (RFC 6960 §4.2.2.2).
     fn check_delegate(
         &self,
         signer: &X509Certificate<'_>,
@@ -278,21 +280,21 @@ impl<'a> OcspQuestion<'a> {
     }
 
     fn issuer_name(&self) -> Vec<u8> {
-        hashed(self.issuer.subject().as_raw())
+        sha1_of(self.issuer.subject().as_raw())
     }
 
     fn issuer_key(&self) -> Vec<u8> {
-        hashed(&self.issuer.public_key().subject_public_key.data)
+        sha1_of(&self.issuer.public_key().subject_public_key.data)
     }
 }
 
-fn hashed(bytes: &[u8]) -> Vec<u8> {
+fn sha1_of(bytes: &[u8]) -> Vec<u8> {
     digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes).as_ref().to_vec()
 }
 
-/// Whether an answer says that this one has signed it, by its name or its key.
+/// Returns whether an answer names this signer, by name or by key.
 fn is_by(by: &DerPart<'_>, signer: &X509Certificate<'_>) -> Result<bool, OcspFault> {
-    let key = || hashed(&signer.public_key().subject_public_key.data);
+    let key = || sha1_of(&signer.public_key().subject_public_key.data);
     match by.number() {
         Some(1) => Ok(by.content == signer.subject().as_raw()),
         Some(2) => Ok(by.within(2)?.of(Tag::OctetString)? == key()),
@@ -300,7 +302,7 @@ fn is_by(by: &DerPart<'_>, signer: &X509Certificate<'_>) -> Result<bool, OcspFau
     }
 }
 
-/// Looks at the extensions under that number, where there are any.
+/// Checks that no extension in the field of that number is critical, if the field is there.
 fn none_is_critical(fields: &[DerPart<'_>], number: u32) -> Result<(), OcspFault> {
     let Some(extensions) = fields.iter().find(|field| field.is(number)) else { return Ok(()) };
     for extension in extensions.within(number)?.parts(Tag::Sequence)? {
@@ -312,7 +314,7 @@ fn none_is_critical(fields: &[DerPart<'_>], number: u32) -> Result<(), OcspFault
     Ok(())
 }
 
-/// The word of RFC 6960 §4.2.1 for why there is no answer.
+/// Returns the term of RFC 6960 §4.2.1 for a refusal.
 fn refusal(status: &[u8]) -> &'static str {
     match status {
         [1] => "malformedRequest",
@@ -330,12 +332,12 @@ struct DerPart<'a> {
     class: Class,
     tag: Tag,
     content: &'a [u8],
-    /// With tag and length.
+    /// Content with tag and length.
     whole: &'a [u8],
 }
 
 impl<'a> DerPart<'a> {
-    /// The content, where it is of that sort.
+    /// Returns the content if the element has that tag.
     fn of(&self, tag: Tag) -> Result<&'a [u8], OcspFault> {
         if (self.class, self.tag) == (Class::Universal, tag) {
             return Ok(self.content);
@@ -343,12 +345,12 @@ impl<'a> DerPart<'a> {
         Err(unreadable(&format!("{tag:?} is missing")))
     }
 
-    /// What is in it, where it is of that sort.
+    /// Returns the child elements if the element has that tag.
     fn parts(&self, tag: Tag) -> Result<Vec<Self>, OcspFault> {
         parts(self.of(tag)?)
     }
 
-    /// The number that tells which field it is, where it has one.
+    /// Number of the field; `None` if the element is no numbered field.
     fn number(&self) -> Option<u32> {
         (self.class == Class::ContextSpecific).then_some(self.tag.0)
     }
@@ -357,7 +359,7 @@ impl<'a> DerPart<'a> {
         self.number() == Some(number)
     }
 
-    /// The one element in the field of that number.
+    /// Returns the one element in the field of that number.
     fn within(&self, number: u32) -> Result<Self, OcspFault> {
         let mut inner = if self.is(number) { parts(self.content)? } else { Vec::new() };
         match (inner.pop(), inner.is_empty()) {
@@ -373,7 +375,7 @@ impl<'a> DerPart<'a> {
     }
 }
 
-/// The elements that follow each other.
+/// Reads the elements that follow each other.
 fn parts(mut content: &[u8]) -> Result<Vec<DerPart<'_>>, OcspFault> {
     let mut all = Vec::new();
     while !content.is_empty() {
@@ -416,7 +418,7 @@ mod tests {
 
     type Issuer = CertifiedIssuer<'static, KeyPair>;
 
-    /// What a responder says; everything is as it should be until it is changed.
+    /// Draft of a responder's answer; every field is right until a test changes it.
     struct Draft {
         status: Vec<u8>,
         this_update: i64,
@@ -511,7 +513,7 @@ mod tests {
         question.read(answer, Timestamp::from_second(NOW).unwrap())
     }
 
-    /// What an answer of the issuer itself says that was changed like that.
+    /// Reads an answer of the issuer itself that `change` has altered.
     fn says(change: impl FnOnce(&mut Draft)) -> Result<Option<&'static str>, String> {
         let issuer = authority("One");
         let mut draft = Draft::default();
@@ -586,7 +588,7 @@ mod tests {
         let draft = Draft::default();
         let by = by_name(one.der());
         let of = |answer: &[u8]| read(answer, &one);
-        let key_hash = hashed(&parse_one(one.der()).unwrap().public_key().subject_public_key.data);
+        let key_hash = sha1_of(&parse_one(one.der()).unwrap().public_key().subject_public_key.data);
         let by_key = writer::explicit(2, &writer::element(T::OctetString, &key_hash));
         assert!(of(&draft.signed(&one, &by_key, one.key(), &[])).is_ok());
         let forged = of(&draft.signed(&one, &by, namesake.key(), &[]));

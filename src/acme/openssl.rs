@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// Runs openssl with that input; its standard output. Fails the test when it is missing or disagrees.
+/// Runs openssl with that input and returns its standard output. Fails the test if openssl is missing or disagrees.
 pub(super) fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = Command::new("openssl")
         .args(arguments)
@@ -19,7 +19,7 @@ pub(super) fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// A file for openssl to read, gone with its guard.
+/// Makes a file for openssl to read; the file is gone with its guard.
 pub(super) fn file(content: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(content).unwrap();

@@ -1,9 +1,9 @@
-//! How many requests are with one CA at once, and how many go out a second.
+//! Pace of requests to one CA: how many are in flight at once, and how many go out a second.
 //!
-//! Whoever asks waits here for as long as its turn takes and no longer: a place among those in flight, and at a CA that
-//! publishes how much it lets through the moment at which its front takes one more. That is part of sending, as the turn to fetch
-//! a nonce is; pauses after a refusal stay the driver's. One who waits behind requests that a CA leaves unanswered is not sent
-//! after them: the fault of those is its own.
+//! A request waits here for its turn and no longer: for a place among the requests in flight and, at a CA that
+//! publishes its rates, for the moment at which the CA's front takes one more. The wait is part of sending, as is the
+//! turn to fetch a nonce; pauses after a refusal are up to the caller. A request that waits behind requests that a CA
+//! leaves unanswered is not sent after them: their fault is also the fault of the waiting request.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use super::error::AcmeError;
 use crate::http::exchange::Reply;
 use crate::model::request_rates::{Endpoint, Rate, RequestRates};
 
-/// How many signed requests are in flight at one CA. The store of Pebble 2.10 locks up at some 250.
+/// Most signed requests in flight at one CA. The store of Pebble 2.10 locks up at some 250.
 pub(super) const IN_FLIGHT_MAX: usize = 32;
-/// How often newNonce is asked of a CA that publishes nothing, while no answer brings a nonce. One that refuses many nonces would
-/// be asked for them without end.
+/// Rate of newNonce at a CA that publishes no rates, while no answer brings a nonce. A CA that refuses many nonces
+/// would be asked for nonces without end.
 const NONCES_OF_ANY_CA: Rate = Rate { per_second: 20, burst: 10 };
-/// A CA that answered so short a time ago answers: a fault since then is that of one request.
+/// Time after an answer of the CA within which a fault counts as that of one request, not of the CA.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The pace of one CA.
@@ -45,7 +45,7 @@ pub(super) struct RequestPlace<'a> {
 }
 
 impl Pace {
-    /// The pace of a CA with these rates; `None` if it publishes none.
+    /// Makes the pace of a CA with these rates; `None` if the CA publishes no rates.
     pub(super) fn new(rates: Option<&'static RequestRates>) -> Self {
         Self {
             places: Semaphore::new(IN_FLIGHT_MAX),
@@ -58,7 +58,7 @@ impl Pace {
     /// Waits for a place, in order of arrival.
     ///
     /// # Errors
-    /// Fails as the last request did if the CA has answered none since the wait began.
+    /// Fails as the last request did if the CA has answered no request since the wait began.
     pub(super) async fn place(&self) -> Result<RequestPlace<'_>, AcmeError> {
         let began = Instant::now();
         // The semaphore is never closed.
@@ -88,7 +88,7 @@ impl Pace {
 }
 
 impl RequestPlace<'_> {
-    /// Notes what came of the request.
+    /// Notes the outcome of the request.
     pub(super) fn ended(&self, outcome: &Result<Reply, AcmeError>) {
         let mut last = self.pace.last.lock();
         match outcome {
@@ -103,10 +103,10 @@ impl RequestPlace<'_> {
     }
 }
 
-/// A bucket of tokens, of which each request takes one (GCRA: the moment at which the next one would fall if they came evenly).
+/// Bucket of tokens, one per request (GCRA: the moment at which the next request would fall if requests came evenly).
 #[derive(Default)]
 struct TokenBucket {
-    /// Whoever holds it is next.
+    /// Moment of the next request if requests came evenly; the holder of the lock is next.
     even: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -119,7 +119,7 @@ impl TokenBucket {
     }
 }
 
-/// When a request may go out, and when the one after it would if they came evenly: a burst at once, then evenly.
+/// Returns when a request may go out, and when the next would if requests came evenly: a burst at once, then evenly.
 fn due(even: Option<Instant>, rate: Rate, now: Instant) -> (Instant, Instant) {
     let interval = Duration::from_secs(1) / rate.per_second;
     let even = even.map_or(now, |even| even.max(now));

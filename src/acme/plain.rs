@@ -1,4 +1,4 @@
-//! One GET of a URL of a CA, and what comes of it as it is: for whoever wants to know who answers there.
+//! Reply to one GET of a URL of a CA, as it came: shows which server answers there.
 
 use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use serde_json::Value;
@@ -7,17 +7,17 @@ use crate::http::exchange::Reply;
 use crate::http::headers::{date, text};
 use crate::model::plain_answer::PlainAnswer;
 
-/// Most letters of a body that are kept in what is told of it.
-const START: usize = 120;
-/// Most letters of a header or a URL.
-const LONGEST: usize = 300;
-/// Most URLs of a JSON object.
-const MEMBERS: usize = 12;
+/// Most characters of a body that are kept.
+const BODY_START_CHARS: usize = 120;
+/// Most characters of a header or a URL that are kept.
+const MAX_TEXT_CHARS: usize = 300;
+/// Most URLs of a JSON object that are kept.
+const MAX_URLS: usize = 12;
 
-/// What came.
+/// Reply to a plain GET.
 #[derive(Clone, Debug)]
 pub struct PlainReply {
-    /// What is told of it.
+    /// Facts of the reply.
     pub answer: PlainAnswer,
     /// The body.
     pub body: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct PlainReply {
 
 impl From<Reply> for PlainReply {
     fn from(reply: Reply) -> Self {
-        let bounded = |text: &str| text.chars().take(LONGEST).collect::<String>();
+        let bounded = |text: &str| text.chars().take(MAX_TEXT_CHARS).collect::<String>();
         let header = |name| bounded(text(&reply.headers, &name).unwrap_or_default());
         let members = match serde_json::from_slice(&reply.body) {
             Ok(Value::Object(members)) => members,
@@ -42,8 +42,8 @@ impl From<Reply> for PlainReply {
             content_type: header(CONTENT_TYPE),
             location: header(LOCATION),
             retry_after: header(RETRY_AFTER),
-            start: String::from_utf8_lossy(&reply.body).chars().take(START).collect(),
-            members: urls.take(MEMBERS).collect(),
+            start: String::from_utf8_lossy(&reply.body).chars().take(BODY_START_CHARS).collect(),
+            members: urls.take(MAX_URLS).collect(),
         };
         Self { answer, body: reply.body }
     }

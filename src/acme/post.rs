@@ -18,21 +18,21 @@ use crate::http::exchange::Reply;
 use crate::http::headers::text;
 use crate::model::request_rates::Endpoint;
 
-/// How often one request is sent when its nonce is refused: a CA that refuses every other one is outlasted with
-/// all but one request in a million.
+/// Most attempts of one request while its nonces are refused: at a CA that refuses every other nonce, only one request
+/// in a million fails.
 pub(super) const ATTEMPTS: u32 = 20;
-/// So many are sent at once, the others after growing pauses.
-const EAGER: u32 = 3;
+/// Number of attempts that are sent at once; later attempts follow growing pauses.
+const IMMEDIATE_ATTEMPTS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// Only what broke so soon is read again at once; a slow CA is the driver's to wait for.
-const SWIFT: Duration = Duration::from_secs(2);
+/// Longest time until a break after which a read is repeated at once; waiting for a slow CA is up to the caller.
+const QUICK_FAILURE_MAX: Duration = Duration::from_secs(2);
 const ACCEPTED: &str = "application/pem-certificate-chain, application/json;q=0.9, */*;q=0.1";
 
-/// What is sent.
+/// Payload of a request.
 #[derive(Clone, Copy)]
 pub(super) enum Payload<'a> {
-    /// Nothing: POST-as-GET (RFC 8555 §6.3).
+    /// No payload: POST-as-GET (RFC 8555 §6.3).
     Read,
     /// JSON.
     Send(&'a [u8]),
@@ -47,8 +47,8 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Sends a request until its nonce is taken (RFC 8555 §6.5); at most `limit` bytes of the answer are read. What the CA does not want
-/// to be asked before a moment is refused here until then.
+/// Sends a request until its nonce is taken (RFC 8555 §6.5); at most `limit` bytes of the answer are read. A request
+/// that the CA does not want before a moment is refused here until then.
 pub(super) async fn post(
     authority: &Authority,
     key: &AccountKey,
@@ -77,20 +77,20 @@ pub(super) async fn post(
             Some(nonce) => (nonce, false),
             None => (authority.nonce().await?, true),
         };
-        // Another one may have been refused while this one waited.
+        // An equal request may have been refused while this request waited.
         if let Some(refusal) = refusal() {
             authority.nonces.put(nonce);
             return Err(refusal);
         }
         let started = Instant::now();
-        let sent = once(authority, signer, identity, asked, payload, limit, &nonce).await;
+        let sent = send_once(authority, signer, identity, asked, payload, limit, &nonce).await;
         place.ended(&sent);
         let reply = match sent {
             Ok(reply) => reply,
             // Reading has no effect at the CA: a connection that broke under way is worth a second try, an answer that is too long is not.
             Err(error) => match (payload, &error, error.retry()) {
                 (Payload::Read, AcmeError::Transport { .. }, Retry::Backoff)
-                    if attempt == 1 && started.elapsed() < SWIFT =>
+                    if attempt == 1 && started.elapsed() < QUICK_FAILURE_MAX =>
                 {
                     continue;
                 }
@@ -99,7 +99,7 @@ pub(super) async fn post(
         };
         let status = reply.status.as_u16();
         let given = nonce_of(&reply.headers);
-        // A problem is a refusal, whatever the status of the answer that it is.
+        // A problem document is a refusal, whatever the status of the answer.
         let is_refusal = status >= 400 || is_problem(&reply);
         let error = is_refusal.then(|| {
             let account = match identity {
@@ -121,7 +121,7 @@ pub(super) async fn post(
         if bad_nonce && attempt < ATTEMPTS {
             // The retry has to use the nonce of the refusal, if it brought one.
             fresh = given;
-            if attempt >= EAGER {
+            if attempt >= IMMEDIATE_ATTEMPTS {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
@@ -143,7 +143,7 @@ pub(super) async fn post(
     }
 }
 
-/// The error when a key does not sign, which takes a broken crypto library.
+/// Makes the error for a key that does not sign, which takes a broken crypto library.
 pub(super) fn unsigned(url: &str) -> AcmeError {
     AcmeError::Transport {
         deed: "sign a request to",
@@ -153,7 +153,7 @@ pub(super) fn unsigned(url: &str) -> AcmeError {
     }
 }
 
-/// A URL from the store is held to the same rules as one from an answer.
+/// Checks a URL from the store by the rules for a URL from an answer.
 fn admissible(authority: &Authority, url: &str) -> Result<(), AcmeError> {
     let why = match authority.origin(&authority.server).absolute(url) {
         Ok(absolute) if absolute == url => return Ok(()),
@@ -163,7 +163,7 @@ fn admissible(authority: &Authority, url: &str) -> Result<(), AcmeError> {
     Err(AcmeError::Transport { deed: "ask", url: url.to_owned(), why, fault: Fault::Unusable })
 }
 
-async fn once(
+async fn send_once(
     authority: &Authority,
     signer: &Signer,
     identity: Identity<'_>,
@@ -190,13 +190,13 @@ async fn once(
     telling.end(authority.under_way.exchange((request, deed, effect), url, limit).await)
 }
 
-/// Tells whether an answer calls itself a problem document.
+/// Returns whether an answer is declared as a problem document.
 fn is_problem(reply: &Reply) -> bool {
     let kind = text(&reply.headers, &CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
     kind.starts_with("application/problem+json")
 }
 
-/// Told by the last part of its type: namespaces and statuses differ.
+/// Returns whether an error is badNonce, by the last part of the problem's type: namespaces and statuses differ.
 fn is_bad_nonce(error: &AcmeError) -> bool {
     error.problem().is_some_and(|problem| problem.short_kind() == "badNonce")
 }

@@ -1,4 +1,4 @@
-//! Problem documents (RFC 8555 §6.7, RFC 9457), read from whatever a CA or a gateway before it answers.
+//! Problem documents (RFC 8555 §6.7, RFC 9457), read from any answer of a CA or of a gateway before the CA.
 
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
@@ -7,25 +7,25 @@ use crate::model::Problem;
 use crate::model::problem::Subproblem;
 use crate::model::text::{is_steering, shortened, without_steering};
 
-/// How much of an answer that is no problem document is kept, in characters.
+/// Most characters that are kept of an answer that is no problem document.
 pub(super) const EXCERPT: usize = 200;
-/// How much of a text is kept, in characters. Boulder names up to a hundred names in one sentence.
-const TEXT: usize = 8000;
-/// Most of whatever else comes in lists.
-const ITEMS: usize = 1000;
-/// How much of a shorter text is kept, in characters: a type, a name, what is wrong with one name of many.
-const WORDS: usize = 1000;
+/// Most characters that are kept of a text. Boulder names up to a hundred names in one sentence.
+const MAX_TEXT_CHARS: usize = 8000;
+/// Most items that are kept of any other list.
+const MAX_ITEMS: usize = 1000;
+/// Most characters that are kept of a shorter text: a type, a name, the fault of one name of many.
+const MAX_SHORT_TEXT_CHARS: usize = 1000;
 /// Longest URL of a page that is kept, in bytes.
 const PAGE_URL_MAX: usize = 4000;
 /// Most subproblems that are kept: public CAs take a hundred names in one order.
-const SUBPROBLEMS: usize = 100;
+const MAX_SUBPROBLEMS: usize = 100;
 /// Most signature algorithms; there are some ten.
-const ALGORITHMS: usize = 20;
+const MAX_ALGORITHMS: usize = 20;
 
 /// Reads the problem in an answer of that status (RFC 8555 §6.7), whatever the body is.
 pub(super) fn problem(status: u16, body: &[u8]) -> Problem {
     match serde_json::from_slice(body) {
-        // One in an answer that was no error has a status of its own.
+        // A problem in an answer that was no error has a status of its own.
         Ok(value @ Value::Object(_)) => {
             problem_of_value(value, Some(status).filter(|status| *status >= 400))
         }
@@ -46,12 +46,12 @@ pub(super) fn problem_of_value(mut value: Value, status: Option<u16>) -> Problem
     within_bounds(problem)
 }
 
-/// Keeps of a problem what a person can read and a store can hold.
+/// Limits a problem to the size that a person can read and a store can hold.
 fn within_bounds(mut problem: Problem) -> Problem {
-    let shorten = |text: &mut String| *text = shortened(text, WORDS);
+    let shorten = |text: &mut String| *text = shortened(text, MAX_SHORT_TEXT_CHARS);
     shorten(&mut problem.kind);
-    let more = problem.subproblems.len().saturating_sub(SUBPROBLEMS);
-    problem.subproblems.truncate(SUBPROBLEMS);
+    let more = problem.subproblems.len().saturating_sub(MAX_SUBPROBLEMS);
+    problem.subproblems.truncate(MAX_SUBPROBLEMS);
     for sub in &mut problem.subproblems {
         shorten(&mut sub.kind);
         shorten(&mut sub.detail);
@@ -68,11 +68,11 @@ fn within_bounds(mut problem: Problem) -> Problem {
     let is_word =
         |word: &String| word.len() <= 32 && word.bytes().all(|b| b.is_ascii_alphanumeric());
     problem.algorithms.retain(is_word);
-    problem.algorithms.truncate(ALGORITHMS);
+    problem.algorithms.truncate(MAX_ALGORITHMS);
     problem
 }
 
-/// Saves what can be saved from a problem document with members of odd types.
+/// Reads as much as possible of a problem document with members of odd types.
 fn piecemeal(value: &Value) -> Problem {
     let empty = Map::new();
     let members = value.as_object().unwrap_or(&empty);
@@ -84,7 +84,7 @@ fn piecemeal(value: &Value) -> Problem {
         kind: text("type"),
         detail: match members.get("detail") {
             Some(Value::String(detail)) => detail.clone(),
-            Some(other) => shortened(&other.to_string(), TEXT),
+            Some(other) => shortened(&other.to_string(), MAX_TEXT_CHARS),
             None => value.as_str().unwrap_or_default().to_owned(),
         },
         status: number.and_then(|n| u16::try_from(n).ok()).unwrap_or_default(),
@@ -95,7 +95,7 @@ fn piecemeal(value: &Value) -> Problem {
     }
 }
 
-/// Reads a subproblem; one about an identifier of a sort that we do not know still says what is wrong.
+/// Reads a subproblem; an identifier of an unknown type is left out, since the rest still says what is wrong.
 fn subproblem(value: &Value) -> Option<Subproblem> {
     let read = Subproblem::deserialize(value).ok();
     read.or_else(|| {
@@ -105,7 +105,7 @@ fn subproblem(value: &Value) -> Option<Subproblem> {
     })
 }
 
-/// Takes away what no text of a CA needs.
+/// Removes nulls and steering characters, and shortens texts and lists.
 pub(super) fn tidy(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -113,15 +113,15 @@ pub(super) fn tidy(value: &mut Value) {
             members.values_mut().for_each(tidy);
         }
         Value::Array(items) => {
-            items.truncate(ITEMS);
+            items.truncate(MAX_ITEMS);
             items.iter_mut().for_each(tidy);
         }
-        Value::String(text) => *text = shortened(&without_steering(text), TEXT),
+        Value::String(text) => *text = shortened(&without_steering(text), MAX_TEXT_CHARS),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// The beginning of a body that is not what was expected.
+/// Start of a body that is not the expected document.
 pub(super) fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The error that an answer of the CA is.
+//! Errors made of answers of the CA.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::http::exchange::Reply;
 use crate::http::headers::{retry_after, text};
 use crate::model::Problem;
 
-/// What we leave a CA that has refused and asks for no pause at all, or for one in the past.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// Shortest pause after a refusal, also if the CA asks for no pause at all, or for one in the past.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// The pause before a limit is tried again that does not say when it ends.
-const USUAL: Duration = Duration::from_mins(5);
+/// Pause before another try at a limit that does not state its end.
+const LIMIT_PAUSE: Duration = Duration::from_mins(5);
 
-/// The longest pause after a refusal: limits of public CAs end within a week, and what asks for more is a mistake.
-const LONGEST: Duration = Duration::from_hours(8 * 24);
+/// Longest pause after a refusal: limits of public CAs end within a week, and a request for more is a mistake.
+const PAUSE_MAX: Duration = Duration::from_hours(8 * 24);
 
-/// The error that an answer of status 400 and above is.
+/// Makes the error for an answer of status 400 and above.
 pub(super) fn refused(reply: &Reply) -> AcmeError {
     let mut problem = problem_document::problem(reply.status.as_u16(), &reply.body);
     problem.instance = problem.instance.and_then(|page| page_of(&reply.url, &page));
@@ -36,22 +36,22 @@ pub(super) fn refused(reply: &Reply) -> AcmeError {
     }
 }
 
-/// The moment from which another try makes sense: that of the answer, not sooner than in a second and not later than in the longest
-/// pause that a CA can mean; our own for a limit that names none, or none that can be read.
+/// Returns the moment from which another try makes sense: the CA's, bounded by the shortest and the longest pause; our
+/// own for a limit of which the CA gives no moment, or none that can be read.
 fn next_try(reply: &Reply, problem: &Problem, now: Timestamp) -> Option<Timestamp> {
     let is_limit = sort_problem(problem) == Sort::RateLimited && reply.status == 429;
     let has_type = problem.short_kind() == "rateLimited";
     let pause = match retry_after(&reply.headers, now) {
-        Some(pause) => pause.clamp(SHORTEST, LONGEST),
-        None if is_limit && reply.headers.contains_key(RETRY_AFTER) => USUAL,
-        // A gateway before the CA speaks no ACME, and its limit passes sooner.
-        None if is_limit && has_type && !says_paused(problem) => USUAL,
+        Some(pause) => pause.clamp(PAUSE_MIN, PAUSE_MAX),
+        None if is_limit && reply.headers.contains_key(RETRY_AFTER) => LIMIT_PAUSE,
+        // A gateway before the CA gives no ACME problem type, and its limit passes sooner.
+        None if is_limit && has_type && !says_paused(problem) => LIMIT_PAUSE,
         None => return None,
     };
     now.checked_add(pause).ok()
 }
 
-/// The address of a page for the user, which may stand in an answer as a part of one.
+/// Returns the URL of a page for the user; an answer may give the URL relative to its own.
 fn page_of(answer: &Url, page: &str) -> Option<String> {
     match Url::parse(page) {
         Ok(_) => Some(page.to_owned()),

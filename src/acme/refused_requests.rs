@@ -1,8 +1,8 @@
-//! What a CA does not want to be asked before a moment: whoever asks the same meanwhile hears that refusal again, and no request goes
-//! out.
+//! Requests that a CA does not want before a moment: an equal request fails with the stored refusal until then, and no
+//! request goes out.
 //!
-//! Several objects ask the same: an Order and its Challenge read one authorization, Orders that share an order read that, and what is
-//! made again after it was deleted begins anew. Each keeps only what it was told itself, and only once that is written.
+//! Several objects send equal requests: an Order and its Challenge read one authorization, Orders that share an order
+//! read it, and a deleted object that is made again begins anew. Each knows only its own refusals, once written.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use parking_lot::Mutex;
 
 use super::error::{AcmeError, Retry};
 
-/// So many are kept at most, some kilobytes each; whatever is beyond is kept by its object alone.
-const KEPT: usize = 10_000;
+/// Most refusals that are kept, some kilobytes each; any further refusal is kept by its object alone.
+const MAX_REFUSALS: usize = 10_000;
 
-/// What CAs have refused until a moment, by request.
+/// Refusals that hold until a moment, by request.
 #[derive(Debug, Default)]
 pub struct RefusedRequests(Mutex<HashMap<Fingerprint, (Timestamp, AcmeError)>>);
 
-/// Tells one request from another, whatever its nonce and its signature are: SHA-256 of who asks, where, and for what.
+/// Identity of a request, without nonce and signature: SHA-256 of the key's thumbprint, the URL, and the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// That of a request to a URL, signed by the key with that thumbprint; POST-as-GET has no payload.
+    /// Makes the fingerprint of a request to a URL, signed by the key with that thumbprint; POST-as-GET has no payload.
     pub(super) fn of(thumbprint: &str, url: &str, payload: Option<&[u8]>) -> Self {
         let mut digest = Context::new(&SHA256);
         let sort = if payload.is_some() { "\0send\0" } else { "\0read\0" };
@@ -39,17 +39,17 @@ impl Fingerprint {
 }
 
 impl RefusedRequests {
-    /// Keeps a refusal that names a moment, and no longer than until then.
+    /// Keeps a refusal that names a moment, and only until that moment.
     pub(super) fn note(&self, request: Fingerprint, error: &AcmeError, now: Timestamp) {
         let Retry::At(until) = error.retry() else { return };
         let mut all = self.0.lock();
         all.retain(|_, (until, _)| now < *until);
-        if all.len() < KEPT {
+        if all.len() < MAX_REFUSALS {
             all.insert(request, (until, error.clone()));
         }
     }
 
-    /// The refusal that still holds for a request.
+    /// Returns the refusal that still holds for a request.
     pub(super) fn of(&self, request: Fingerprint, now: Timestamp) -> Option<AcmeError> {
         let all = self.0.lock();
         let (_, error) = all.get(&request).filter(|(until, _)| now < *until)?;

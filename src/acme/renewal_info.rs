@@ -1,4 +1,4 @@
-//! Renewal information (RFC 9773): how a certificate is called there, and the window that a CA suggests.
+//! Renewal information (RFC 9773): the identifier of a certificate, and the window that a CA suggests.
 
 use std::time::Duration;
 
@@ -15,35 +15,35 @@ use super::{Clients, TlsOptions};
 use crate::http::headers::retry_after;
 use crate::model::renewal_info::RenewalInfo;
 
-/// What came of asking a CA when a certificate is to be renewed.
+/// Answer of a CA to the question when a certificate is to be renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RenewalAnswer {
-    /// It says nothing of the kind to anybody.
+    /// The CA offers no renewal information.
     NotOffered,
-    /// This.
+    /// The window that the CA suggests.
     Window(RenewalInfo),
-    /// Nothing that can be used, and why.
+    /// Nothing that can be used, with the reason.
     Nothing(String),
-    /// Nothing now, and why: it has too much to do, or a fault of its own (§4.3.3).
+    /// Nothing now, with the reason: the CA has too much to do, or a fault of its own (§4.3.3).
     NotNow(String),
 }
 
-/// What a CA said, and for how long it does not want to be asked again, if it says so.
+/// Reply of a CA about the renewal of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenewalReply {
-    /// Where it was asked; empty where it says nothing of the kind to anybody.
+    /// URL that was requested; empty if the CA offers no renewal information.
     pub url: String,
-    /// What it said.
+    /// Answer.
     pub answer: RenewalAnswer,
-    /// The pause.
+    /// Pause before the next request; `None` if the CA names no pause.
     pub pause: Option<Duration>,
 }
 
 impl Clients {
-    /// Asks a CA when the certificate that is called so there (§4.1) is to be renewed. No account is needed, and nothing is spent.
+    /// Asks a CA when the certificate with that identifier (§4.1) is to be renewed. Needs no account, spends nothing.
     ///
     /// # Errors
-    /// Fails when the CA does not answer.
+    /// Fails if the CA does not answer.
     pub async fn renewal_info(
         &self,
         server: &str,
@@ -85,13 +85,13 @@ struct WireWindow {
     end: String,
 }
 
-/// What stands for a certificate in such a URL (§4.1); nothing where it does not name the key of its issuer.
+/// Identifier of a certificate (DER) in URLs (§4.1); `None` if the certificate does not name its issuer's key.
 pub fn identifier(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     x509::renewal_identifier(&certificate)
 }
 
-/// Reads what a CA answers; nothing where it is no renewal information, or the window ends before it begins.
+/// Reads the answer of a CA; `None` if it is no renewal information, or the window ends before it begins.
 pub fn read(body: &[u8]) -> Option<RenewalInfo> {
     let wire: WireRenewalInfo = serde_json::from_slice(body).ok()?;
     let (start, end) =

@@ -1,4 +1,4 @@
-//! What the CA is sent and what it answers, in our words.
+//! Requests to the CA and its answers, as our own types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,29 +11,29 @@ use crate::model::{Identifier, Problem, persist};
 /// The directory (RFC 8555 §7.1.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directory {
-    /// Where nonces come from.
+    /// URL of newNonce.
     pub new_nonce: String,
-    /// Where accounts are made.
+    /// URL of newAccount.
     pub new_account: String,
-    /// Where orders are made.
+    /// URL of newOrder.
     pub new_order: String,
-    /// Where certificates are revoked.
+    /// URL of revokeCert.
     pub revoke_cert: Option<String>,
-    /// Where account keys are changed.
+    /// URL of keyChange.
     pub key_change: Option<String>,
-    /// Renewal information (RFC 9773).
+    /// URL of renewal information (RFC 9773).
     pub renewal_info: Option<String>,
     /// Current terms of service.
     pub terms_of_service: Option<String>,
     /// The CA's web site.
     pub website: Option<String>,
-    /// Names the CA looks for in CAA records.
+    /// Names that the CA looks for in CAA records.
     pub caa_identities: Vec<String>,
     /// Whether newAccount needs an external account binding.
     pub external_account_required: bool,
-    /// Profiles and what they are.
+    /// Profiles with their descriptions.
     pub profiles: BTreeMap<String, String>,
-    /// What stands before the hash of an account in a record of dns-persist-01 (draft -02).
+    /// Text before the hash of an account in a record of dns-persist-01 (draft -02).
     pub account_hash_prefix: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct Registration {
     pub contact: Vec<String>,
     /// External account binding (§7.3.4).
     pub external_account: Option<ExternalAccount>,
-    /// Only look the account up, never make one (§7.3.1).
+    /// Whether the account is only looked up, never made (§7.3.1).
     pub only_return_existing: bool,
 }
 
@@ -74,31 +74,31 @@ pub struct AccountReply {
     pub contact: Option<Vec<String>>,
     /// Whether the account was made by this request (201) or was there (200).
     pub created: bool,
-    /// Where the CA lists the account's orders, where it does (§7.1.2.1).
+    /// URL of the list of the account's orders, if the CA keeps a list (§7.1.2.1).
     pub orders: Option<String>,
 }
 
 /// A newOrder request (RFC 8555 §7.4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewOrder {
-    /// What to certify.
+    /// Identifiers to certify.
     pub identifiers: Vec<Identifier>,
     /// Wanted end of the certificate.
     pub not_after: Option<Timestamp>,
     /// Profile (draft-ietf-acme-profiles).
     pub profile: Option<String>,
-    /// ARI identifier of the certificate that this one replaces (RFC 9773 §5).
+    /// ARI identifier of the certificate that the new certificate replaces (RFC 9773 §5).
     pub replaces: Option<String>,
 }
 
 /// An order as the CA answered (RFC 8555 §7.1.3).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OrderReply {
-    /// Order URL: `Location` at newOrder, the URL asked when read; empty when the answer to newOrder or finalize names none.
+    /// Order URL: `Location` at newOrder, the requested URL when read; empty if newOrder or finalize answers with none.
     pub url: String,
     /// Status in the CA's word; unknown words count as not final.
     pub status: String,
-    /// When the order ends.
+    /// End of the order.
     pub expires: Option<Timestamp>,
     /// Names in the CA's spelling: type and value.
     pub identifiers: Vec<(String, String)>,
@@ -108,9 +108,9 @@ pub struct OrderReply {
     pub finalize: String,
     /// Certificate URL, once valid.
     pub certificate: Option<String>,
-    /// Why it is invalid; Boulder leaves it out.
+    /// Reason why the order is invalid; Boulder leaves it out.
     pub error: Option<Problem>,
-    /// Not before this moment does the CA want to be asked again.
+    /// Moment before which the CA wants no other request.
     pub retry_after: Option<Timestamp>,
 }
 
@@ -123,11 +123,11 @@ pub struct AuthorizationReply {
     pub identifier: String,
     /// Whether the name ordered is a wildcard.
     pub wildcard: bool,
-    /// When it ends.
+    /// End of the authorization.
     pub expires: Option<Timestamp>,
-    /// What is offered, unknown types included.
+    /// Challenges on offer, unknown types included.
     pub challenges: Vec<ChallengeReply>,
-    /// Not before this moment does the CA want to be asked again.
+    /// Moment before which the CA wants no other request.
     pub retry_after: Option<Timestamp>,
 }
 
@@ -140,17 +140,17 @@ pub struct ChallengeReply {
     pub kind: String,
     /// Status in the CA's word.
     pub status: String,
-    /// Token; empty for types without. Never one outside base64url: such an answer is a protocol error.
+    /// Token; empty for types without a token. Always base64url: an answer with any other text is a protocol error.
     pub token: String,
-    /// When the CA has looked, where it has.
+    /// Time of the CA's validation, if the CA has validated.
     pub validated: Option<Timestamp>,
-    /// Where that look led it, as far as it tells.
+    /// Records of that validation, as far as the CA gives them.
     pub records: Vec<ValidationRecord>,
-    /// What the record of dns-persist-01 has to say; the prefix of draft -02 is in the directory.
+    /// Content of the record of dns-persist-01; the prefix of draft -02 is in the directory.
     pub persist: Option<persist::Offer>,
-    /// Why it is invalid.
+    /// Reason why the challenge is invalid.
     pub error: Option<Problem>,
-    /// Not before this moment does the CA want to be asked again.
+    /// Moment before which the CA wants no other request.
     pub retry_after: Option<Timestamp>,
 }
 

@@ -1,5 +1,5 @@
-//! Whether a CA has revoked a certificate: by the lists that the certificate names, or, where it names none or none can be had, by its
-//! OCSP responders. Each list and each answer is read once.
+//! Revocation state of a certificate at its CA: by the lists that the certificate names or, if it names none or none
+//! can be read, by its OCSP responders. Each list and each answer is read once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,39 +25,39 @@ use crate::model::certificate_report::{CertificateContent, ReportedRevocation, R
 use crate::model::names::is_loopback;
 use crate::model::text::shortened;
 
-/// How long a connection may take, and a whole answer.
-const PATIENCE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(20));
+/// Longest time for a connection, and for a whole answer.
+const TIMEOUTS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(20));
 /// Largest list that is read, in bytes.
 const LARGEST_LIST: usize = 32 << 20;
 /// Largest answer of a responder that is read, in bytes.
 const LARGEST_ANSWER: usize = 1 << 20;
-/// Most places of one sort of a certificate that are asked.
-const MOST: usize = 4;
-/// Most letters of a reason.
-const LONGEST: usize = 300;
-/// What is asked and answered (RFC 6960 appendix A).
+/// Most URLs of a certificate that are requested, for lists and for responders each.
+const MAX_URLS: usize = 4;
+/// Most characters of a reason.
+const MAX_REASON_CHARS: usize = 300;
+/// Media types of a request and of an answer (RFC 6960 appendix A).
 const REQUEST: &str = "application/ocsp-request";
 const RESPONSE: &str = "application/ocsp-response";
 
-/// Why it could not be learnt whether a certificate was revoked.
+/// Reason why the revocation state of a certificate is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevocationFault {
-    /// Nobody has signed the certificate whose key could be looked at.
+    /// The chain does not hold the certificate of the issuer, which has the key to check with.
     #[error("the certificate of its issuer is not beside it, which has to have signed the answer")]
     NoIssuer,
-    /// The place is none.
+    /// The URL is invalid.
     #[error("its URL cannot be read: {0}")]
     Url(url::ParseError),
-    /// The place is asked in another way than HTTP.
+    /// The URL has another scheme than HTTP.
     #[error("it is to be had by {0} only, which is not asked")]
     Scheme(String),
-    /// No connection came about.
-    #[error("no connection within {} s", PATIENCE.0.as_secs())]
+    /// No connection within the time limit.
+    #[error("no connection within {} s", TIMEOUTS.0.as_secs())]
     NotConnected,
-    /// No whole answer came.
-    #[error("no answer within {} s", PATIENCE.1.as_secs())]
+    /// No whole answer within the time limit.
+    #[error("no answer within {} s", TIMEOUTS.1.as_secs())]
     TimedOut,
-    /// There is more than is read.
+    /// The answer is larger than the limit, in bytes.
     #[error("it is larger than {} MiB", .0 >> 20)]
     TooLarge(usize),
     /// The exchange broke.
@@ -66,20 +66,20 @@ pub enum RevocationFault {
     /// The server answered with an error.
     #[error("the server answered {}", .0.as_u16())]
     Status(StatusCode),
-    /// What came is no list that counts.
+    /// The list does not count.
     #[error(transparent)]
     List(#[from] RevocationListFault),
-    /// What came is no answer of OCSP that counts.
+    /// The OCSP answer does not count.
     #[error(transparent)]
     Responder(#[from] OcspFault),
 }
 
-/// A list by its URL and the certificate that has to have signed it, or an answer by URL and request.
+/// List by its URL and the certificate that has to have signed it, or answer by URL and request.
 type Place = (String, Vec<u8>);
-/// What was read at each place, once.
+/// Results by place, each read once.
 type ReadOnce<T> = Mutex<HashMap<Place, Arc<OnceCell<Arc<Result<T, RevocationFault>>>>>>;
 
-/// What asks lists and responders, and what they have said so far.
+/// Client of lists and responders, with all results so far.
 #[derive(Default)]
 pub struct RevocationInquiry {
     resolver: Option<Resolver>,
@@ -94,7 +94,7 @@ impl std::fmt::Debug for RevocationInquiry {
 }
 
 impl RevocationInquiry {
-    /// Nobody was asked so far; hosts are looked up by that resolver instead of the system's, if there is one.
+    /// Makes a client without results; `resolver`, if given, looks up hosts instead of the system's resolver.
     pub fn with_resolver(resolver: Option<Resolver>) -> Self {
         Self { resolver, ..Self::default() }
     }
@@ -111,33 +111,33 @@ impl RevocationInquiry {
             return ReportedRevocation::of(RevocationState::NotOffered);
         };
         let Some(issuer) = issuer_within(chain) else {
-            return unknown(first, &RevocationFault::NoIssuer);
+            return report_unknown(first, &RevocationFault::NoIssuer);
         };
         let serial = chain.first().and_then(|der| serial(der)).unwrap_or_default();
         let mut faults = Vec::new();
-        for url in lists.iter().take(MOST) {
+        for url in lists.iter().take(MAX_URLS) {
             match self.by_list(url, lists, (&serial, issuer), now).await {
                 Ok(known) => return known,
                 Err(fault) => faults.push((url, fault)),
             }
         }
         faults.truncate(1);
-        for url in responders.iter().take(MOST) {
+        for url in responders.iter().take(MAX_URLS) {
             match self.by_responder(url, (&serial, issuer), now).await {
                 Ok(known) => return known,
                 Err(fault) => faults.push((url, fault)),
             }
         }
         match &faults[..] {
-            [] => unknown(first, &RevocationFault::NoIssuer),
-            [(url, fault)] => unknown(url, fault),
+            [] => report_unknown(first, &RevocationFault::NoIssuer),
+            [(url, fault)] => report_unknown(url, fault),
             [(url, fault), (other, its), ..] => {
-                unknown(url, &format_args!("{fault}; {other}: {its}"))
+                report_unknown(url, &format_args!("{fault}; {other}: {its}"))
             }
         }
     }
 
-    /// What the list at a URL says, of all those that the certificate names.
+    /// Returns the state by the list at a URL; `places` holds all list URLs of the certificate.
     async fn by_list(
         &self,
         url: &str,
@@ -146,7 +146,7 @@ impl RevocationInquiry {
         now: Timestamp,
     ) -> Result<ReportedRevocation, RevocationFault> {
         let place = (url.to_owned(), issuer.to_vec());
-        let list = once(&self.lists, place, || async {
+        let list = read_once(&self.lists, place, || async {
             let url = readable(url)?;
             let list = self.fetch(&url, LARGEST_LIST, |client| client.get(url.clone())).await?;
             Ok(RevocationList::read(&good(list)?, issuer)?)
@@ -154,10 +154,10 @@ impl RevocationInquiry {
         let list = list.await;
         let list = (*list).as_ref().map_err(Clone::clone)?;
         let found = list.look(serial, places, now)?;
-        Ok(known(url, found.map(|entry| (entry.at, entry.reason)), list.updates().1))
+        Ok(report_known(url, found.map(|entry| (entry.at, entry.reason)), list.updates().1))
     }
 
-    /// What the OCSP responder at a URL says.
+    /// Returns the state by the OCSP responder at a URL.
     async fn by_responder(
         &self,
         url: &str,
@@ -167,7 +167,7 @@ impl RevocationInquiry {
         let question = OcspQuestion::about(serial, issuer)?;
         let request = question.request();
         let place = (url.to_owned(), request.clone());
-        let answer = once(&self.answers, place, || async {
+        let answer = read_once(&self.answers, place, || async {
             let url = readable(url)?;
             let reply = self.fetch(&url, LARGEST_ANSWER, |client| {
                 let asked = client.post(url.clone()).header(CONTENT_TYPE, REQUEST);
@@ -182,7 +182,7 @@ impl RevocationInquiry {
         });
         let answer = answer.await;
         let answer = (*answer).as_ref().map_err(Clone::clone)?;
-        Ok(known(url, answer.revoked.map(|it| (it.at, it.reason)), answer.next_update))
+        Ok(report_known(url, answer.revoked.map(|it| (it.at, it.reason)), answer.next_update))
     }
 
     async fn fetch(
@@ -192,7 +192,7 @@ impl RevocationInquiry {
         ask: impl FnOnce(&reqwest::Client) -> RequestBuilder,
     ) -> Result<Reply, RevocationFault> {
         use RevocationFault as Fault;
-        let client = client::named(url, is_loopback(url), PATIENCE, self.resolver.clone());
+        let client = client::named(url, is_loopback(url), TIMEOUTS, self.resolver.clone());
         let client = client.build().map_err(|error| Fault::Broken(exchange::chain(&error)))?;
         exchange::send(ask(&client), largest).await.map_err(|why| match why {
             Unanswered::NotConnected => Fault::NotConnected,
@@ -203,8 +203,8 @@ impl RevocationInquiry {
     }
 }
 
-/// What was heard at a place, or is now.
-async fn once<T, Asked>(
+/// Returns the result for a place; reads it now if there is none yet.
+async fn read_once<T, Asked>(
     heard: &ReadOnce<T>,
     place: Place,
     ask: impl FnOnce() -> Asked,
@@ -217,7 +217,7 @@ where
     Arc::clone(cell.get_or_init(ask).await)
 }
 
-fn known(
+fn report_known(
     url: &str,
     revoked: Option<(Timestamp, Option<&'static str>)>,
     next_update: Option<Timestamp>,
@@ -232,10 +232,10 @@ fn known(
     }
 }
 
-fn unknown(url: &str, why: &dyn std::fmt::Display) -> ReportedRevocation {
+fn report_unknown(url: &str, why: &dyn std::fmt::Display) -> ReportedRevocation {
     ReportedRevocation {
         url: Some(url.to_owned()),
-        why: Some(shortened(&why.to_string(), LONGEST)),
+        why: Some(shortened(&why.to_string(), MAX_REASON_CHARS)),
         ..ReportedRevocation::of(RevocationState::Unknown)
     }
 }
@@ -261,12 +261,12 @@ fn good(reply: Reply) -> Result<Vec<u8>, RevocationFault> {
     }
 }
 
-/// Whether a server may take requests by GET only, which CAs have to offer.
+/// Returns whether a status may mean that the server takes requests by GET only, which CAs have to offer.
 fn is_no_post(status: StatusCode) -> bool {
     status.is_client_error() || status == StatusCode::NOT_IMPLEMENTED
 }
 
-/// The URL of a request that is sent by GET (RFC 6960 appendix A.1).
+/// Builds the URL of a request that is sent by GET (RFC 6960 appendix A.1).
 fn by_get(url: &Url, request: &[u8]) -> Result<Url, RevocationFault> {
     let request = STANDARD.encode(request);
     let request = request.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");

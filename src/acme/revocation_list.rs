@@ -1,5 +1,5 @@
-//! Lists of revoked certificates as a client reads them (RFC 5280 §5 and §6.3): what counts is signed by the issuer of the
-//! certificate, is whole, is of the place that the certificate names, and is not to be replaced yet.
+//! Lists of revoked certificates (RFC 5280 §5 and §6.3). A list counts if it is signed by the issuer of the
+//! certificate, is whole, is of a place that the certificate names, and is not to be replaced yet.
 
 use std::collections::HashMap;
 
@@ -14,70 +14,70 @@ use x509_parser::revocation_list::{CertificateRevocationList, RevokedCertificate
 use super::chain::{moment, parse_one};
 use super::x509;
 
-/// A list of what has changed since another one (RFC 5280 §5.2.4).
+/// Extension of a list that holds only the changes since another list (RFC 5280 §5.2.4).
 const DELTA: Oid<'static> = oid!(2.5.29.27);
-/// How far the clock of a CA may be ahead.
-const CLOCKS: SignedDuration = SignedDuration::from_mins(5);
-/// How PEM begins; some CAs send it.
+/// Largest lead of a CA's clock.
+const CLOCK_LEAD_MAX: SignedDuration = SignedDuration::from_mins(5);
+/// Start of PEM, which some CAs send.
 const PEM: &[u8] = b"-----BEGIN ";
 
-/// A list whose signature is that of the issuer.
+/// List with the signature of the issuer.
 #[derive(Clone, Debug)]
 pub struct RevocationList {
     this_update: Timestamp,
     next_update: Option<Timestamp>,
-    /// Where it lies, in its own words; empty where it does not say.
+    /// Places of the list by its own statement; empty if the list names none.
     points: Vec<String>,
-    /// By serial number, without zeroes before it.
+    /// Entries by serial number, without leading zeroes.
     entries: HashMap<Vec<u8>, ListedRevocation>,
 }
 
-/// What a list says of a certificate.
+/// Entry of a list about a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedRevocation {
-    /// When it was revoked.
+    /// Time of the revocation.
     pub at: Timestamp,
-    /// Why, in the RFC's word, where it says so.
+    /// Reason in the RFC's word, if the list gives a reason.
     pub reason: Option<&'static str>,
 }
 
-/// Why a list says nothing of a certificate.
+/// Reason why a list does not count for a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevocationListFault {
-    /// It is none.
+    /// The bytes are no list.
     #[error("it cannot be read as a list of revoked certificates: {0}")]
     Unreadable(String),
-    /// It is by another CA.
+    /// The list is by another CA.
     #[error("it is not by the issuer of the certificate")]
     OtherIssuer,
-    /// It was not signed by the key of the issuer.
+    /// The list was not signed by the issuer's key.
     #[error("its signature is not that of the issuer")]
     BadSignature,
-    /// Nobody here can check such a signature.
+    /// The signature cannot be checked here.
     #[error("it is signed in a way that cannot be checked here")]
     UnknownSignature,
-    /// It lists others, or not all.
+    /// The list holds other certificates, or not all.
     #[error("it is not a whole list of such certificates ({0})")]
     Partial(&'static str),
-    /// It lies elsewhere.
+    /// The list is of another place.
     #[error("it is the list of another distribution point")]
     OtherPoint,
-    /// It begins later.
+    /// The list begins in the future.
     #[error("it is of {0}, which is to come")]
     Future(Timestamp),
-    /// It was to be replaced.
+    /// The list was to be replaced by now.
     #[error("it was to be replaced by {0}")]
     Outdated(Timestamp),
-    /// It does not say how long it counts.
+    /// The list states no end.
     #[error("it does not say how long it counts")]
     Endless,
 }
 
 impl RevocationList {
-    /// Reads a list, DER or PEM, and checks that this certificate, DER, has signed it.
+    /// Reads a list, DER or PEM, and checks that `issuer` (a certificate, DER) has signed the list.
     ///
     /// # Errors
-    /// Fails when it cannot be read, is signed by somebody else, or is not a whole list of certificates for servers.
+    /// Fails if the list cannot be read, is signed by another CA, or is not a whole list of certificates for servers.
     pub fn read(bytes: &[u8], issuer: &[u8]) -> Result<Self, RevocationListFault> {
         use RevocationListFault as Fault;
         let unreadable = |why: &dyn ToString| Fault::Unreadable(why.to_string());
@@ -110,10 +110,10 @@ impl RevocationList {
         })
     }
 
-    /// What it says of the certificate of that serial number, which names these places.
+    /// Returns the entry of the certificate with that serial number, which names these places; `None` if not revoked.
     ///
     /// # Errors
-    /// Fails when its word does not count now, for such a certificate.
+    /// Fails if the list does not count now, or not for that certificate.
     pub fn look(
         &self,
         serial: &[u8],
@@ -124,11 +124,11 @@ impl RevocationList {
         if !self.points.is_empty() && !self.points.iter().any(|point| places.contains(point)) {
             return Err(Fault::OtherPoint);
         }
-        // What was revoked once stays so, however old the list is.
+        // A revocation stays, however old the list is.
         if let Some(entry) = self.entries.get(number(serial)) {
             return Ok(Some(*entry));
         }
-        if self.this_update.duration_since(now) > CLOCKS {
+        if self.this_update.duration_since(now) > CLOCK_LEAD_MAX {
             return Err(Fault::Future(self.this_update));
         }
         match self.next_update {
@@ -138,13 +138,13 @@ impl RevocationList {
         }
     }
 
-    /// When the CA has made it, and by when there is another one.
+    /// Time at which the CA made the list, and time by which there is another list.
     pub fn updates(&self) -> (Timestamp, Option<Timestamp>) {
         (self.this_update, self.next_update)
     }
 }
 
-/// The certificate among others that has signed the first of them, DER.
+/// Finds the certificate in a chain (DER) that has signed the first certificate.
 pub fn issuer_within(chain: &[Vec<u8>]) -> Option<&Vec<u8>> {
     let leaf = parse_one(chain.first()?).ok()?;
     let has_signed = |above: &X509Certificate<'_>| {
@@ -156,7 +156,7 @@ pub fn issuer_within(chain: &[Vec<u8>]) -> Option<&Vec<u8>> {
     chain.iter().skip(1).find(|der| parse_one(der).is_ok_and(|above| has_signed(&above)))
 }
 
-/// The places that a list says it is of. It must be a whole one of certificates that are no CA's.
+/// Reads the places that a list names for itself. The list must be whole, and of certificates that are no CA's.
 fn points(list: &CertificateRevocationList<'_>) -> Result<Vec<String>, RevocationListFault> {
     let partial = |what| Err(RevocationListFault::Partial(what));
     let mut points = Vec::new();
@@ -199,13 +199,13 @@ fn entry(entry: &RevokedCertificate<'_>) -> Option<(Vec<u8>, ListedRevocation)> 
     Some((number(entry.raw_serial()).to_vec(), ListedRevocation { at, reason }))
 }
 
-/// A number without zeroes before it.
+/// Number without leading zeroes.
 fn number(serial: &[u8]) -> &[u8] {
     let zeroes = serial.iter().take_while(|byte| **byte == 0).count();
     &serial[zeroes..]
 }
 
-/// The word of a reason (RFC 5280 §5.3.1).
+/// Term for a reason (RFC 5280 §5.3.1).
 pub(super) fn word(reason: u8) -> Option<&'static str> {
     Some(match reason {
         1 => "keyCompromise",
@@ -274,7 +274,7 @@ mod tests {
         CrlIssuingDistributionPoint { distribution_point, scope }
     }
 
-    /// What a list that was changed like that says of a number.
+    /// Reason in a list that `change` has altered, for a serial number.
     fn look(
         change: impl FnOnce(&mut CertificateRevocationListParams),
         serial: u8,

@@ -1,4 +1,4 @@
-//! One account at one CA: every request signed, sent and judged on one path.
+//! One account at one CA: all requests are signed, sent and judged on one path.
 //!
 //! A newOrder that is answered without a Location is sent once more, and then the Order is `errored`: each try may
 //! leave an order behind at the CA.
@@ -74,12 +74,12 @@ impl Session {
         }
     }
 
-    /// Who is spoken with.
+    /// CA of the session.
     pub(super) fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// What signs in the name of the account.
+    /// Signer in the name of the account.
     pub(super) fn signer(&self) -> &Signer {
         self.key.signer()
     }
@@ -88,7 +88,7 @@ impl Session {
         self.account.lock().clone()
     }
 
-    /// The account's URL; one that was never written down is found by its key (RFC 8555 §7.3.1).
+    /// Returns the account's URL; a URL that was never stored is found by the account's key (RFC 8555 §7.3.1).
     pub(super) async fn account(&self) -> Result<String, AcmeError> {
         if let Some(account) = self.known_account() {
             return Ok(account);
@@ -146,7 +146,7 @@ impl Session {
         self.post(Identity::Key, asked, Payload::Send(&payload), JSON_LIMIT).await
     }
 
-    /// A URL in an answer, as it is to be asked.
+    /// Makes a URL in an answer absolute.
     pub(super) fn absolute(&self, reply: &Reply, url: &str) -> Result<String, AcmeError> {
         let origin = self.authority.origin(&reply.url);
         origin.absolute(url).map_err(|why| protocol(&reply.url, why))
@@ -186,14 +186,14 @@ impl Session {
         let is_made = reply.status == 201;
         let url = match self.location(&reply) {
             Ok(named) => named.unwrap_or_default(),
-            // The order is made; to ask again would make another one.
+            // The order is made; another request would make another order.
             Err(AcmeError::Protocol { url, why }) if is_made => {
                 return Err(AcmeError::NotAcme { url, why });
             }
             Err(error) => return Err(error),
         };
         match self.order_reply(&reply, url.clone()) {
-            // It is there, and another newOrder would be another one: its URL is read for what this answer does not say.
+            // The order exists, and another newOrder would make another: its URL is read for the missing data.
             Err(why) if is_made || !url.is_empty() => {
                 warn!("{why}");
                 self.authority.named.note([url.as_str()]);
@@ -274,7 +274,7 @@ impl Acme for Session {
         }
         let mut reply = sent?;
         if reply.url.is_empty() {
-            // A CA that gives the same order back may name it now.
+            // A CA that returns the same order again may name its URL now.
             reply = self.ask_for_order(&found.url, &wanted).await?;
         }
         Ok(reply)
@@ -359,7 +359,7 @@ fn identifier(identifier: &Identifier) -> instant_acme::Identifier {
     }
 }
 
-/// The refusal that an account is which the CA has closed (RFC 8555 §7.3.6), in the words of one that says so itself.
+/// Makes the refusal for an account that the CA has closed (RFC 8555 §7.3.6), as CAs send that refusal themselves.
 pub fn closed(url: &str, status: &str) -> AcmeError {
     let problem = Problem {
         kind: "urn:ietf:params:acme:error:unauthorized".to_owned(),
@@ -370,14 +370,14 @@ pub fn closed(url: &str, status: &str) -> AcmeError {
     AcmeError::Refused { problem: Box::new(problem), retry_after: None, location: None }
 }
 
-/// Tells whether an order may have been refused for what it replaces. CAs say so in words of their own: an order that is refused for
-/// something else is refused again without.
+/// Returns whether an order may have been refused for its `replaces`. CAs say so in words of their own: an order that
+/// is refused for another reason is refused again without `replaces`.
 fn may_be_for_replacing(error: &AcmeError) -> bool {
     let kind = error.problem().map_or("", Problem::short_kind);
     error.sort() == Sort::Replaced || matches!(kind, "malformed" | "unauthorized")
 }
 
-/// A moment of an answer by our own clock, which may differ from the CA's.
+/// Converts a time of an answer to our own clock, which may differ from the CA's.
 fn by_our_clock(at: Option<Timestamp>, reply: &Reply) -> Option<Timestamp> {
     let ahead = headers::ahead(&reply.headers, reply.came);
     at.map(|at| at.checked_sub(ahead).unwrap_or(at))

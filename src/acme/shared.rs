@@ -1,4 +1,4 @@
-//! One question for all who wait for its answer.
+//! One request for all callers that wait for its answer.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use tokio::time::Instant;
 
 use super::error::AcmeError;
 
-/// The last outcome of a question. A good one is kept; a bad one is shared by those who waited for it, so that a
-/// hundred requests to a dead CA do not each wait their own time-out in line.
+/// Last outcome of a request. A good outcome is kept; a bad outcome is shared by the callers that waited for it, so
+/// that a hundred requests to a dead CA do not each wait their own time-out in line.
 pub(super) struct Shared<T>(Mutex<Option<(Instant, Result<T, AcmeError>)>>);
 
 impl<T: Clone> Shared<T> {
-    /// Nothing asked yet.
+    /// Makes a cell without an outcome.
     pub(super) fn new() -> Self {
         Self(Mutex::new(None))
     }
 
-    /// The answer, if it is younger than that and came after the moment, if one is given; else asks.
+    /// Returns the answer if it is younger than `good_for` and came after `since` (if given); else awaits `ask`.
     pub(super) async fn get(
         &self,
         good_for: Duration,

@@ -1,5 +1,5 @@
-//! What a CA is asked, in the log: each request with what it is and how it was answered; and both in full, without
-//! signatures and secrets, where that is wanted.
+//! Log of the requests to a CA: each request with its kind and outcome; at level debug also request and answer in full,
+//! without signatures and secrets.
 
 use http::header::{LOCATION, RETRY_AFTER};
 use serde_json::json;
@@ -12,16 +12,16 @@ use crate::http::exchange::Reply;
 use crate::http::headers::text;
 use crate::model::masked;
 
-/// What is asked, in the words of RFC 8555, and where.
+/// Kind of a request, in the words of RFC 8555, and its URL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamedUrl<'a> {
-    /// `newOrder`.
+    /// Kind, such as `newOrder`.
     pub(super) what: &'static str,
-    /// Where.
+    /// URL.
     pub(super) url: &'a str,
 }
 
-/// Tells what a signed request says: who signs it, and what it carries.
+/// Logs a signed request: the signer and the payload.
 pub(super) fn signing(
     asked: NamedUrl<'_>,
     signer: &Signer,
@@ -40,7 +40,7 @@ pub(super) fn signing(
     debug!(what, %header, payload, "asks the CA");
 }
 
-/// A request that is told once it is answered.
+/// Request that is logged once it is answered.
 pub(super) struct Telling<'a> {
     method: &'static str,
     asked: NamedUrl<'a>,
@@ -48,12 +48,12 @@ pub(super) struct Telling<'a> {
 }
 
 impl<'a> Telling<'a> {
-    /// Begins with the request.
+    /// Starts the measurement of a request.
     pub(super) fn begin(method: &'static str, asked: NamedUrl<'a>) -> Self {
         Self { method, asked, began: Instant::now() }
     }
 
-    /// Tells of the answer, or why there is none.
+    /// Logs the answer, or why there is none.
     pub(super) fn end(self, answered: Result<Reply, AcmeError>) -> Result<Reply, AcmeError> {
         let Self { method, asked: NamedUrl { what, url }, began } = self;
         let (url, took) = (masked::url(url), format!("{}ms", began.elapsed().as_millis()));

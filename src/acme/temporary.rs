@@ -1,4 +1,4 @@
-//! Temporary certificates: what stands in a Secret until the real one comes, signed by a CA that nobody has.
+//! Temporary certificates: stand-ins in a Secret until the real certificate comes, signed by a CA whose key is not kept.
 
 use ::der::Tag;
 use aws_lc_rs::rand;
@@ -10,21 +10,21 @@ use super::{der, subject};
 use crate::model::KeyAlgorithm;
 use crate::model::certificate::CertificateSpec;
 
-/// Who signs, as cert-manager calls it.
+/// Name of the signer, as cert-manager calls it.
 const ISSUER: &str = "cert-manager.local";
 const BASIC_CONSTRAINTS: &str = "2.5.29.19";
-/// Life time when none is asked for: 90 days.
-const USUAL: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// Life time if the Certificate asks for none: 90 days.
+const DEFAULT_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// Tells whether whoever has signed a certificate signs temporary ones.
+/// Returns whether the issuer of a certificate, by its common name, signs temporary certificates.
 pub fn is_issuer(common_name: &str) -> bool {
     common_name == ISSUER
 }
 
-/// Makes a certificate for a key, PEM, with what the Certificate asks for; the CA's own key is thrown away.
+/// Makes a certificate for a key, PEM, with the contents that the Certificate asks for; the CA's own key is thrown away.
 ///
 /// # Errors
-/// Fails when the Certificate asks for something that cannot be written.
+/// Fails if the Certificate asks for contents that cannot be written.
 pub fn certificate(
     spec: &CertificateSpec,
     key: &PrivateKey,
@@ -34,7 +34,7 @@ pub fn certificate(
     let issuer = CertificateSpec { common_name: ISSUER.to_owned(), ..CertificateSpec::default() };
     let scheme = Scheme::choose(authority.algorithm(), "")?;
     let algorithm = scheme.identifier()?;
-    let life = spec.duration.map_or(USUAL, |duration| duration.0);
+    let life = spec.duration.map_or(DEFAULT_LIFETIME, |duration| duration.0);
     let end = now.checked_add(life).map_err(|_| "its life time is too long")?;
     let validity = der::constructed(Tag::Sequence, &[der::time(now), der::time(end)]);
     let mut extensions = requested_extensions(spec)?;

@@ -1,4 +1,4 @@
-//! The connection to a CA: which certificates are trusted, how long and how much we read, what went wrong.
+//! Connection to a CA: trusted certificates, limits of time and size, and faults.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::http::client::{self, Resolver};
 use crate::http::exchange::{Carrier, Reply, Unanswered, chain, is_untrusted};
 use crate::model::names::is_loopback;
 
-const CONNECT: Duration = Duration::from_secs(10);
-/// When a request is given up that is not answered in full.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time after which a request without a whole answer is given up.
 pub const WHOLE: Duration = Duration::from_secs(90);
 
 /// Largest JSON answer read, in bytes.
@@ -22,7 +22,7 @@ pub(super) const JSON_LIMIT: usize = 1 << 20;
 /// Largest chain read, in bytes.
 pub(super) const CHAIN_LIMIT: usize = 5 << 20;
 
-/// Whom to trust at the CA's end of the connection.
+/// Trust in the server at the CA's end of the connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TlsOptions {
     /// PEM certificates that replace the system's roots; none means the system's.
@@ -31,8 +31,8 @@ pub struct TlsOptions {
     pub skip_verify: bool,
 }
 
-/// Builds the HTTP client for a server: HTTP/2 where offered, proxies from the environment, no redirects.
-/// Loopback is never asked through a proxy, as with cert-manager.
+/// Builds the HTTP client for a server: HTTP/2 if offered, proxies from the environment, no redirects.
+/// Requests to loopback never use a proxy, as with cert-manager.
 pub(super) fn client(
     server: &Url,
     tls: &TlsOptions,
@@ -45,7 +45,7 @@ pub(super) fn client(
         fault: Fault::Untrusted,
     };
     let resolver = resolver.map(Arc::clone);
-    let builder = client::named(server, is_loopback(server), (CONNECT, WHOLE), resolver);
+    let builder = client::named(server, is_loopback(server), (CONNECT_TIMEOUT, WHOLE), resolver);
     let config = (!tls.ca_bundle.is_empty()).then(|| bundle::client_config(&tls.ca_bundle));
     let builder = match config.transpose().map_err(refused)? {
         Some(config) if !tls.skip_verify => builder.tls_backend_preconfigured(config),
@@ -54,7 +54,7 @@ pub(super) fn client(
     builder.build().map_err(|e| refused(chain(&e)))
 }
 
-/// Sends a request and reads the answer, up to `limit` bytes of it.
+/// Sends a request and reads the answer, at most `limit` bytes.
 pub(super) async fn exchange(
     carrier: &dyn Carrier,
     (request, deed): (RequestBuilder, &'static str),
@@ -69,7 +69,7 @@ pub(super) async fn exchange(
             return Err(AcmeError::Protocol { url, why });
         }
         Err(Unanswered::NotConnected) => {
-            (format!("no connection within {} s", CONNECT.as_secs()), Fault::Passing)
+            (format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()), Fault::Passing)
         }
         Err(Unanswered::TimedOut) => {
             (format!("no answer within {} s", WHOLE.as_secs()), Fault::Passing)
@@ -83,10 +83,10 @@ pub(super) async fn exchange(
     Err(AcmeError::Transport { deed, url, why, fault })
 }
 
-/// How the standard library begins when the system's resolver gives no address.
+/// Start of the standard library's message if the system's resolver gives no address.
 const LOOKUP: &str = "failed to lookup address information: ";
 
-/// What the system's resolver said of the host of a URL, in the words that ours has.
+/// Describes the failed lookup of the host of a URL by the system's resolver, in the words of our own resolver.
 fn no_address(why: &str, fault: Fault, url: &str) -> String {
     let url = Url::parse(url).ok();
     let host = url.as_ref().and_then(Url::host_str).unwrap_or("the CA");

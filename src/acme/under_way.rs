@@ -1,7 +1,7 @@
-//! What is asked of a CA and not answered yet: since when, and whether the answer may be lost.
+//! Requests to a CA that are not answered yet: since when, and whether the answer may be lost.
 //!
-//! When work ends, what only reads is broken off after a second, and what has an effect at the CA is waited for: every
-//! wait is bounded, and nothing is lost.
+//! When work ends, requests that only read are broken off after a second, and requests with an effect at the CA are
+//! waited for: every wait is bounded, and nothing is lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use super::error::{AcmeError, Fault};
 use super::transport::exchange;
 use crate::http::exchange::{Carrier, Reply};
 
-/// What is not answered within this time is worth a word.
-const LONG: Duration = Duration::from_secs(1);
+/// Time after which an unanswered request is worth a report.
+const LONG_SILENCE: Duration = Duration::from_secs(1);
 
-/// Whether a request does something at the CA.
+/// Effect of a request at the CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It only reads: whoever asks again hears the same.
+    /// No effect: the request only reads, and the next one gets the same answer.
     None,
-    /// It may: an answer that is lost may cost an order.
+    /// A possible effect: an answer that is lost may cost an order.
     Some,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct UnderWay {
     now: OwnClock,
 }
 
-/// Tells the time.
+/// Function that returns the time.
 pub(super) type OwnClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A request that is not answered yet.
@@ -51,14 +51,14 @@ pub(super) struct Silence {
     since: Instant,
 }
 
-/// One of those requests; none any more once this is dropped.
+/// Entry of one request under way; the entry is removed when this value is dropped.
 struct Asking<'a> {
     all: &'a UnderWay,
     number: u64,
 }
 
 impl UnderWay {
-    /// Nothing asked yet; once the token is cancelled, nothing is read any more.
+    /// Makes an empty set; once the token is cancelled, reads end.
     pub(super) fn new(
         no_reads: CancellationToken,
         carrier: Arc<dyn Carrier>,
@@ -68,7 +68,7 @@ impl UnderWay {
         Self { asked: Mutex::default(), count, has_answered, no_reads, carrier, now }
     }
 
-    /// Sends a request, named by its deed, and reads the answer, up to `limit` bytes of it.
+    /// Sends a request, described by `deed`, and reads the answer, at most `limit` bytes.
     pub(super) async fn exchange(
         &self,
         (request, deed, effect): (RequestBuilder, &'static str, Effect),
@@ -89,7 +89,7 @@ impl UnderWay {
         reply
     }
 
-    /// Waits for what comes before a request, named by its deed, while anything is read.
+    /// Awaits the preparation of a request, described by `deed`, unless reads are stopped.
     pub(super) async fn prepare<T>(
         &self,
         deed: &'static str,
@@ -112,17 +112,17 @@ impl UnderWay {
         }
     }
 
-    /// The moment, by the clock of whoever waits for those that CAs name.
+    /// Time by the clock of the caller that waits for the moments that CAs name.
     pub(super) fn now(&self) -> Timestamp {
         (self.now)()
     }
 
-    /// Tells whether anything was answered yet, be it by an error.
+    /// Returns whether any request was answered yet, errors included.
     pub(super) fn has_answered(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
     }
 
-    /// What was asked longest ago.
+    /// Returns the request that has been open longest.
     pub(super) fn oldest(&self) -> Option<Silence> {
         self.asked.lock().values().next().cloned()
     }
@@ -145,13 +145,13 @@ impl Silence {
         self.since.elapsed()
     }
 
-    /// Every answer takes a moment.
+    /// Returns whether the silence is worth a report; every answer takes a moment.
     pub(super) fn is_long(&self) -> bool {
-        self.length() >= LONG
+        self.length() >= LONG_SILENCE
     }
 }
 
-/// It is not waited for any longer, or would not be.
+/// Makes the error for a request that is no longer waited for, or would not be.
 impl From<Silence> for AcmeError {
     fn from(silence: Silence) -> Self {
         let why = match silence.length().as_secs() {

@@ -1,9 +1,9 @@
-//! Key usages: cert-manager's words and what they are in a request (RFC 5280 §4.2.1.3, §4.2.1.12).
+//! Key usages: cert-manager's words and their encoding in a request (RFC 5280 §4.2.1.3, §4.2.1.12).
 
 use x509_parser::extensions::ExtendedKeyUsage;
 use x509_parser::oid_registry::asn1_rs::Oid;
 
-/// What a key may be used for.
+/// Usages of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usages {
     /// Bits of KeyUsage, bit 0 first.
@@ -46,7 +46,7 @@ const EXTENDED: [(&str, &str); 13] = [
     ("netscape sgc", "2.16.840.1.113730.4.1"),
 ];
 
-/// Reads a list of usages; none means digital signature and key encipherment, and a CA signs certificates besides.
+/// Reads a list of usages; an empty list means digital signature and key encipherment; a CA also signs certificates.
 pub(super) fn read(words: &[String], is_ca: bool) -> Result<Usages, String> {
     let mut usages = Usages::default();
     if is_ca {
@@ -66,7 +66,7 @@ pub(super) fn read(words: &[String], is_ca: bool) -> Result<Usages, String> {
     Ok(usages)
 }
 
-/// Tells usages in cert-manager's words, the one of several that says more first; a number without a word stays as it is.
+/// Returns usages in cert-manager's words, the clearer word if there are two; a number without a word stays as it is.
 pub(super) fn words(basic: u16, extended: impl IntoIterator<Item = String>) -> Vec<String> {
     let of_bits = (0..u16::BITS).map(|bit| 1 << bit).filter(|bit| basic & bit != 0);
     let of_bits = of_bits
@@ -79,7 +79,7 @@ pub(super) fn words(basic: u16, extended: impl IntoIterator<Item = String>) -> V
     of_bits.chain(of_numbers).collect()
 }
 
-/// Numbers of ExtKeyUsage. The library has set those that it knows apart, so that their order is lost.
+/// Numbers of ExtKeyUsage. The library keeps the numbers that it knows as flags, so that their order is lost.
 pub(super) fn numbers(usage: &ExtendedKeyUsage<'_>) -> Vec<String> {
     let known = [
         (usage.any, "2.5.29.37.0"),

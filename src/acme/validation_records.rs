@@ -1,5 +1,5 @@
-//! Where a CA's look at a name led it, as Boulder tells it with each challenge that was tried. What cannot be read counts as absent,
-//! for no RFC has it.
+//! Records of a CA's validation, as Boulder adds them to each challenge that was tried. A record that cannot be read
+//! counts as absent, for no RFC defines such records.
 
 use std::net::IpAddr;
 
@@ -8,26 +8,26 @@ use serde_json::Value;
 use crate::model::text::shortened;
 use crate::model::validation_record::ValidationRecord;
 
-/// Most requests of a validation, and most addresses of one.
-const MOST: usize = 20;
-/// How much of a URL or a name is kept, in characters.
-const TEXT: usize = 1000;
+/// Most requests of a validation, and most addresses of a request.
+const MAX_RECORDS: usize = 20;
+/// Most characters that are kept of a URL or a name.
+const MAX_TEXT_CHARS: usize = 1000;
 
 /// Reads the member `validationRecord` of a challenge.
 pub(super) fn read(value: Option<&Value>) -> Vec<ValidationRecord> {
     let all = value.and_then(Value::as_array).into_iter().flatten();
-    all.map(record).take(MOST).collect()
+    all.map(record).take(MAX_RECORDS).collect()
 }
 
 fn record(value: &Value) -> ValidationRecord {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let addresses = |name: &str| -> Vec<IpAddr> {
         let all = value.get(name).and_then(Value::as_array).into_iter().flatten();
-        all.filter_map(|address| address.as_str()?.parse().ok()).take(MOST).collect()
+        all.filter_map(|address| address.as_str()?.parse().ok()).take(MAX_RECORDS).collect()
     };
     ValidationRecord {
-        url: shortened(text("url"), TEXT),
-        hostname: shortened(text("hostname"), TEXT),
+        url: shortened(text("url"), MAX_TEXT_CHARS),
+        hostname: shortened(text("hostname"), MAX_TEXT_CHARS),
         port: text("port").parse().ok(),
         resolved: addresses("addressesResolved"),
         tried: addresses("addressesTried"),

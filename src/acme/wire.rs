@@ -1,7 +1,7 @@
-//! JSON answers, read into our words: lenient where CAs differ, strict where a mistake would do harm.
+//! JSON answers, read into our own types: lenient where CAs differ, strict where a mistake would do harm.
 //!
-//! instant-acme's types refuse whole answers over one unknown word; `docs/decisions/01-own-acme-session.md` has it by field.
-//! Every function fails with the reason only; the session knows whose answer it is.
+//! instant-acme's types refuse whole answers over one unknown word; `docs/decisions/01-own-acme-session.md` lists the
+//! fields. Every function fails with the reason only; the session knows the URL of the answer.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use super::validation_records;
 use crate::model::persist::{AccountForm, Offer};
 use crate::model::text::shortened;
 
-/// Longest URL that is asked, and longest token.
+/// Most bytes of a URL, and of a token.
 const LONGEST_URL: usize = 4000;
 const LONGEST_TOKEN: usize = 500;
 
-/// Where an answer came from; its URLs are read against that.
+/// Source of an answer; the URLs of the answer are read against it.
 #[derive(Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub(super) url: &'a Url,
-    /// Whether plain http is acceptable: only when the directory itself is read so.
+    /// Whether plain http is acceptable: only if the directory itself is read by plain http.
     pub(super) plain: bool,
 }
 
 impl Origin<'_> {
-    /// An absolute URL is kept letter for letter, since names are hashed from it; a relative one is resolved.
-    /// Another host is the CA's choice; a step down to plain http is not.
+    /// Makes a URL absolute. An absolute URL is kept letter for letter, since names are hashed from it; a relative URL
+    /// is resolved. Another host is the CA's choice; a step down to plain http is not.
     pub(super) fn absolute(&self, text: &str) -> Result<String, String> {
         if text.len() > LONGEST_URL {
             return Err(format!("its URL {}… is longer than any", shortened(text, EXCERPT)));
@@ -57,26 +57,26 @@ impl Origin<'_> {
         text.map(|text| self.absolute(&text)).transpose()
     }
 
-    /// A URL that one can do without: one that cannot be asked counts as absent.
+    /// Makes an optional URL absolute; a URL that cannot be requested counts as absent.
     fn or_absent(&self, text: Option<String>) -> Option<String> {
         self.absolute(&text?).ok()
     }
 }
 
-/// Reads a JSON object; members that are null count as absent, what steers terminals is no part of a text, and what is longer than
-/// anything that a CA can mean is cut.
+/// Reads a JSON object; members that are null count as absent, characters that steer terminals are removed, and texts
+/// are cut that are longer than any text that a CA can mean.
 fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     let mut value: Value = serde_json::from_slice(body).map_err(|e| not_json(body, &e))?;
     tidy(&mut value);
     members(value)
 }
 
-/// Reads a value; where that fails, the member that cannot be read is named.
+/// Reads a value; the error names the member that cannot be read.
 fn members<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(|error| error.to_string())
 }
 
-/// Reads a member that is optional: one of another type counts as absent.
+/// Reads an optional member; a member of another type counts as absent.
 fn or_absent<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -84,21 +84,21 @@ fn or_absent<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// Reads a list that is optional: what is of another type in it is left out.
+/// Reads an optional list; items of another type are left out.
 fn readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     Ok(items(Value::deserialize(deserializer)?).unwrap_or_default())
 }
 
-/// Reads a list of which it counts whether it is there.
+/// Reads an optional list whose presence counts; `None` if the member is no list.
 fn readable_if_there<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error> {
     Ok(items(Value::deserialize(deserializer)?))
 }
 
-/// What can be read of a list; `None` if it is no list.
+/// Reads the readable items of a list; `None` if the value is no list.
 fn items<T: DeserializeOwned>(value: Value) -> Option<Vec<T>> {
     let Value::Array(items) = value else { return None };
     Some(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
@@ -290,12 +290,12 @@ pub(super) fn authorization(origin: Origin<'_>, body: &[u8]) -> Result<Authoriza
     })
 }
 
-/// Tells whether the answer of a challenge of that type is made from its token.
+/// Returns whether the response to a challenge of that type is made from its token.
 fn is_answered_by_token(kind: &str) -> bool {
     matches!(kind, "http-01" | "dns-01" | "tls-alpn-01" | "dns-account-01")
 }
 
-/// Reads the challenges of an authorization. One that cannot be read is left out as long as another one can be answered.
+/// Reads the challenges of an authorization. An unreadable challenge is left out as long as another one can be answered.
 fn challenges(origin: Origin<'_>, list: Vec<Value>) -> Result<Vec<ChallengeReply>, String> {
     let (mut read, mut fault) = (Vec::new(), None);
     for (index, value) in list.into_iter().enumerate() {
@@ -320,7 +320,7 @@ pub(super) fn challenge(origin: Origin<'_>, body: &[u8]) -> Result<ChallengeRepl
 }
 
 fn challenge_of(origin: Origin<'_>, wire: WireChallenge) -> Result<ChallengeReply, String> {
-    // Types that we do not know may have another shape, and nobody answers them.
+    // Challenges of an unknown type may have another shape, and are never answered.
     let token = match (wire.token, is_answered_by_token(&wire.kind)) {
         (Value::String(token), true) => token,
         (Value::String(token), false) if is_token(&token) => token,
@@ -354,8 +354,8 @@ fn is_token(token: &str) -> bool {
     token.bytes().all(base64url) && token.len() <= LONGEST_TOKEN
 }
 
-/// What a challenge says of a record that stays: draft -02 has names of its own, -01 names the account and -00 does not. What
-/// cannot be read counts as absent, for this may be a type that we do not know.
+/// Reads the offer of a persistent record: draft -02 has member names of its own, -01 names the account and -00 does
+/// not. A member that cannot be read counts as absent, for the challenge may be of a type that we do not know.
 fn persist(challenge: &Map<String, Value>) -> Option<Offer> {
     let names = |key: &str| {
         let names = challenge.get(key)?.as_array()?.iter();

@@ -1,4 +1,4 @@
-//! What certificates and signing requests have in common: names and signatures.
+//! Names and signatures, common to certificates and signing requests.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ use x509_parser::x509::{
 
 use crate::model::certificate::{Names, Subject};
 
-/// The curve P-521, and what it signs with.
+/// The curve P-521, and the signature algorithms for it.
 const P521: Oid<'static> = oid!(1.3.132.0.35);
 const ECDSA_SHA256: Oid<'static> = oid!(1.2.840.10045.4.3.2);
 const ECDSA_SHA384: Oid<'static> = oid!(1.2.840.10045.4.3.3);
@@ -30,12 +30,12 @@ const ECDSA_SHA512: Oid<'static> = oid!(1.2.840.10045.4.3.4);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct AlternativeNames {
     pub(super) names: Names,
-    /// Those of other kinds, each as its kind.
+    /// Names of other kinds, each given as its kind.
     pub(super) others: Vec<String>,
 }
 
 impl AlternativeNames {
-    /// Reads the names; a malformed one spoils them all.
+    /// Reads the names; fails if any name is malformed.
     pub(super) fn read(names: &[GeneralName<'_>]) -> Result<Self, String> {
         let mut all = Self::default();
         for name in names {
@@ -44,7 +44,7 @@ impl AlternativeNames {
         Ok(all)
     }
 
-    /// These beside those of a subject.
+    /// Joins these names with those of a subject.
     pub(super) fn of(&self, subject: &X509Name<'_>) -> Names {
         Names {
             common_name: common_name(subject),
@@ -103,7 +103,7 @@ pub(super) fn texts<'a>(
     attributes.filter_map(|a| a.as_str().ok()).map(str::to_owned).collect()
 }
 
-/// Checks a signature. x509-parser knows no P-521.
+/// Checks a signature, also on P-521, which x509-parser does not know.
 pub(super) fn verify(
     key: &SubjectPublicKeyInfo<'_>,
     algorithm: &AlgorithmIdentifier<'_>,
@@ -142,7 +142,7 @@ pub(super) fn subject(name: &X509Name<'_>) -> Subject {
     }
 }
 
-/// What stands for a certificate in URLs of renewal information (RFC 9773 §4.1); `None` if it does not name the key of its issuer.
+/// Identifier of a certificate in URLs (RFC 9773 §4.1); `None` if the certificate does not name its issuer's key.
 pub(super) fn renewal_identifier(certificate: &X509Certificate<'_>) -> Option<String> {
     let issuer = certificate.extensions().iter().find_map(|extension| {
         match extension.parsed_extension() {

@@ -1,4 +1,4 @@
-//! Accounts (RFC 8555 §7.3): made, found again, changed, deactivated, and the list of their orders.
+//! Accounts (RFC 8555 §7.3): creation, lookup by key, change, deactivation, and the list of an account's orders.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::request::{Signed, absent_if_null};
 use super::state::{Account, Id, Status, rfc3339};
 use super::{binding, contact};
 
-/// What newAccount asks (§7.3).
+/// Payload of newAccount (§7.3).
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct NewAccount {
@@ -31,7 +31,7 @@ struct NewAccount {
     external_account_binding: Option<Value>,
 }
 
-/// What an account is to become (§7.3.2, §7.3.6); what is absent stays.
+/// Changes of an account (§7.3.2, §7.3.6); an absent member stays unchanged.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct AccountUpdate {
@@ -39,7 +39,7 @@ struct AccountUpdate {
     status: Option<String>,
 }
 
-/// Makes an account, or finds the one this key already has.
+/// Makes an account, or finds the account that this key already has.
 pub(super) async fn new_account(
     State(ca): State<Arc<Ca>>,
     signed: Signed,
@@ -110,7 +110,7 @@ pub(super) async fn account(
     Ok(answer(Json(view(&signed.base, id, account)), [terms_link(&signed.base)]))
 }
 
-/// Lists the orders that are still good for something (§7.1.2.1).
+/// Lists the orders that are neither expired nor invalid (§7.1.2.1).
 pub(super) async fn orders(
     State(ca): State<Arc<Ca>>,
     Path(id): Path<Id>,
@@ -130,18 +130,18 @@ pub(super) async fn orders(
     Ok(Json(json!({ "orders": urls })))
 }
 
-/// The URL of an account, which is also its `kid`.
+/// Returns the URL of an account, which is also its `kid`.
 pub(super) fn account_url(base: &BaseUrl, id: Id) -> String {
     base.url(&format!("/acme/account/{id}"))
 }
 
-/// The URL of an account as newAccount gave it last, which is what records in DNS name.
+/// Returns the URL of an account as newAccount gave it last; records in DNS name this URL.
 pub(super) fn given_url(ca: &Ca, id: Id) -> String {
     let state = ca.state();
     account_url(state.accounts.get(&id).map_or(&ca.base, |account| &account.base), id)
 }
 
-/// The account object (§7.1.2).
+/// Returns the account object (§7.1.2).
 pub(super) fn view(base: &BaseUrl, id: Id, account: &Account) -> Value {
     let status = if account.deactivated { Status::Deactivated } else { Status::Valid };
     let mut view = json!({
@@ -160,7 +160,7 @@ pub(super) fn view(base: &BaseUrl, id: Id, account: &Account) -> Value {
     view
 }
 
-/// Checks the external account binding, where one is asked for or would be understood.
+/// Checks the external account binding, if this CA requires a binding or has external accounts.
 fn bind(ca: &Ca, signed: &Signed, binding: Option<Value>) -> Result<Option<Value>, Refusal> {
     let Some(binding) = binding else {
         if ca.config.external_account_required {

@@ -1,4 +1,4 @@
-//! Authorizations and their challenges (RFC 8555 §7.5): read, answered, deactivated.
+//! Authorizations and their challenges (RFC 8555 §7.5): reading, responding, deactivation.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::validation::validate;
 use crate::fetch::outcome::Hop;
 use crate::model::Identifier;
 
-/// What an authorization is to become (§7.5.2).
+/// Change of an authorization (§7.5.2).
 #[derive(Deserialize)]
 struct AuthorizationUpdate {
     status: String,
@@ -47,9 +47,9 @@ pub(super) async fn authorization(
         }
         authorization.status = Status::Deactivated;
     }
-    // Once it is over, only the challenge that was tried is left, as at Boulder.
+    // After the validation only the tried challenge is left, as at Boulder.
     let tried = authorization.validation.as_ref().map(|validation| validation.method);
-    let methods = offered(&ca, id, authorization).into_iter();
+    let methods = list_methods(&ca, id, authorization).into_iter();
     let methods = methods.filter(|method| tried.is_none_or(|tried| tried == *method));
     let view = |method| challenge_view(&ca, &signed.base, (id, authorization), method);
     let challenges: Vec<_> = methods.map(view).collect();
@@ -70,7 +70,7 @@ pub(super) async fn authorization(
     Ok(answer(Json(view), wait))
 }
 
-/// Reads a challenge, or takes the client's word that it is ready to be looked at.
+/// Reads a challenge, or takes the client's response that the challenge is ready for validation.
 pub(super) async fn challenge(
     State(ca): State<Arc<Ca>>,
     Path((id, method)): Path<(Id, String)>,
@@ -80,7 +80,7 @@ pub(super) async fn challenge(
     let mut state = ca.state();
     let thumbprint = state.accounts.get(&account).map(|account| account.key.thumbprint());
     let authorization = state.authorization(id, account, ca.now())?;
-    let mut offered = offered(&ca, id, authorization).into_iter();
+    let mut offered = list_methods(&ca, id, authorization).into_iter();
     let Some(method) = offered.find(|offered| offered.word() == method) else {
         return Err(Refusal::not_found("No such challenge"));
     };
@@ -93,7 +93,7 @@ pub(super) async fn challenge(
                 let thumbprint = thumbprint.unwrap_or_default();
                 ca.spawn(validate(Arc::clone(&ca), id, method, thumbprint));
             }
-            // Asked once more, it simply shows that it is valid.
+            // A response to a valid challenge only shows the challenge.
             Status::Valid => {}
             Status::Deactivated | Status::Invalid | Status::Processing | Status::Ready => {
                 let detail = "Unable to update challenge :: authorization must be pending";
@@ -109,14 +109,14 @@ pub(super) async fn challenge(
     Ok(answer(Json(view), headers.into_iter().chain(wait)))
 }
 
-/// The header that tells a client when to ask again, where the configuration wants one.
+/// Returns the header that tells a client when to ask again; `None` without such a setting, or if nothing is under way.
 pub(super) fn retry_after(ca: &Ca, is_moving: bool) -> Option<(HeaderName, String)> {
     let seconds = ca.config.retry_after.filter(|_| is_moving)?;
     Some(retry_after_header(ca, seconds))
 }
 
-/// What an identifier may be proven with, in the order in which it is listed.
-fn offered(ca: &Ca, id: Id, authorization: &Authorization) -> Vec<Method> {
+/// Returns the challenge types that can prove an identifier, in the order in which they are listed.
+fn list_methods(ca: &Ca, id: Id, authorization: &Authorization) -> Vec<Method> {
     let mut methods = Method::on_offer(&authorization.identifier).to_vec();
     if ca.config.persistent_records && matches!(authorization.identifier, Identifier::Dns(_)) {
         methods.push(Method::DnsPersist01);
@@ -131,7 +131,7 @@ fn challenge_url(base: &BaseUrl, id: Id, method: Method) -> String {
     base.url(&format!("/acme/challenge/{id}/{}", method.word()))
 }
 
-/// The challenge object (§8); its authorization's status is its own.
+/// Returns the challenge object (§8); its status is not the status of the authorization.
 fn challenge_view(
     ca: &Ca,
     base: &BaseUrl,
@@ -163,7 +163,7 @@ fn challenge_view(
     view
 }
 
-/// One request that the CA made, as Boulder shows it.
+/// Returns one request of the CA's validation, as Boulder shows the request.
 fn record(hop: &Hop) -> Option<Value> {
     let address = hop.address?;
     let url = url::Url::parse(&hop.url).ok()?;

@@ -1,5 +1,5 @@
-//! Beginnings of URLs: a client is given every URL by the host that it has asked (RFC 8555 §6.4), so that the CA can be reached by any
-//! name, through a container's port, a port-forward or a proxy that passes `Host` on.
+//! Beginnings of URLs. Every URL for a client has the host that the client has asked (RFC 8555 §6.4), so that the CA
+//! can be reached by any name, through a container's port, a port-forward or a proxy that passes `Host` on.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -17,12 +17,12 @@ const PLAIN: &str = "http://";
 pub(super) struct BaseUrl(String);
 
 impl BaseUrl {
-    /// Takes a text as it is.
+    /// Takes a text unchanged.
     pub(super) fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The base for people: the first name, else the listening address; loopback where that is every address.
+    /// Returns the base for people: the first name, else the listening address, or loopback if that is every address.
     pub(super) fn printed(names: &[Identifier], address: SocketAddr) -> Self {
         let listening = Identifier::Ip(match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -38,8 +38,8 @@ impl BaseUrl {
         })
     }
 
-    /// The base that a request was sent to: scheme of this one, with the host that the request names. This one is returned if the
-    /// request names none that can stand in a URL.
+    /// Returns the base that a request was sent to: this base's scheme, with the host that the
+    /// request names. Returns this base if the request names no host that can stand in a URL.
     pub(super) fn of(&self, uri: &Uri, headers: &HeaderMap) -> Self {
         let (scheme, standard_port) =
             if self.0.starts_with(TLS) { (TLS, ":443") } else { (PLAIN, ":80") };
@@ -48,16 +48,16 @@ impl BaseUrl {
         let named = named.filter(|it| !it.host().is_empty() && !it.as_str().contains('@'));
         let Some(named) = named else { return self.clone() };
         let host = named.as_str().to_ascii_lowercase();
-        // Clients leave the standard port out of what they sign, whatever they put into Host.
+        // Clients leave the standard port out of the URLs that they sign, whatever they put into `Host`.
         Self(format!("{scheme}{}", host.strip_suffix(standard_port).unwrap_or(&host)))
     }
 
-    /// The URL of a path.
+    /// Returns the URL of a path.
     pub(super) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.0)
     }
 
-    /// The same host and port without TLS.
+    /// Returns the base with the same host and port, without TLS.
     pub(super) fn plain(&self) -> Self {
         let Some(host) = self.0.strip_prefix(TLS) else { return self.clone() };
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));

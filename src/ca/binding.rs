@@ -1,4 +1,4 @@
-//! External account binding (RFC 8555 §7.3.4): a MAC over the account's key, made with a key got beforehand.
+//! External account binding (RFC 8555 §7.3.4): a MAC over the account's key, made with a key obtained beforehand.
 
 use std::collections::BTreeMap;
 

@@ -12,13 +12,13 @@ use crate::dns::LookupError;
 use crate::model::caa::{CaaAccount, CaaBar, CaaQuestion, CaaRecordSet};
 use crate::model::{DnsName, Identifier};
 
-/// How long what was read at validation counts: an hour less than the Baseline Requirements allow (§4.2.2.1), as at Boulder.
-const GOOD_FOR: SignedDuration = SignedDuration::from_hours(7);
+/// Longest use of a validation's records: an hour less than the Baseline Requirements allow (§4.2.2.1), as at Boulder.
+const CAA_VALIDITY: SignedDuration = SignedDuration::from_hours(7);
 
-/// What is added to a refusal for want of an account.
+/// Addition to a refusal because there is no account.
 pub const NO_ACCOUNT: &str = "it is for one account (accounturi), and this issuer has none at its CA yet, as far as its status tells";
 
-/// Looks from the name up to its top-level domain; the first records found decide (RFC 8659 §3).
+/// Checks the records from the name up to its top-level domain; the first records found decide (RFC 8659 §3).
 pub(super) async fn check(
     ca: &Ca,
     name: &DnsName,
@@ -47,21 +47,21 @@ pub(super) async fn check(
     };
     let Some(bar) = records.bar(&question) else { return Ok(()) };
     let why = format!("CAA record for {owner} prevents issuance");
-    // The CA itself would not tell: it has heard of no account.
+    // The CA itself could not say so: the CA does not know of any account.
     let lacks_account = account == CaaAccount::Unmade && bar == CaaBar::OtherAccount;
     let why = if lacks_account { format!("{why}: {NO_ACCOUNT}") } else { why };
     Err(refuse(Kind::Caa, &why))
 }
 
-/// A name whose records were read too long ago, and how control of it was shown.
+/// Name whose records were read too long ago, and the challenge type that proved control of the name.
 pub(super) struct Outdated {
     name: DnsName,
     method: Method,
 }
 
-/// The names of an order whose records have to be read again before it is issued.
+/// Returns the names of an order whose records have to be read again before the certificate is issued.
 pub(super) fn outdated(state: &State, order: &Order, now: Timestamp) -> Vec<Outdated> {
-    let is_old = |validation: &&Validation| now.duration_since(validation.at) > GOOD_FOR;
+    let is_old = |validation: &&Validation| now.duration_since(validation.at) > CAA_VALIDITY;
     let names = state.authorizations_of(order).filter_map(|authorization| {
         let method = authorization.validation.as_ref().filter(is_old)?.method;
         match &authorization.identifier {
@@ -72,7 +72,7 @@ pub(super) fn outdated(state: &State, order: &Order, now: Timestamp) -> Vec<Outd
     names.collect()
 }
 
-/// Looks again for the names of an order that is to be issued; refuses in Boulder's words.
+/// Checks the records of an order's names again before the issue; refuses in Boulder's words.
 pub(super) async fn check_again(ca: &Ca, names: &[Outdated], account: Id) -> Result<(), Refusal> {
     let checks = names.iter().map(|one| check(ca, &one.name, one.method, account));
     let refused = join_all(checks).await.into_iter().zip(names);
@@ -97,7 +97,7 @@ pub(super) async fn check_again(ca: &Ca, names: &[Outdated], account: Id) -> Res
     }
 }
 
-/// The nearest records at or above a name, and whose they are.
+/// Returns the nearest records at or above a name, and the name that has these records.
 async fn relevant(
     ca: &Ca,
     name: &str,

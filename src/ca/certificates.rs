@@ -1,4 +1,4 @@
-//! From a ready order to its certificate (RFC 8555 §7.4, §7.4.2): finalize, and the two chains.
+//! Certificate of a ready order (RFC 8555 §7.4, §7.4.2): finalize, and the two chains.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use super::request::{Signed, absent_if_null};
 use super::state::{self, Id, Issuance, Issued, Status};
 use super::{caa, plain, signing_request};
 
-/// What Boulder sends while it issues, in seconds.
+/// Retry-After that Boulder sends while it issues, in seconds.
 const ISSUING_RETRY_AFTER: u32 = 3;
 
-/// What finalize asks.
+/// Payload of finalize.
 #[derive(Deserialize)]
 struct FinalizeRequest {
     #[serde(default, deserialize_with = "absent_if_null")]
@@ -53,7 +53,7 @@ pub(super) async fn finalize(
     };
     caa::check_again(&ca, &outdated, account).await?;
     let mut state = ca.state();
-    // Meanwhile another request may have been quicker.
+    // Another request may have been quicker in the meantime.
     ready(&state, id, account, now)?;
     let mut wait = None;
     if let Some(delay) = ca.config.finalize_delay {
@@ -69,12 +69,12 @@ pub(super) async fn finalize(
     Ok(answer(Json(view), wait.into_iter().chain([location])))
 }
 
-/// The header that tells a client when to ask for an order again that is being issued.
+/// Returns the header that tells a client when to ask again for a processing order.
 pub(super) fn issuing_wait(ca: &Ca) -> (HeaderName, String) {
     retry_after_header(ca, ca.config.retry_after.unwrap_or(ISSUING_RETRY_AFTER))
 }
 
-/// An order that waits for its signing request.
+/// Returns an order that waits for its signing request.
 fn ready(
     state: &state::State,
     id: Id,
@@ -91,7 +91,7 @@ fn ready(
     Err(Refusal::new(Kind::OrderNotReady, detail))
 }
 
-/// Gives the usual chain.
+/// Sends the usual chain.
 pub(super) async fn certificate(
     State(ca): State<Arc<Ca>>,
     Path(serial): Path<String>,
@@ -100,7 +100,7 @@ pub(super) async fn certificate(
     download(&ca, &serial, Chain::Usual, &signed)
 }
 
-/// Gives the chain of a number: 0 is the usual one, 1 the alternate.
+/// Sends the chain of a number: 0 is the usual chain, 1 the alternate.
 pub(super) async fn certificate_chain(
     State(ca): State<Arc<Ca>>,
     Path((serial, number)): Path<(String, u8)>,
@@ -143,7 +143,7 @@ async fn issue_later(ca: Arc<Ca>, id: Id, key: SubjectKey, delay: std::time::Dur
     issue(&ca, &mut state, id, &key, ca.now());
 }
 
-/// Signs the certificate of an order and keeps it.
+/// Signs the certificate of an order and stores it.
 pub(super) fn issue(ca: &Ca, state: &mut state::State, id: Id, key: &SubjectKey, now: Timestamp) {
     let Some(order) = state.orders.get(&id) else {
         return;

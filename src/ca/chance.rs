@@ -1,9 +1,9 @@
-//! What the CA leaves to chance for its objects. A seed decides with the number of the object, so that an object looks the same each
-//! time that it is read, and a run can be repeated.
+//! Random decisions about the CA's objects. The seed and the object's number decide, so that an
+//! object looks the same each time that a client reads the object, and a run can be repeated.
 
 use super::state::Id;
 
-/// What is decided by chance; one object has several such things.
+/// Kind of random decision; an object has several.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Choice {
     Identifiers = 1,
@@ -13,7 +13,7 @@ pub(super) enum Choice {
     AuthorizationReuse,
 }
 
-/// Decisions by a seed.
+/// Random decisions by a seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chance {
     seed: u64,
@@ -35,7 +35,7 @@ impl Chance {
         }
     }
 
-    /// Tells whether something happens to an object that happens to so many of a hundred.
+    /// Returns whether an event with a chance of `percent` happens to an object.
     pub(super) fn happens(self, percent: u8, (choice, id): (Choice, Id)) -> bool {
         self.numbers(choice, id).next() % 100 < u64::from(percent)
     }

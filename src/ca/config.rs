@@ -1,4 +1,4 @@
-//! How a CA of our own behaves.
+//! Configuration of the rehearsal CA.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,34 +11,34 @@ use zeroize::Zeroizing;
 use super::records::Records;
 use crate::model::{DnsName, Identifier};
 
-/// Name of the CA in records that stay, for want of another.
+/// Name of the CA in records of dns-persist-01, if the configuration has no other name.
 const ISSUER_DOMAIN_NAME: &str = "test-ca.invalid";
 /// Certificates start this long ago, as at Let's Encrypt, for clients whose clock is slow.
 pub(super) const BACKDATED: Duration = Duration::from_hours(1);
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// How the CA behaves; the default is Let's Encrypt's behaviour on a free port of 127.0.0.1.
+/// Configuration of the CA; the default is Let's Encrypt's behaviour on a free port of 127.0.0.1.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Config {
-    /// Where to listen; port 0 takes a free one.
+    /// Listening address; port 0 takes a free port.
     pub listen: SocketAddr,
-    /// Names in the server's own certificate beside those of loopback and the listening address; the first is named to people.
+    /// Names in the server's own certificate beside loopback and the listening address; the first name is shown to people.
     pub names: Vec<Identifier>,
-    /// Where tests look at certificates and change what the CA finds in DNS, if anywhere.
+    /// Listening address of the management, where tests read certificates and change DNS records; `None` for no management.
     pub management: Option<SocketAddr>,
-    /// What the CA finds in DNS before it looks there, which the management changes.
+    /// Records that the CA finds before it asks DNS; the management changes these records.
     pub records: Option<Arc<Records>>,
-    /// Profiles on offer; the first one is for orders that ask for none.
+    /// Profiles on offer; the first profile is for orders that name none.
     pub profiles: Vec<Profile>,
     /// MAC keys for external account binding, by key identifier (RFC 8555 §7.3.4).
     pub external_accounts: BTreeMap<String, MacKey>,
-    /// Whether newAccount needs such a binding.
+    /// Whether newAccount needs an external account binding.
     pub external_account_required: bool,
-    /// How long an order and its pending authorizations live.
+    /// Lifetime of an order and its pending authorizations.
     pub order_lifetime: Duration,
-    /// How long a valid authorization lives.
+    /// Lifetime of a valid authorization.
     pub authorization_lifetime: Duration,
     /// Whether newOrder gives back an order for the same names that is pending or ready.
     pub reuse_orders: bool,
@@ -46,31 +46,31 @@ pub struct Config {
     pub reuse_authorizations: bool,
     /// Names that are refused, with all names below them.
     pub blocked: Vec<DnsName>,
-    /// How many of a hundred orders and authorizations that could be taken over are.
+    /// Percentage of the reusable orders and authorizations that are reused.
     pub reuse_percent: u8,
-    /// Whether challenges, authorizations and identifiers are listed in any order.
+    /// Whether challenges, authorizations and identifiers are listed in random order.
     pub shuffled: bool,
-    /// What decides on that order, and on what is taken over.
+    /// Seed of that random order, and of the choice of reused objects.
     pub seed: u64,
     /// Whether dns-persist-01 is offered, a challenge without a token (draft-ietf-acme-dns-persist).
     pub persistent_records: bool,
-    /// How many of a hundred good nonces are refused.
+    /// Percentage of the good nonces that are refused.
     pub refuse_nonces_percent: u8,
     /// Seconds to send as Retry-After while a validation or an issuance is under way; Let's Encrypt sends none for validations.
     pub retry_after: Option<u32>,
     /// Whether every other Retry-After is a date.
     pub retry_after_dates: bool,
-    /// How long validation waits before it looks.
+    /// Pause of a validation before it begins.
     pub validation_delay: Duration,
-    /// Whether every name is taken as proven, without a look.
+    /// Whether every name is taken as proven, without a validation.
     pub always_valid: bool,
-    /// For whom CAA records are looked at before a name is taken as proven; none are looked at without.
+    /// Settings of the CAA check before a name is taken as proven; `None` for no check.
     pub caa: Option<Caa>,
-    /// How certificates say that their revocation is told.
+    /// Sources of revocation that certificates name.
     pub revocation: Vec<RevocationSource>,
-    /// What the directory does not name.
+    /// Resources that the directory does not name.
     pub without: Vec<OptionalEndpoint>,
-    /// With a duration, finalize answers `processing` and issues that much later; else it issues at once.
+    /// Delay after which finalize issues, answering `processing`; `None` to issue at once.
     pub finalize_delay: Option<Duration>,
 }
 
@@ -111,8 +111,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The temper of Let's Encrypt and Pebble: what a client must not rely on comes otherwise than it came before. Names are
-    /// proven anew half of the time.
+    /// Returns a configuration in the manner of Let's Encrypt and Pebble: details that a client
+    /// must not rely on change from one answer to the next. Names are proven anew half of the time.
     pub fn strict() -> Self {
         Self {
             finalize_delay: Some(Duration::from_secs(1)),
@@ -126,7 +126,7 @@ impl Config {
         }
     }
 
-    /// Names of the CA in records that stay.
+    /// Returns the names of the CA in records of dns-persist-01.
     pub(super) fn issuer_domain_names(&self) -> Vec<String> {
         match &self.caa {
             Some(caa) if !caa.identities.is_empty() => caa.identities.clone(),
@@ -134,7 +134,7 @@ impl Config {
         }
     }
 
-    /// Every name in the server's own certificate.
+    /// Returns all names in the server's own certificate.
     pub(super) fn server_names(&self, listening: IpAddr) -> Vec<Identifier> {
         let addresses = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
         let listening = Some(listening).filter(|address| !address.is_unspecified());
@@ -145,7 +145,7 @@ impl Config {
     }
 }
 
-/// A way to tell that a certificate was revoked.
+/// Source of information on revocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevocationSource {
     /// A list (RFC 5280 §5).
@@ -154,19 +154,19 @@ pub enum RevocationSource {
     Responder,
 }
 
-/// What a directory need not name (RFC 8555 §7.1.1, RFC 9773 §4).
+/// Resource that a directory need not name (RFC 8555 §7.1.1, RFC 9773 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionalEndpoint {
-    /// Another key for an account.
+    /// Change of an account's key.
     KeyChange,
-    /// When to renew.
+    /// Renewal information.
     RenewalInfo,
     /// Revocation.
     RevokeCert,
 }
 
 impl OptionalEndpoint {
-    /// Its name in the directory.
+    /// Returns the resource's name in the directory.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::KeyChange => "keyChange",
@@ -176,16 +176,16 @@ impl OptionalEndpoint {
     }
 }
 
-/// One sort of certificate on offer.
+/// Kind of certificate on offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Name, as orders ask for it.
     pub name: String,
     /// Sentence for people.
     pub description: String,
-    /// How long its certificates are good, from their start.
+    /// Lifetime of the certificates, from their start.
     pub validity: Duration,
-    /// How long before they are issued they start.
+    /// Time by which the start lies before the issue.
     pub backdated: Duration,
 }
 
@@ -200,7 +200,7 @@ impl Profile {
         Self { name, description, validity, backdated: BACKDATED }
     }
 
-    /// Describes a profile whose certificates are good so long from the moment at which they are issued; they start a little before.
+    /// Describes a profile whose certificates are good for `lifetime` from their issue; they start a little before.
     pub fn lasting(name: &str, lifetime: Duration) -> Self {
         let backdated = BACKDATED.min(lifetime / 10);
         let description = format!("good for {} s", lifetime.as_secs());
@@ -208,12 +208,12 @@ impl Profile {
     }
 }
 
-/// The MAC key of an external account; does not print.
+/// MAC key of an external account; its `Debug` form hides the key.
 #[derive(Clone)]
 pub struct MacKey(pub(super) Zeroizing<Vec<u8>>);
 
 impl MacKey {
-    /// Wraps a key, decoded.
+    /// Wraps a decoded key.
     pub fn new(octets: Vec<u8>) -> Self {
         Self(Zeroizing::new(octets))
     }
@@ -225,22 +225,22 @@ impl fmt::Debug for MacKey {
     }
 }
 
-/// For whom CAA records are looked at.
+/// Settings of the CAA check.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caa {
-    /// Names by which the records may mean this CA (`caaIdentities`); without any, a record with `issue` excludes it.
+    /// Names by which the records may mean this CA (`caaIdentities`); without names, a record with `issue` excludes the CA.
     pub identities: Vec<String>,
-    /// Which account `accounturi` has to mean (RFC 8657 §3).
+    /// Account that `accounturi` has to name (RFC 8657 §3).
     pub account: RecordAccount,
 }
 
-/// The account that an order is for, as records see it.
+/// Account of an order, as CAA records see the account.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordAccount {
-    /// The one here.
+    /// The account at this CA.
     Own,
-    /// The one with this URL, at the CA that this one stands for.
+    /// The account with this URL, at the CA that this CA stands for.
     Elsewhere(String),
-    /// None: the CA that this one stands for will make one, whose URL no record can have yet.
+    /// No account: the CA that this CA stands for will make an account, whose URL no record can have yet.
     Unmade,
 }

@@ -1,9 +1,9 @@
-//! Contacts (RFC 8555 §7.3): one plain mail address per `mailto:` URL, and not one of the example domains.
+//! Contacts (RFC 8555 §7.3): one plain mail address per `mailto:` URL, and no address of the example domains.
 
 use super::refusal::{Kind, Refusal};
 use crate::model::DnsName;
 
-/// Domains that nobody reads mail in (RFC 2606 §3); Let's Encrypt refuses them.
+/// Domains without mail (RFC 2606 §3); Let's Encrypt refuses them.
 const FORBIDDEN: [&str; 3] = ["example.com", "example.net", "example.org"];
 
 /// Checks all contacts of an account.
@@ -25,7 +25,7 @@ fn check_one(contact: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The domain of a plain address: no list, no display name, no header fields.
+/// Returns the domain of a plain address: no list, no display name, no header fields.
 fn domain(address: &str) -> Option<DnsName> {
     let (local, domain) = address.rsplit_once('@')?;
     let is_plain = |c: char| c.is_ascii_graphic() && !"()<>[]:;@\\,\"?".contains(c);

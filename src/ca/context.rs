@@ -1,4 +1,4 @@
-//! What the handlers of requests share.
+//! State that the handlers of requests share.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use super::state::State;
 use super::statistics::Counters;
 use crate::surroundings::Surroundings;
 
-/// Everything the request handlers share.
+/// State that the request handlers share.
 #[derive(Debug)]
 pub(super) struct Ca {
     pub(super) config: Config,
-    /// Beginning of URLs for people, and for requests that name no host.
+    /// Base of URLs for people, and for requests that name no host.
     pub(super) base: BaseUrl,
     pub(super) chance: Chance,
     pub(super) authority: IssuingAuthority,
     pub(super) nonces: Nonces,
     pub(super) state: Mutex<State>,
     pub(super) counters: Counters,
-    /// How many times a client was asked to wait (Retry-After).
+    /// Number of times that a client was asked to wait (Retry-After).
     pub(super) waits: AtomicU64,
     pub(super) look: Arc<dyn Look>,
     pub(super) stop: CancellationToken,
@@ -47,7 +47,7 @@ impl FromRequestParts<Arc<Ca>> for BaseUrl {
 }
 
 impl Ca {
-    /// Makes a CA that remembers nothing yet.
+    /// Makes a CA with an empty memory.
     pub(super) fn new(
         (config, base): (Config, BaseUrl),
         authority: IssuingAuthority,
@@ -69,22 +69,22 @@ impl Ca {
         }
     }
 
-    /// The URL of a path for people. A client is given URLs by the host that it has asked.
+    /// Returns the URL of a path for people. URLs for a client have the host that the client has asked.
     pub(super) fn url(&self, path: &str) -> String {
         self.base.url(path)
     }
 
-    /// The moment it is.
+    /// Returns the current time.
     pub(super) fn now(&self) -> Timestamp {
         self.surroundings.now()
     }
 
-    /// What the CA remembers; not to be held across an await.
+    /// Locks the CA's memory; the lock must not be held across an await.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
-    /// The profile of that name, or the default one.
+    /// Returns the profile of that name, or the default profile.
     pub(super) fn profile(&self, name: Option<&str>) -> Option<&Profile> {
         match name {
             Some(name) => self.config.profiles.iter().find(|profile| profile.name == name),
@@ -92,7 +92,7 @@ impl Ca {
         }
     }
 
-    /// Runs something in the background until it is done or the server stops.
+    /// Runs a future in the background until it is done or the server stops.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         tokio::spawn(async move {

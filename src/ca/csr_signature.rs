@@ -1,5 +1,5 @@
-//! Signatures of signing requests (RFC 2986 §3): a curve goes with any digest, RSA with both paddings. A signature that cannot be
-//! checked is told apart from one that is wrong.
+//! Signatures of signing requests (RFC 2986 §3): ECDSA on any curve with any digest, and RSA with
+//! both paddings. A signature that cannot be checked is another error than a wrong signature.
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P256_SHA512_ASN1, ECDSA_P384_SHA256_ASN1,
@@ -19,7 +19,7 @@ use x509_parser::oid_registry::{
 use x509_parser::signature_algorithm::RsaSsaPssParams;
 use x509_parser::x509::AlgorithmIdentifier;
 
-/// Why a request does not show that its sender has the key.
+/// Reason why a request does not show that its sender has the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unproven {
     /// The signature is by another key, or of another request.
@@ -38,14 +38,14 @@ pub(super) fn check(request: &X509CertificationRequest<'_>) -> Result<(), Unprov
     algorithm.verify_sig(key, info.raw, signature).map_err(|_| Unproven::Wrong)
 }
 
-/// Finds out how a signature of this sort by a key of that sort is checked.
+/// Returns the verification of a signature of this algorithm by a key of that algorithm.
 fn algorithm(
     signature: &AlgorithmIdentifier<'_>,
     key: &AlgorithmIdentifier<'_>,
 ) -> Option<Box<dyn VerificationAlgorithm>> {
     let sort = &signature.algorithm;
     if *sort == OID_PKCS1_RSASSAPSS {
-        return Some(Box::new(padded(signature)?));
+        return Some(Box::new(pss_parameters(signature)?));
     }
     if let Some(digest) = find(ECDSA_DIGESTS, sort) {
         let curve = key.parameters.as_ref()?.as_oid().ok()?;
@@ -107,8 +107,8 @@ fn on_curve(curve: &Oid<'_>, digest: Digest) -> Option<EcdsaVerificationAlgorith
     })
 }
 
-/// RSA-PSS (RFC 4055 §3.1): salt of any length, and one digest for the message and its mask.
-fn padded(signature: &AlgorithmIdentifier<'_>) -> Option<RsaParameters> {
+/// Returns the verification of RSA-PSS (RFC 4055 §3.1): salt of any length, and one digest for the message and its mask.
+fn pss_parameters(signature: &AlgorithmIdentifier<'_>) -> Option<RsaParameters> {
     let parameters = RsaSsaPssParams::try_from(signature.parameters.as_ref()?).ok()?;
     let digest = find(DIGESTS, parameters.hash_algorithm_oid())?;
     let mask = parameters.mask_gen_algorithm().ok()?;

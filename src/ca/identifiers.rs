@@ -1,4 +1,4 @@
-//! Which identifiers an order may name (RFC 8555 §7.4), in the words of Boulder's policy.
+//! Identifiers that an order may name (RFC 8555 §7.4), in the words of Boulder's policy.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,12 +9,12 @@ use super::refusal::{Kind, Refusal};
 use crate::model::{DnsName, Identifier};
 
 /// Most identifiers in one order, as at Let's Encrypt.
-const MOST: usize = 100;
+const MAX_IDENTIFIERS: usize = 100;
 
 const FORBIDDEN: &str = "The ACME server refuses to issue a certificate for this domain name, \
                          because it is forbidden by policy";
 
-/// An identifier as it was asked for.
+/// Identifier as the client requested it.
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestedIdentifier {
     #[serde(rename = "type")]
@@ -22,7 +22,7 @@ pub(super) struct RequestedIdentifier {
     value: String,
 }
 
-/// Checks what was asked for: shape first, policy only when every shape is right. Sorted, each once.
+/// Checks the requested identifiers: shape first, policy only if every shape is right. The result is sorted and unique.
 pub(super) fn check(
     wanted: &[RequestedIdentifier],
     blocked: &[DnsName],
@@ -41,9 +41,9 @@ pub(super) fn check(
         }
     }
     refuse("Invalid identifiers requested", Kind::Malformed, &misshapen)?;
-    if identifiers.len() > MOST {
+    if identifiers.len() > MAX_IDENTIFIERS {
         let detail = format!(
-            "Error creating new order :: Order cannot contain more than {MOST} identifiers"
+            "Error creating new order :: Order cannot contain more than {MAX_IDENTIFIERS} identifiers"
         );
         return Err(Refusal::malformed(detail));
     }
@@ -64,7 +64,7 @@ pub(super) fn check(
     Ok(identifiers.into_iter().collect())
 }
 
-/// A name that a wildcard of the same order covers.
+/// Returns a name that a wildcard of the same order covers.
 fn redundant(identifiers: &BTreeSet<Identifier>) -> Option<&DnsName> {
     let names = || {
         identifiers.iter().filter_map(|identifier| match identifier {
@@ -79,7 +79,7 @@ fn redundant(identifiers: &BTreeSet<Identifier>) -> Option<&DnsName> {
     names().find(|name| names().any(|wildcard| covers(wildcard, name)))
 }
 
-/// Reads one identifier; the inner error is why it is misshapen.
+/// Reads one identifier; the inner error is the fault of its shape.
 fn parse(wanted: &RequestedIdentifier) -> Result<Result<Identifier, &'static str>, Refusal> {
     match wanted.kind.as_str() {
         "dns" => Ok(parse_name(&wanted.value).map(Identifier::Dns)),
@@ -94,7 +94,7 @@ fn parse(wanted: &RequestedIdentifier) -> Result<Result<Identifier, &'static str
     }
 }
 
-/// Reads a name strictly: what a person's manifest may say is normalised by the client, not by the CA.
+/// Reads a name strictly: the client normalises names of a manifest, not the CA.
 fn parse_name(value: &str) -> Result<DnsName, &'static str> {
     const CHARACTER: &str = "Domain name contains an invalid character";
     const WILDCARD: &str = "Domain name contains an invalid wildcard. \
@@ -145,7 +145,7 @@ fn objection(name: &DnsName, blocked: &[DnsName]) -> Option<&'static str> {
     blocked.iter().any(is_below).then_some(FORBIDDEN)
 }
 
-/// Refuses when there is anything to refuse: one problem by itself, several with a part for each (§6.7.1).
+/// Refuses if there are problems: a single problem alone, several problems with a subproblem each (§6.7.1).
 fn refuse(
     deed: &str,
     kind_of_parts: Kind,

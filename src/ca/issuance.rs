@@ -1,4 +1,4 @@
-//! Certificates: two roots, one intermediate that either vouches for, leaves. All keys ECDSA P-256, all in memory.
+//! Certificates: two roots, one intermediate signed by both roots, and leaves. All keys are ECDSA P-256, all in memory.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -24,27 +24,27 @@ const ROOT: &str = "kubectl-acme rehearsal root, trusted by nobody";
 const ALTERNATE_ROOT: &str = "kubectl-acme rehearsal root two, trusted by nobody";
 const INTERMEDIATE: &str = "kubectl-acme rehearsal intermediate, trusted by nobody";
 
-/// AuthorityInfoAccess, and in it the content of the object identifier for OCSP.
-const ACCESS: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 1, 1];
+/// OID of AuthorityInfoAccess, and the content of OCSP's object identifier for that extension.
+const AUTHORITY_INFO_ACCESS: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 1, 1];
 const OCSP: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1];
 
-/// How long roots, the intermediate and our own server certificate are good.
+/// Lifetime of the roots, the intermediate and the server's own certificate.
 const AUTHORITY_VALIDITY: Duration = Duration::from_hours(10 * 365 * 24);
 
-/// Who signs; its keys do not print.
+/// Issuing authority; its keys do not appear in `Debug`.
 pub(super) struct IssuingAuthority {
     root: String,
     alternate_root: String,
     intermediate: CertifiedIssuer<'static, KeyPair>,
-    /// The intermediate's name and key once more, signed by the alternate root.
+    /// Certificate of the intermediate's name and key, signed by the alternate root.
     alternate_intermediate: String,
-    /// What names the intermediate's key (RFC 5280 §4.2.1.2). Renewal information is asked by it (RFC 9773 §4.1), so it is drawn and
-    /// not derived from the key: clients see the same whenever the same is drawn.
+    /// Identifier of the intermediate's key (RFC 5280 §4.2.1.2), part of requests for renewal information (RFC 9773
+    /// §4.1). The identifier is drawn, not derived from the key: equal draws give clients equal identifiers.
     key_identifier: KeyIdMethod,
     surroundings: Surroundings,
 }
 
-/// What a leaf says.
+/// Content of a leaf.
 #[derive(Debug)]
 pub(super) struct Leaf<'a> {
     pub(super) identifiers: &'a [Identifier],
@@ -53,16 +53,16 @@ pub(super) struct Leaf<'a> {
     pub(super) revocation: &'a RevocationUrls,
 }
 
-/// Where would be told that a leaf was revoked.
+/// URLs at which a leaf's revocation is published.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RevocationUrls {
-    /// The list lies there.
+    /// URL of the revocation list.
     pub(super) list: Option<String>,
-    /// The OCSP responder is asked there.
+    /// URL of the OCSP responder.
     pub(super) responder: Option<String>,
 }
 
-/// A certificate that was revoked.
+/// Revoked certificate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RevokedSerial {
     pub(super) serial: u128,
@@ -71,23 +71,23 @@ pub(super) struct RevokedSerial {
     pub(super) reason: u8,
 }
 
-/// How long a leaf is good.
+/// Lifetime of a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lifetime<'a> {
-    /// This long, from its (backdated) start.
+    /// Duration from the (backdated) start.
     For(Duration),
-    /// As long as a profile says.
+    /// Duration of a profile.
     Of(&'a Profile),
-    /// Until this moment.
+    /// Fixed end.
     Until(Timestamp),
 }
 
-/// A public key out of a signing request.
+/// Public key from a signing request.
 #[derive(Clone, Debug)]
 pub(super) struct SubjectKey {
-    /// Content of the bit string in its SubjectPublicKeyInfo.
+    /// Content of the bit string in the key's SubjectPublicKeyInfo.
     pub(super) octets: Vec<u8>,
-    /// Says which sort of key it is; nothing is signed with it.
+    /// Algorithm that identifies the kind of key; the algorithm signs nothing.
     pub(super) algorithm: &'static SignatureAlgorithm,
 }
 
@@ -101,7 +101,7 @@ impl PublicKeyData for SubjectKey {
     }
 }
 
-/// A certificate just made.
+/// Newly issued certificate.
 #[derive(Debug)]
 pub(super) struct IssuedCertificate {
     /// Serial number in hexadecimal.
@@ -124,7 +124,7 @@ impl IssuingAuthority {
             CertifiedIssuer::self_signed(authority(ALTERNATE_ROOT, now)?, KeyPair::generate()?)?;
         let mut parameters = authority(INTERMEDIATE, now)?;
         parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        // It signs answers of OCSP, too.
+        // The intermediate also signs OCSP answers.
         parameters.key_usages.insert(0, KeyUsagePurpose::DigitalSignature);
         parameters.use_authority_key_identifier_extension = true;
         let drawn = surroundings.draw::<20>().map_err(|_| Error::RingUnspecified)?;
@@ -142,7 +142,7 @@ impl IssuingAuthority {
         })
     }
 
-    /// The intermediate of a chain, in PEM.
+    /// Returns the intermediate of a chain, in PEM.
     pub(super) fn intermediate(&self, chain: Chain) -> String {
         match chain {
             Chain::Usual => self.intermediate.pem(),
@@ -150,17 +150,17 @@ impl IssuingAuthority {
         }
     }
 
-    /// The root of the usual chain, in PEM.
+    /// Returns the root of the usual chain, in PEM.
     pub(super) fn root(&self) -> &str {
         &self.root
     }
 
-    /// The root of the alternate chain, in PEM.
+    /// Returns the root of the alternate chain, in PEM.
     pub(super) fn alternate_root(&self) -> &str {
         &self.alternate_root
     }
 
-    /// Signs a leaf: names in its SAN only, for servers only.
+    /// Signs a leaf: names in the SAN only, and for servers only.
     pub(super) fn issue(
         &self,
         leaf: &Leaf<'_>,
@@ -178,17 +178,17 @@ impl IssuingAuthority {
         Ok(IssuedCertificate { serial: format!("{serial:032x}"), der: certificate.der().to_vec() })
     }
 
-    /// The certificate of whoever issues, DER.
+    /// Returns the issuer's certificate, in DER.
     pub(super) fn issuer(&self) -> &[u8] {
         self.intermediate.der()
     }
 
-    /// Signs something else by the key that issues: ECDSA with SHA-256.
+    /// Signs other data with the issuing key: ECDSA with SHA-256.
     pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         self.intermediate.key().sign(message)
     }
 
-    /// Signs the list of those that were revoked, DER.
+    /// Signs the list of revoked certificates, in DER.
     pub(super) fn revocation_list(
         &self,
         revoked: &[RevokedSerial],
@@ -217,13 +217,13 @@ impl IssuingAuthority {
         Ok(list.signed_by(&self.intermediate)?.der().to_vec())
     }
 
-    /// The chain of a leaf in PEM, without its root, an empty line between certificates as at Boulder.
+    /// Returns the chain of a leaf in PEM, without its root, with an empty line between certificates as at Boulder.
     pub(super) fn chain(&self, leaf: &[u8], chain: Chain) -> String {
         let leaf = pem::encode(&pem::Pem::new("CERTIFICATE", leaf));
         format!("{leaf}\n{}", self.intermediate(chain)).replace("\r\n", "\n")
     }
 
-    /// Makes the certificate and key that our own server shows.
+    /// Makes the certificate and the key of the CA's own server.
     pub(super) fn server(
         &self,
         names: &[Identifier],
@@ -238,7 +238,7 @@ impl IssuingAuthority {
     }
 }
 
-/// Which of the two chains of a certificate.
+/// Chain of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chain {
     Usual,
@@ -289,7 +289,7 @@ fn alternative_name(identifier: &Identifier) -> Result<SanType, Error> {
     }
 }
 
-/// Says where the OCSP responder is (RFC 5280 §4.2.2.1).
+/// Builds the extension with the URL of the OCSP responder (RFC 5280 §4.2.2.1).
 fn access(url: &str) -> CustomExtension {
     let element = |tag: Tag, content: &[u8]| {
         AnyRef::new(tag, content).and_then(|element| element.to_der()).unwrap_or_default()
@@ -297,14 +297,14 @@ fn access(url: &str) -> CustomExtension {
     let place = element(TagNumber(6).context_specific(false), url.as_bytes());
     let one = [element(Tag::ObjectIdentifier, OCSP), place].concat();
     let all = element(Tag::Sequence, &element(Tag::Sequence, &one));
-    CustomExtension::from_oid_content(ACCESS, all)
+    CustomExtension::from_oid_content(AUTHORITY_INFO_ACCESS, all)
 }
 
 fn point(url: &str) -> CrlDistributionPoint {
     CrlDistributionPoint { uris: vec![url.to_owned()] }
 }
 
-/// The reason of that number; none is given where none was (RFC 5280 §5.3.1).
+/// Returns the reason of that number; `None` for number 0, unspecified (RFC 5280 §5.3.1).
 fn reason(number: u8) -> Option<RevocationReason> {
     match number {
         1 => Some(RevocationReason::KeyCompromise),
@@ -315,7 +315,7 @@ fn reason(number: u8) -> Option<RevocationReason> {
     }
 }
 
-/// Only RSA keys can encipher one (RFC 5480 §3).
+/// Returns the usages of a key; only RSA keys can encipher another key (RFC 5480 §3).
 fn key_usages(algorithm: &SignatureAlgorithm) -> Vec<KeyUsagePurpose> {
     let mut usages = vec![KeyUsagePurpose::DigitalSignature];
     if *algorithm == rcgen::PKCS_RSA_SHA256 {
@@ -324,14 +324,14 @@ fn key_usages(algorithm: &SignatureAlgorithm) -> Vec<KeyUsagePurpose> {
     usages
 }
 
-/// Sixteen octets, the first one such that the number is positive and keeps its length (RFC 5280 §4.1.2.2).
+/// Draws a serial of sixteen octets; the first octet keeps the number positive and its length fixed (RFC 5280 §4.1.2.2).
 fn random_serial(from: &Surroundings) -> Result<u128, Error> {
     let mut octets = from.draw::<16>().map_err(|_| Error::RingUnspecified)?;
     octets[0] = 0x7f;
     Ok(u128::from_be_bytes(octets))
 }
 
-/// The latest moment a leaf of this profile may name.
+/// Returns the latest end that a leaf of this profile may have.
 pub(super) fn latest_end(profile: &Profile, now: Timestamp) -> Timestamp {
     after(now, profile.validity.saturating_sub(profile.backdated))
 }

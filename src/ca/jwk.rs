@@ -1,4 +1,4 @@
-//! Public keys as JSON (RFC 7517): what they verify, their thumbprint (RFC 7638), whose certificate they are.
+//! Public keys as JSON (RFC 7517): verification, thumbprint (RFC 7638), and comparison with a certificate's key.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rsa::PublicKeyComponents;
@@ -14,11 +14,11 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::refusal::{Kind, Refusal};
 
-/// Signature algorithms taken in requests; each fits one sort of key.
+/// Signature algorithms that requests may use; each algorithm fits one kind of key.
 pub(super) const ALGORITHMS: [&str; 4] = ["RS256", "ES256", "ES384", "ES512"];
 
-/// RSA keys below this many bits are refused, as every public CA does.
-const LEAST_RSA_BITS: usize = 2048;
+/// Fewest bits of an RSA key; shorter keys are refused, as every public CA does.
+const MIN_RSA_BITS: usize = 2048;
 
 /// Curves of account keys (RFC 7518 §6.2.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Curve {
     }
 }
 
-/// The public key of an account, or of a certificate that revokes itself.
+/// Public key of an account, or of a certificate that revokes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Jwk(Material);
 
@@ -80,7 +80,7 @@ enum Material {
 }
 
 impl Jwk {
-    /// Reads a key of a sort that may sign requests.
+    /// Reads a key of a kind that may sign requests.
     pub(super) fn parse(value: &Value) -> Result<Self, Refusal> {
         let member = |name: &str| {
             value[name].as_str().and_then(|text| BASE64_URL_SAFE_NO_PAD.decode(text).ok())
@@ -100,9 +100,9 @@ impl Jwk {
             }
             Some("RSA") => {
                 let (modulus, exponent) = member("n").zip(member("e")).ok_or_else(broken)?;
-                let (modulus, exponent) = (trimmed(&modulus), trimmed(&exponent));
+                let (modulus, exponent) = (trim(&modulus), trim(&exponent));
                 let bits = bits(&modulus);
-                if bits < LEAST_RSA_BITS {
+                if bits < MIN_RSA_BITS {
                     return Err(bad_key(&format!("key size not supported: {bits}")));
                 }
                 Ok(Self(Material::Rsa { modulus, exponent }))
@@ -111,7 +111,7 @@ impl Jwk {
         }
     }
 
-    /// The one algorithm this key signs requests with.
+    /// Returns the only algorithm with which this key signs requests.
     pub(super) fn algorithm(&self) -> &'static str {
         match &self.0 {
             Material::Ec(curve, _) => curve.algorithm(),
@@ -119,7 +119,7 @@ impl Jwk {
         }
     }
 
-    /// Tells whether this key made the signature (RFC 7518 §3.3, §3.4).
+    /// Returns whether this key made the signature (RFC 7518 §3.3, §3.4).
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.0 {
             Material::Ec(curve, point) => UnparsedPublicKey::new(curve.verification(), point)
@@ -131,7 +131,7 @@ impl Jwk {
         }
     }
 
-    /// The key with its required members only.
+    /// Returns the key with its required members only.
     pub(super) fn json(&self) -> Value {
         let text = |octets: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(octets);
         match &self.0 {
@@ -145,18 +145,18 @@ impl Jwk {
         }
     }
 
-    /// The thumbprint that key authorizations end with (RFC 7638; serde_json sorts the members).
+    /// Returns the thumbprint at the end of key authorizations (RFC 7638; serde_json sorts the members).
     pub(super) fn thumbprint(&self) -> String {
         let canonical = self.json().to_string();
         BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, canonical.as_bytes()))
     }
 
-    /// Tells whether this is the public key of a certificate or a signing request.
+    /// Returns whether this key is the public key of a certificate or a signing request.
     pub(super) fn is(&self, subject: &SubjectPublicKeyInfo<'_>) -> bool {
         match (&self.0, subject.parsed()) {
             (Material::Ec(_, point), Ok(PublicKey::EC(other))) => point == other.data(),
             (Material::Rsa { modulus, exponent }, Ok(PublicKey::RSA(other))) => {
-                *modulus == trimmed(other.modulus) && *exponent == trimmed(other.exponent)
+                *modulus == trim(other.modulus) && *exponent == trim(other.exponent)
             }
             _ => false,
         }
@@ -168,8 +168,8 @@ fn bad_key(why: &str) -> Refusal {
     Refusal::new(Kind::BadPublicKey, detail)
 }
 
-/// An unsigned number without leading zero octets.
-fn trimmed(number: &[u8]) -> Vec<u8> {
+/// Returns an unsigned number without leading zero octets.
+fn trim(number: &[u8]) -> Vec<u8> {
     number.iter().copied().skip_while(|octet| *octet == 0).collect()
 }
 

@@ -8,12 +8,12 @@ use serde_json::Value;
 use super::jwk::{ALGORITHMS, Jwk};
 use super::refusal::{Kind, Refusal};
 
-/// A request taken apart; nothing in it is to be believed before [`Jws::check_signature`].
+/// Parsed request; its content is trusted only after [`Jws::check_signature`].
 #[derive(Debug)]
 pub(super) struct Jws {
     /// The protected header.
     pub(super) header: Header,
-    /// What is asked; empty for a POST-as-GET (RFC 8555 §6.3).
+    /// Payload; empty for a POST-as-GET (RFC 8555 §6.3).
     pub(super) payload: Vec<u8>,
     signing_input: String,
     signature: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct Header {
     crit: Option<Value>,
 }
 
-/// The members of the flattened form, and two that would make it another.
+/// Members of the flattened form, and two members that would make the JWS another form.
 #[derive(Deserialize)]
 struct Flattened {
     protected: String,
@@ -41,7 +41,7 @@ struct Flattened {
 }
 
 impl Jws {
-    /// Takes a request apart.
+    /// Parses a request.
     pub(super) fn parse(body: &[u8]) -> Result<Self, Refusal> {
         let broken = || invalid("Parse error reading JWS");
         let flattened: Flattened = serde_json::from_slice(body).map_err(|_| broken())?;
@@ -69,7 +69,7 @@ impl Jws {
         })
     }
 
-    /// Checks that the algorithm is one we take, fits the key, and that the key signed this request.
+    /// Checks that the algorithm is supported and fits the key, and that the key signed this request.
     pub(super) fn check_signature(&self, key: &Jwk) -> Result<(), Refusal> {
         let algorithm = self.header.alg.as_str();
         if !ALGORITHMS.contains(&algorithm) {
@@ -94,7 +94,7 @@ impl Jws {
         Ok(())
     }
 
-    /// The key in the header, of which the request itself is the only witness.
+    /// Returns the key in the header, of which the request itself is the only proof.
     pub(super) fn embedded_key(&self) -> Result<Jwk, Refusal> {
         match &self.header.jwk {
             Some(jwk) => Jwk::parse(jwk),
@@ -102,13 +102,13 @@ impl Jws {
         }
     }
 
-    /// The octets a MAC or signature is made over, and the MAC or signature.
+    /// Returns the octets over which a MAC or signature is made, and the MAC or signature.
     pub(super) fn sealed(&self) -> (&[u8], &[u8]) {
         (self.signing_input.as_bytes(), &self.signature)
     }
 }
 
-/// A refusal that says what is wrong with a signed request.
+/// Builds a refusal with the fault of a signed request.
 pub(super) fn invalid(why: &str) -> Refusal {
     Refusal::malformed(format!("Unable to validate JWS :: {why}"))
 }

@@ -1,4 +1,4 @@
-//! How the CA speaks TLS, and how it sees that somebody does not.
+//! TLS of the CA, and detection of clients without TLS.
 
 use std::io;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 /// The first byte of a TLS handshake (RFC 8446 §5.1).
-const HANDSHAKE: u8 = 0x16;
-/// How long a client may take to its first byte.
-const FIRST_BYTE: Duration = Duration::from_secs(10);
+const HANDSHAKE_BYTE: u8 = 0x16;
+/// Longest wait for a client's first byte.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Tells whether a client begins with a TLS handshake.
+/// Returns whether a client begins with a TLS handshake.
 pub(super) async fn begins_tls(stream: &TcpStream) -> bool {
     let mut first = [0];
-    let seen = timeout(FIRST_BYTE, stream.peek(&mut first)).await;
-    matches!(seen, Ok(Ok(1))) && first == [HANDSHAKE]
+    let seen = timeout(FIRST_BYTE_TIMEOUT, stream.peek(&mut first)).await;
+    matches!(seen, Ok(Ok(1))) && first == [HANDSHAKE_BYTE]
 }
 
-/// Shows that chain, and speaks these protocols (ALPN) only, the first one rather than others.
+/// Builds an acceptor with this certificate chain and only these protocols (ALPN), the first protocol preferred.
 pub(super) fn acceptor(
     (chain, key): (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),
     protocols: &[&[u8]],

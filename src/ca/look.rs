@@ -1,4 +1,4 @@
-//! How the CA looks at those who ask for certificates: at web servers and in DNS.
+//! The CA's view of the network: requests to web servers, and lookups in DNS.
 
 use std::fmt;
 
@@ -12,24 +12,24 @@ use crate::fetch::outcome::{FetchError, Fetched};
 use crate::model::Identifier;
 use crate::model::caa::CaaRecordSet;
 
-/// Looks at web servers and TXT records in the CA's stead.
+/// Source of the CA's validation requests to web servers and of its DNS lookups.
 #[async_trait]
 pub trait Look: fmt::Debug + Send + Sync {
-    /// Asks one URL, following redirects as far as a public CA does; reads no more than 128 bytes.
+    /// Requests one URL, following redirects as far as a public CA does; reads no more than 128 bytes.
     async fn get(&self, url: &Url) -> Fetched;
 
-    /// Greets a host by `acme-tls/1`. Whoever looks at web servers only has no greeting.
+    /// Opens a TLS connection to a host by `acme-tls/1`. The default, for sources of web pages alone, fails.
     async fn greet(&self, identifier: &Identifier) -> Greeting {
         let why = format!("nobody greets {identifier} here");
         Greeting { address: None, result: Err(FetchError::Connect { why, symptom: None }) }
     }
 
-    /// Looks up the texts at a name. Whoever looks at web servers only finds none.
+    /// Looks up the texts at a name. The default, for sources of web pages alone, finds none.
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
         Err(LookupError::NoSuchName { name: name.to_owned() })
     }
 
-    /// Looks up the CAA records at a name. Whoever looks at web servers only finds none.
+    /// Looks up the CAA records at a name. The default, for sources of web pages alone, finds none.
     async fn caa(&self, _name: &str) -> Result<CaaRecordSet, LookupError> {
         Ok(CaaRecordSet::default())
     }

@@ -1,8 +1,8 @@
-//! A CA of our own, for rehearsals, the tour and tests; never for production, and trusted by nobody.
+//! A CA inside this program, for rehearsals, the tour and tests; never for production, and not trusted by clients.
 //!
 //! The server side of RFC 8555 on loopback, complete enough that certbot and lego obtain certificates from it, in the
-//! words and with the rules of Boulder, which runs Let's Encrypt. Nothing of `acme/` is used here, so that neither side excuses
-//! the other's mistakes. Everything is kept in memory and gone when the server stops.
+//! words and with the rules of Boulder, which runs Let's Encrypt. The code of `acme/` is not used here, so that no side
+//! hides the other side's mistakes. All state is in memory and gone when the server stops.
 
 mod accounts;
 mod authorizations;
@@ -70,7 +70,7 @@ use self::statistics::Statistics;
 use crate::serve::{self, ConnectionSlots, Patience};
 use crate::surroundings::Surroundings;
 
-/// A CA at work; stops when dropped.
+/// Running CA; stops when dropped.
 #[derive(Debug)]
 pub struct Server {
     ca: Arc<Ca>,
@@ -81,42 +81,42 @@ pub struct Server {
 }
 
 impl Server {
-    /// The URL that clients are pointed to (RFC 8555 §7.1.1).
+    /// Returns the URL of the directory, to which clients are pointed (RFC 8555 §7.1.1).
     pub fn directory_url(&self) -> String {
         self.ca.url("/directory")
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where tests look at certificates and change what the CA finds in DNS, if anywhere.
+    /// Returns the address of the management, where tests read certificates and change DNS records; `None` without one.
     pub fn management(&self) -> Option<SocketAddr> {
         self.management
     }
 
-    /// The root of the certificates it issues, in PEM.
+    /// Returns the root of the issued certificates, in PEM.
     pub fn root_pem(&self) -> &str {
         self.ca.authority.root()
     }
 
-    /// The root of the alternate chains, in PEM.
+    /// Returns the root of the alternate chains, in PEM.
     pub fn alternate_root_pem(&self) -> &str {
         self.ca.authority.alternate_root()
     }
 
-    /// The root to trust when talking to it (`caBundle`), in PEM; the same that issues.
+    /// Returns the root to trust for connections to the CA (`caBundle`), in PEM: the issuing root.
     pub fn tls_root_pem(&self) -> &str {
         self.ca.authority.root()
     }
 
-    /// How many accounts it has made.
+    /// Returns the number of accounts.
     pub fn accounts(&self) -> usize {
         self.ca.state().accounts.len()
     }
 
-    /// The orders it has made: URLs, with their states in the RFC's words.
+    /// Returns the URLs of all orders, with the orders' states in the RFC's words.
     pub fn orders(&self) -> BTreeMap<String, &'static str> {
         let state = self.ca.state();
         let orders = state.orders.iter();
@@ -125,8 +125,8 @@ impl Server {
             .collect()
     }
 
-    /// Revokes a certificate by its serial number in hexadecimal, for a reason by its number (RFC 5280 §5.3.1), as a CA does that
-    /// has issued by mistake; tells whether there is such a certificate.
+    /// Revokes a certificate by its serial number in hexadecimal and the number of a reason (RFC
+    /// 5280 §5.3.1), as a CA does after a mistake; returns whether there is such a certificate.
     pub fn revoke(&self, serial: &str, reason: u8) -> bool {
         let mut state = self.ca.state();
         let issued = state.certificates.get_mut(serial);
@@ -134,20 +134,20 @@ impl Server {
         issued.map(|issued| issued.revoked = Some(revocation)).is_some()
     }
 
-    /// Moves the windows in which all certificates are to be renewed that were issued so far (RFC 9773), and names a page that says
-    /// why; an empty one is none.
+    /// Moves the renewal windows of all certificates issued so far (RFC 9773), and names a page
+    /// with the reason; an empty text names no page.
     pub fn move_windows(&self, window: (Timestamp, Timestamp), explanation: &str) {
         let (at, explanation) = (self.ca.now(), explanation.to_owned());
         self.ca.state().moved_window = Some(MovedWindow { at, window, explanation });
     }
 
-    /// Serial numbers, in hexadecimal, of the certificates that orders were to replace, one for each such order.
+    /// Returns the serial numbers, in hexadecimal, of the certificates that orders replace, one number for each such order.
     pub fn replaced(&self) -> Vec<String> {
         let state = self.ca.state();
         state.orders.values().filter_map(renewal::replaced).collect()
     }
 
-    /// What it was asked so far.
+    /// Returns the statistics of the requests so far.
     pub fn statistics(&self) -> Statistics {
         self.ca.counters.read()
     }
@@ -165,15 +165,15 @@ impl Server {
 /// Starts the CA.
 ///
 /// # Errors
-/// Fails when the address cannot be listened on, or when no keys can be made.
+/// Fails if the server cannot listen on the address, or if keys cannot be made.
 pub async fn serve(config: Config, look: Arc<dyn Look>) -> io::Result<Server> {
     serve_as(config, &[], look).await
 }
 
-/// Starts a CA that does what a good one does not, or not always.
+/// Starts a CA with behaviours that differ from a good CA's, always or sometimes.
 ///
 /// # Errors
-/// Fails when the address cannot be listened on, or when no keys can be made.
+/// Fails if the server cannot listen on the address, or if keys cannot be made.
 pub async fn serve_as(
     config: Config,
     behaviours: &[RequestedBehaviour],

@@ -1,4 +1,4 @@
-//! Nonces (RFC 8555 §6.5): each good once; some are refused on purpose, when a test wishes.
+//! Nonces (RFC 8555 §6.5): each is good once; some good nonces are refused on purpose, if a test asks for refusals.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use crate::surroundings::Surroundings;
 
-/// Beyond this many the oldest nonce is forgotten, so that a client cannot fill our memory.
-const MOST: usize = 100_000;
+/// Most nonces in memory; beyond this number the oldest nonce is forgotten, so that a client cannot fill the memory.
+const MAX_NONCES: usize = 100_000;
 
-/// Every nonce given out and not yet spent.
+/// Nonces given out and not yet spent.
 #[derive(Debug)]
 pub(super) struct Nonces {
     given: Mutex<Given>,
@@ -23,23 +23,23 @@ pub(super) struct Nonces {
 #[derive(Debug, Default)]
 struct Given {
     good: HashSet<String>,
-    /// In the order they were given; those already spent are still among them.
+    /// Nonces in the order in which they were given, with nonces that are already spent.
     ages: VecDeque<String>,
 }
 
 impl Nonces {
-    /// Starts without any; that many of a hundred good ones will be refused.
+    /// Starts without nonces; refuses `refuse_percent` of a hundred good nonces.
     pub(super) fn new(refuse_percent: u8, surroundings: Surroundings) -> Self {
         Self { given: Mutex::default(), refuse_percent, surroundings }
     }
 
-    /// Gives a new one.
+    /// Gives a new nonce.
     pub(super) fn give(&self) -> Result<String, Unspecified> {
         let nonce = random_text::<16>(&self.surroundings)?;
         let mut given = self.given.lock();
         given.good.insert(nonce.clone());
         given.ages.push_back(nonce.clone());
-        if given.ages.len() > MOST
+        if given.ages.len() > MAX_NONCES
             && let Some(oldest) = given.ages.pop_front()
         {
             given.good.remove(&oldest);
@@ -47,7 +47,7 @@ impl Nonces {
         Ok(nonce)
     }
 
-    /// Spends one; tells whether it was good.
+    /// Spends a nonce; returns whether the nonce was good.
     pub(super) fn spend(&self, nonce: &str) -> bool {
         let known = self.given.lock().good.remove(nonce);
         known && !self.refuses_anyway()
@@ -62,7 +62,7 @@ impl Nonces {
     }
 }
 
-/// Random octets as base64url text: nonces and tokens (RFC 8555 §8.1 asks for 128 bits).
+/// Returns random octets as base64url text: nonces and tokens (RFC 8555 §8.1 asks for 128 bits).
 pub(super) fn random_text<const OCTETS: usize>(from: &Surroundings) -> Result<String, Unspecified> {
     Ok(BASE64_URL_SAFE_NO_PAD.encode(from.draw::<OCTETS>()?))
 }

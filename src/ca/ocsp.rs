@@ -1,5 +1,5 @@
-//! The OCSP responder (RFC 6960): whether the certificate of a number was revoked. The key that issues signs the answers, and no nonce
-//! is taken: an answer may be kept for as long as it counts (RFC 5019), as at CAs.
+//! OCSP responder (RFC 6960): the revocation status of a certificate by its serial number. The issuing key signs the
+//! answers, and nonces are ignored: an answer may be cached for as long as the answer counts (RFC 5019), as at CAs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,28 +21,28 @@ use super::context::Ca;
 use super::state::{Issued, Revocation, after};
 use crate::model::text::hex;
 
-/// Where it is asked by POST.
+/// Path of requests by POST.
 pub(super) const PATH: &str = "/ocsp";
-/// Where it is asked by GET.
+/// Path of requests by GET.
 pub(super) const GET_PATH: &str = "/ocsp/{*request}";
-/// How long an answer counts.
-const GOOD_FOR: Duration = Duration::from_hours(24);
-/// Most certificates that are asked about at once.
-const MOST: usize = 20;
+/// Time for which an answer counts.
+const ANSWER_VALIDITY: Duration = Duration::from_hours(24);
+/// Most certificates in one request.
+const MAX_CERTIFICATES: usize = 20;
 
-/// Contents of object identifiers: the sort of response, and algorithms.
+/// Contents of object identifiers: the kind of response, and algorithms.
 const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
 const SHA1: &[u8] = &[0x2b, 0x0e, 3, 2, 0x1a];
 const SHA2: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1];
 const ECDSA_WITH_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
 
-/// What can be said without saying anything of a certificate (§4.2.1).
+/// Response statuses without a statement on a certificate (§4.2.1).
 const MALFORMED: u8 = 1;
 const INTERNAL: u8 = 2;
 
-/// One certificate that is asked about (CertID).
+/// One certificate of a request (CertID).
 struct AskedSerial<'a> {
-    /// As it came: it is told back.
+    /// The CertID as received, which the answer repeats.
     whole: Vec<u8>,
     hash: &'a [u8],
     issuer_name: &'a [u8],
@@ -52,24 +52,24 @@ struct AskedSerial<'a> {
 
 /// Answers a request in the body of a POST.
 pub(super) async fn posted(State(ca): State<Arc<Ca>>, request: Bytes) -> Response {
-    answered(&ca, &request)
+    respond(&ca, &request)
 }
 
 /// Answers a request in the path of a GET.
 pub(super) async fn got(State(ca): State<Arc<Ca>>, Path(request): Path<String>) -> Response {
-    answered(&ca, &BASE64_STANDARD.decode(request).unwrap_or_default())
+    respond(&ca, &BASE64_STANDARD.decode(request).unwrap_or_default())
 }
 
-fn answered(ca: &Ca, request: &[u8]) -> Response {
-    let der = match asked(request) {
+fn respond(ca: &Ca, request: &[u8]) -> Response {
+    let der = match read_request(request) {
         Some(asked) => response(ca, &asked).unwrap_or_else(|| refusal(INTERNAL)),
         None => refusal(MALFORMED),
     };
     ([(CONTENT_TYPE, "application/ocsp-response")], der).into_response()
 }
 
-/// Reads whom a request is about (§4.1.1).
-fn asked(request: &[u8]) -> Option<Vec<AskedSerial<'_>>> {
+/// Reads the certificates of a request (§4.1.1).
+fn read_request(request: &[u8]) -> Option<Vec<AskedSerial<'_>>> {
     let whole = AnyRef::from_der(request).ok().filter(|whole| whole.tag() == Tag::Sequence)?;
     let to_be_signed = elements(whole.value())?.into_iter().next()?;
     let fields = elements(to_be_signed.value())?;
@@ -77,7 +77,7 @@ fn asked(request: &[u8]) -> Option<Vec<AskedSerial<'_>>> {
     let list = elements(list.value())?;
     let all = list.iter().map(|one| about(*elements(one.value())?.first()?));
     let all: Option<Vec<_>> = all.collect();
-    all.filter(|all| (1..=MOST).contains(&all.len()))
+    all.filter(|all| (1..=MAX_CERTIFICATES).contains(&all.len()))
 }
 
 fn about(id: AnyRef<'_>) -> Option<AskedSerial<'_>> {
@@ -91,7 +91,7 @@ fn about(id: AnyRef<'_>) -> Option<AskedSerial<'_>> {
     })
 }
 
-/// The elements in the content of another one.
+/// Returns the elements in the content of another element.
 fn elements(content: &[u8]) -> Option<Vec<AnyRef<'_>>> {
     let mut reader = SliceReader::new(content).ok()?;
     let mut all = Vec::new();
@@ -101,7 +101,7 @@ fn elements(content: &[u8]) -> Option<Vec<AnyRef<'_>>> {
     Some(all)
 }
 
-/// Says of each certificate what is known of it (§4.2.1).
+/// Builds the response with the known status of each certificate (§4.2.1).
 fn response(ca: &Ca, asked: &[AskedSerial<'_>]) -> Option<Vec<u8>> {
     let (_, issuer) = parse_x509_certificate(ca.authority.issuer()).ok()?;
     let name = issuer.subject().as_raw();
@@ -119,7 +119,7 @@ fn response(ca: &Ca, asked: &[AskedSerial<'_>]) -> Option<Vec<u8>> {
             let state = ca.state();
             let found = state.certificates.get(&hex(one.serial)).filter(|_| is_ours);
             let status = status(found);
-            let next = element(context(0, true), &[time(after(now, GOOD_FOR))]);
+            let next = element(context(0, true), &[time(after(now, ANSWER_VALIDITY))]);
             element(Tag::Sequence, &[one.whole.clone(), status, time(now), next])
         })
         .collect();
@@ -137,14 +137,14 @@ fn response(ca: &Ca, asked: &[AskedSerial<'_>]) -> Option<Vec<u8>> {
     Some(element(Tag::Sequence, &[element(Tag::Enumerated, &[vec![0]]), body]))
 }
 
-/// Good, revoked or, of what was not issued here, unknown.
+/// Returns the status of a certificate: good, revoked or, for a certificate not issued here, unknown.
 fn status(found: Option<&Issued>) -> Vec<u8> {
     let Some(found) = found else { return element(context(2, false), &[]) };
     match found.revoked {
         None => element(context(0, false), &[]),
         Some(Revocation { at, reason }) => {
             let why = element(context(0, true), &[element(Tag::Enumerated, &[vec![reason]])]);
-            // No reason is none, not that of number 0 (RFC 5280 §5.3.1).
+            // Reason 0 is written as no reason (RFC 5280 §5.3.1).
             let why = if reason == 0 { Vec::new() } else { why };
             element(context(1, true), &[time(at), why])
         }

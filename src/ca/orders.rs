@@ -1,4 +1,4 @@
-//! Orders (RFC 8555 §7.4): made and read. [`super::certificates`] has what comes after.
+//! Orders (RFC 8555 §7.4): creation and reading. [`super::certificates`] has finalize and download.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::reply::answer;
 use super::request::{Signed, absent_if_null};
 use super::state::{self, Authorization, Id, Issuance, Order, Status, after, rfc3339};
 
-/// What newOrder asks.
+/// Payload of newOrder.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NewOrder {
@@ -33,11 +33,11 @@ struct NewOrder {
     profile: Option<String>,
     not_before: Option<String>,
     not_after: Option<String>,
-    /// The certificate that the new one is to replace (RFC 9773 §5).
+    /// Certificate that the order is to replace (RFC 9773 §5).
     replaces: Option<String>,
 }
 
-/// Makes an order, or gives back the one the account already has for the same wish.
+/// Makes an order, or returns the account's present order for the same request.
 pub(super) async fn new_order(
     State(ca): State<Arc<Ca>>,
     signed: Signed,
@@ -77,12 +77,12 @@ pub(super) async fn order(
     Ok(answer(Json(view), wait.into_iter().chain([location])))
 }
 
-/// The URL of an order.
+/// Returns the URL of an order.
 pub(super) fn order_url(base: &BaseUrl, id: Id) -> String {
     base.url(&format!("/acme/order/{id}"))
 }
 
-/// The order object (§7.1.3). An invalid one has no error of its own, as at Boulder: the challenge has it.
+/// Returns the order object (§7.1.3). An invalid order has no error of its own, as at Boulder: the challenge has the error.
 pub(super) fn view(
     ca: &Ca,
     base: &BaseUrl,
@@ -118,7 +118,7 @@ pub(super) fn view(
     view
 }
 
-/// The order as it was asked for, with everything checked and no authorizations yet.
+/// Returns the requested order, fully checked and without authorizations.
 fn wished_order(ca: &Ca, account: Id, wish: &NewOrder, now: Timestamp) -> Result<Order, Refusal> {
     let identifiers = identifiers::check(&wish.identifiers, &ca.config.blocked)?;
     let Some(profile) = ca.profile(wish.profile.as_deref()) else {
@@ -143,7 +143,7 @@ fn wished_order(ca: &Ca, account: Id, wish: &NewOrder, now: Timestamp) -> Result
     })
 }
 
-/// Reads a wished end; it must lie in the future and within what the profile allows.
+/// Reads a requested end, which must lie in the future and within the limit of the profile.
 fn not_after(text: &str, now: Timestamp, latest: Timestamp) -> Result<Timestamp, Refusal> {
     let wished: Timestamp = text
         .parse()
@@ -158,7 +158,7 @@ fn not_after(text: &str, now: Timestamp, latest: Timestamp) -> Result<Timestamp,
     Ok(wished)
 }
 
-/// Keeps a new order, with an authorization for each identifier.
+/// Stores a new order, with an authorization for each identifier.
 fn add(ca: &Ca, state: &mut state::State, order: Order, now: Timestamp) -> Result<Id, Refusal> {
     let mut order = order;
     let orders = Id::try_from(state.orders.len()).unwrap_or_default();
@@ -167,7 +167,7 @@ fn add(ca: &Ca, state: &mut state::State, order: Order, now: Timestamp) -> Resul
         let reusable = state
             .reusable_authorization(order.account, &identifier, profile, order.expires)
             .filter(|reusable| {
-                // Each order decides anew.
+                // The choice differs from order to order.
                 let chosen = (Choice::AuthorizationReuse, reusable ^ orders.rotate_left(32));
                 ca.config.reuse_authorizations && ca.chance.happens(ca.config.reuse_percent, chosen)
             });

@@ -1,5 +1,5 @@
-//! What anybody gets by plain HTTP on the CA's own port, as CAs have it: whoever asks whether to trust a certificate cannot begin by
-//! trusting one.
+//! Resources that any client gets by plain HTTP on the CA's own port, as at public CAs: a client
+//! that checks whether a certificate is revoked cannot begin by trusting a certificate.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::issuance::RevocationUrls;
 use super::reply::{HEALTH, healthy};
 use super::{ocsp, revocation_list};
 
-/// What a browser is told that speaks plain HTTP where TLS is spoken.
+/// Answer to a browser that uses plain HTTP on a TLS port.
 const WRONG_PROTOCOL: &str = "Client sent an HTTP request to an HTTPS server.\n";
 
-/// Where a certificate says that its revocation is told, by the host at which its account reaches the CA.
+/// Returns the URLs of revocation for a certificate, by the host at which its account reaches the CA.
 pub(super) fn urls(ca: &Ca, base: &BaseUrl) -> RevocationUrls {
     let told =
         |by: RevocationSource, url: String| ca.config.revocation.contains(&by).then_some(url);
@@ -28,7 +28,7 @@ pub(super) fn urls(ca: &Ca, base: &BaseUrl) -> RevocationUrls {
     }
 }
 
-/// What is served without TLS.
+/// Returns the routes without TLS.
 pub(super) fn router(ca: Arc<Ca>) -> Router {
     Router::new()
         .route(revocation_list::PATH, get(revocation_list::list))

@@ -1,4 +1,4 @@
-//! The paths of the CA (RFC 8555 §7.1), what every answer carries, and the answers that anybody gets unsigned.
+//! Paths of the CA (RFC 8555 §7.1), the headers of every answer, and the answers to unsigned requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::{accounts, authorizations, certificates, orders, renewal, revocation,
 
 const TERMS: &str = "This CA is a rehearsal. Nobody trusts its certificates, and nobody should.\n";
 
-/// All paths, with what is done on the way in and out.
+/// Returns all routes, with the layers around the handlers.
 pub(super) fn router(ca: Arc<Ca>, behaviours: &Arc<Behaviours>) -> Router {
     let routes = Router::new()
         .route("/", get(terms))
@@ -52,7 +52,7 @@ pub(super) fn router(ca: Arc<Ca>, behaviours: &Arc<Behaviours>) -> Router {
     middleware::outside(routes, &stage).with_state(ca)
 }
 
-/// Counts the request, and gives its answer what all have: a fresh nonce for a POST, where the directory is, no caching.
+/// Counts the request, and adds the headers of all answers: a fresh nonce for a POST, the directory's link, no caching.
 async fn accompany(State(ca): State<Arc<Ca>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     ca.counters.count_request(path);
@@ -104,7 +104,7 @@ async fn directory(State(ca): State<Arc<Ca>>, base: BaseUrl) -> Json<Value> {
     Json(directory)
 }
 
-/// Gives a nonce, which [`accompany`] adds: 200 for HEAD, 204 for GET (§7.2).
+/// Answers newNonce; [`accompany`] adds the nonce: 200 for HEAD, 204 for GET (§7.2).
 async fn new_nonce(method: Method) -> StatusCode {
     if method == Method::HEAD { StatusCode::OK } else { StatusCode::NO_CONTENT }
 }

@@ -1,7 +1,7 @@
-//! What the CA finds in DNS before it looks there: records that a test sets, so that DNS-01 needs no name server.
+//! Records that the CA finds before it asks DNS: a test sets these records, so that DNS-01 needs no name server.
 //!
-//! A name that has records here is a zone of its own: it and all names below it are answered from here alone, and what is not here
-//! does not exist. With a default address every name is.
+//! A name with records here is a zone of its own: the name and all names below are answered from here alone,
+//! and a record missing here does not exist. With a default address every name is such a zone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use crate::dns::{LookupError, Resolve, Why};
 use crate::model::caa::{CaaProperty, CaaRecordSet};
 
-/// Aliases that are followed.
+/// Most aliases that are followed.
 const MAX_ALIASES: usize = 16;
 
-/// Records that a test sets, before those of a resolver.
+/// Records that a test sets, with precedence over the records of a resolver.
 #[derive(Debug)]
 pub struct Records {
     table: Mutex<Table>,
@@ -25,7 +25,7 @@ pub struct Records {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By absolute name without the final dot, in lower case.
+    /// Records by absolute name without the final dot, in lower case.
     names: BTreeMap<String, NameRecords>,
     default_v4: Option<Ipv4Addr>,
     default_v6: Option<Ipv6Addr>,
@@ -54,7 +54,7 @@ pub enum RecordChange {
     AddCaa(CaaProperty),
     /// Makes the name an alias (CNAME).
     SetAlias(String),
-    /// Has every question about the name answered with SERVFAIL.
+    /// Answers every question about the name with SERVFAIL.
     Fail,
     /// Removes all A records.
     ClearV4,
@@ -70,7 +70,7 @@ pub enum RecordChange {
     Answer,
 }
 
-/// A text that is no record.
+/// Error of a text that is no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it is not NAME TYPE VALUE with the type A, AAAA, TXT, CNAME or CAA, such as www.example.com A 127.0.0.1"
@@ -78,7 +78,7 @@ pub enum RecordChange {
 pub struct InvalidRecord;
 
 impl Records {
-    /// No records yet; other names are looked up there.
+    /// Starts without records; other names are looked up in `beyond`.
     pub fn before(beyond: Arc<dyn Resolve>) -> Self {
         Self { table: Mutex::default(), beyond }
     }
@@ -94,12 +94,12 @@ impl Records {
         }
     }
 
-    /// Has every name answered from here, with this address where it has none; `None` ends that.
+    /// Answers every name from here, with this address if the name has no address; `None` ends the default.
     pub fn set_default_v4(&self, address: Option<Ipv4Addr>) {
         self.table.lock().default_v4 = address;
     }
 
-    /// The same for AAAA records.
+    /// Sets the default address for AAAA records, as [`Self::set_default_v4`] does for A records.
     pub fn set_default_v6(&self, address: Option<Ipv6Addr>) {
         self.table.lock().default_v6 = address;
     }
@@ -116,7 +116,7 @@ impl Records {
         let change = match kind.to_ascii_uppercase().as_str() {
             "A" => RecordChange::AddV4(value.parse().map_err(|_| InvalidRecord)?),
             "AAAA" => RecordChange::AddV6(value.parse().map_err(|_| InvalidRecord)?),
-            "TXT" => RecordChange::AddText(unquoted(value).to_owned()),
+            "TXT" => RecordChange::AddText(unquote(value).to_owned()),
             "CNAME" => RecordChange::SetAlias(value.to_owned()),
             "CAA" => RecordChange::AddCaa(property(value).ok_or(InvalidRecord)?),
             _ => return Err(InvalidRecord),
@@ -145,9 +145,9 @@ impl NameRecords {
     }
 }
 
-/// Who knows the records of a name, once its aliases are followed.
+/// Source of the records of a name, after its aliases are followed.
 enum Found {
-    /// The table: what it has, `None` if the name does not exist.
+    /// The table: the name's records, `None` if the name does not exist.
     Here(String, Option<NameRecords>),
     /// The resolver, under this name.
     Beyond(String),
@@ -181,7 +181,7 @@ impl Table {
         }
     }
 
-    /// Tells whether a name is answered from here though it has no records.
+    /// Returns whether a name without records is answered from here.
     fn covers(&self, name: &str) -> bool {
         let mut above = name;
         while let Some((_, rest)) = above.split_once('.') {
@@ -253,7 +253,7 @@ impl Resolve for Records {
     }
 }
 
-/// The error for a name that is not there, or whose alias leads to one.
+/// Returns the error for a missing name, or for an alias that leads to a missing name.
 fn missing(asked: &str, at: String) -> LookupError {
     let name = asked.to_owned();
     if plain(asked) == at {
@@ -262,27 +262,27 @@ fn missing(asked: &str, at: String) -> LookupError {
     LookupError::NoSuchTarget { name, target: at }
 }
 
-/// A name without the final dot, in lower case.
+/// Returns a name without the final dot, in lower case.
 fn plain(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-fn unquoted(value: &str) -> &str {
+fn unquote(value: &str) -> &str {
     value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value)
 }
 
-/// Flags, tag and value of a CAA record (RFC 8659 §4.1.1).
+/// Reads flags, tag and value of a CAA record (RFC 8659 §4.1.1).
 fn property(value: &str) -> Option<CaaProperty> {
     let mut parts = value.splitn(3, char::is_whitespace);
     let (flags, tag, value) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
-    Some(CaaProperty::new(flags, tag, unquoted(value.trim())))
+    Some(CaaProperty::new(flags, tag, unquote(value.trim())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Knows one host, and nothing else.
+    /// Resolver with one host, and no other name.
     #[derive(Debug)]
     struct Beyond;
 

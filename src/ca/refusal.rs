@@ -1,4 +1,4 @@
-//! Refusals: the problem documents of RFC 8555 §6.7, in Boulder's words where Boulder has some.
+//! Refusals: the problem documents of RFC 8555 §6.7, in Boulder's words if Boulder has words for the case.
 
 use std::fmt::Display;
 
@@ -40,7 +40,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The last part of the error type.
+    /// Returns the last part of the error type.
     fn name(self) -> &'static str {
         match self {
             Self::AccountDoesNotExist => "accountDoesNotExist",
@@ -69,7 +69,7 @@ impl Kind {
         }
     }
 
-    /// The HTTP status that Boulder sends with it.
+    /// Returns the HTTP status that Boulder sends with the error type.
     fn status(self) -> StatusCode {
         match self {
             Self::Caa
@@ -102,7 +102,7 @@ impl Kind {
     }
 }
 
-/// A refusal: what is sent in place of an answer, or kept as the error of a challenge.
+/// Refusal, sent in place of an answer, or kept as the error of a challenge.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal {
     pub(super) kind: Kind,
@@ -114,7 +114,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Refuses with a type and a sentence for people.
+    /// Builds a refusal with a type and a sentence for people.
     pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self {
             kind,
@@ -126,34 +126,34 @@ impl Refusal {
         }
     }
 
-    /// The commonest refusal: the request is not what the protocol asks for.
+    /// Builds the most common refusal: the request does not follow the protocol.
     pub(super) fn malformed(detail: impl Into<String>) -> Self {
         Self::new(Kind::Malformed, detail)
     }
 
-    /// There is no such object.
+    /// Builds the refusal for an object that does not exist.
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, ..Self::malformed(detail) }
     }
 
-    /// The object does not take this method.
+    /// Builds the refusal for a method that the object does not take.
     pub(super) fn method_not_allowed(allowed: &str) -> Self {
         Self { status: StatusCode::METHOD_NOT_ALLOWED, ..Self::malformed("Method not allowed") }
             .with_header(ALLOW, allowed)
     }
 
-    /// Something on our side went wrong; the cause is logged, not sent.
+    /// Builds the refusal for a failure of the CA itself; the cause is logged, not sent.
     pub(super) fn internal(error: &dyn Display) -> Self {
         tracing::error!(%error, "the rehearsal CA failed");
         Self::new(Kind::ServerInternal, "The rehearsal CA failed; its log says why")
     }
 
-    /// Names the signature algorithms that would have been taken (§6.2).
+    /// Adds the signature algorithms that the CA takes (§6.2).
     pub(super) fn with_algorithms(self, algorithms: &'static [&'static str]) -> Self {
         Self { algorithms, ..self }
     }
 
-    /// Leads to another object.
+    /// Adds the URL of another object.
     pub(super) fn with_location(self, url: &str) -> Self {
         self.with_header(LOCATION, url)
     }
@@ -174,12 +174,12 @@ impl Refusal {
         self
     }
 
-    /// The sentence for people.
+    /// Returns the sentence for people.
     pub(super) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The problem document.
+    /// Returns the problem document.
     pub(super) fn document(&self) -> Value {
         let mut document = json!({
             "type": self.kind.urn(),
@@ -215,18 +215,18 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// An identifier as RFC 8555 §7.1.3 writes it.
+/// Returns an identifier as RFC 8555 §7.1.3 writes identifiers.
 pub(super) fn identifier_json(identifier: &Identifier) -> Value {
     json!({ "type": identifier.type_name(), "value": identifier.to_string() })
 }
 
-/// What went wrong with a look-up, in Boulder's words.
+/// Describes a failed lookup, in Boulder's words.
 pub(crate) fn dns_problem(kind: &str, name: &str, error: &LookupError) -> String {
     match error {
         LookupError::NoSuchName { .. } | LookupError::NoSuchTarget { .. } => format!(
             "DNS problem: NXDOMAIN looking up {kind} for {name} - check that a DNS record exists for this domain"
         ),
-        // A CA names the name that it asked for, not where its aliases lead.
+        // A CA reports the name of its question, not the target of the name's aliases.
         LookupError::Failed { why: Why::Answered { code, .. }, .. } => format!(
             "DNS problem: {code} looking up {kind} for {name} - the domain's nameservers may be malfunctioning"
         ),

@@ -1,5 +1,5 @@
-//! When certificates are to be renewed (RFC 9773): around two thirds of the life, around half of it below ten days, and at once
-//! for those that were revoked, as at Boulder. A drill moves the windows of all that were issued before it.
+//! Renewal information (RFC 9773): a window around two thirds of the life, around half of a life below ten days, and at
+//! once for revoked certificates, as at Boulder. A drill moves the windows of all certificates issued before the drill.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use super::reply::{add, answer};
 use super::state::{Issued, Order, State, Status, rfc3339};
 use crate::model::text::hex;
 
-/// When to ask again, in seconds, as Boulder says.
+/// Time until the next request, in seconds, as at Boulder.
 const RETRY_AFTER_SECONDS: u32 = 6 * 60 * 60;
-/// Lives below this have their window around their half.
+/// Lives below this length have their window around their half.
 const SHORT_LIFE: SignedDuration = SignedDuration::from_hours(10 * 24);
-/// How far the window of a revoked certificate lies behind, and how long it is.
-const IMMEDIATE: (SignedDuration, SignedDuration) =
+/// Time by which the window of a revoked certificate lies in the past, and the window's length.
+const REVOKED_WINDOW: (SignedDuration, SignedDuration) =
     (SignedDuration::from_hours(1), SignedDuration::from_mins(30));
 
-/// Gives the window of a certificate, unsigned (§4.1).
+/// Sends the window of a certificate, to unsigned requests (§4.1).
 pub(super) async fn renewal_info(
     Shared(ca): Shared<Arc<Ca>>,
     Path(id): Path<String>,
@@ -72,7 +72,7 @@ pub(super) async fn renewal_info(
     Ok(answer(Json(document), [(RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())]))
 }
 
-/// Refuses an order that cannot replace the certificate that it names, as Boulder does (§5).
+/// Refuses an order that cannot replace the certificate that the order names, as Boulder does (§5).
 pub(super) fn check_replacement(state: &State, order: &Order) -> Result<(), Refusal> {
     let Some(id) = &order.replaces else { return Ok(()) };
     let refused = |kind: Kind, why: &str| {
@@ -111,12 +111,12 @@ pub(super) fn check_replacement(state: &State, order: &Order) -> Result<(), Refu
     Ok(())
 }
 
-/// The serial number of the certificate that an order is to replace, in hexadecimal.
+/// Returns the serial number of the certificate that an order replaces, in hexadecimal.
 pub(super) fn replaced(order: &Order) -> Option<String> {
     read(order.replaces.as_deref()?).map(|(_, serial)| hex(&serial))
 }
 
-/// The key of the issuer and the number of a certificate.
+/// Reads the issuer's key identifier and the serial number from an identifier of a certificate.
 fn read(id: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     let (key, serial) = id.split_once('.')?;
     let read = |part: &str| BASE64_URL_SAFE_NO_PAD.decode(part).ok();
@@ -133,11 +133,11 @@ fn authority_key(der: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The window of a certificate that nobody has moved. Its life counts from its issue, though it starts before that: the window of
-/// a short one would open at once.
+/// Returns the window of a certificate whose window was not moved. The life counts from the issue,
+/// not from the backdated start: otherwise the window of a short life would open at once.
 fn window(issued: &Issued, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
     if issued.revoked.is_some() {
-        let (behind, length) = IMMEDIATE;
+        let (behind, length) = REVOKED_WINDOW;
         let start = now.checked_sub(behind).ok()?;
         return Some((start, start.checked_add(length).ok()?));
     }
@@ -146,7 +146,7 @@ fn window(issued: &Issued, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
     around(issued.at, end)
 }
 
-/// A fiftieth of a life around the moment at which it is to be renewed.
+/// Returns a fiftieth of a life, around the ideal moment of renewal.
 fn around(start: Timestamp, end: Timestamp) -> Option<(Timestamp, Timestamp)> {
     let life = end.duration_since(start);
     let left = if life < SHORT_LIFE { life / 2 } else { life / 3 };

@@ -9,25 +9,25 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::context::Ca;
 
-/// The header with a fresh nonce (§6.5.1).
+/// Header with a fresh nonce (§6.5.1).
 pub(crate) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
 
-/// Where one sees that the server is there, with TLS and without.
+/// Path at which clients see that the server is there, with TLS and without.
 pub(crate) const HEALTH: &str = "/health";
 
-/// Says that the server is there.
+/// Reports that the server is there.
 pub(crate) async fn healthy() -> &'static str {
     "ok\n"
 }
 
-/// Adds a header to an answer; values of ours are always such as a header may have.
+/// Adds a header to an answer; the CA only passes values that a header may have.
 pub(crate) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.append(name, value);
     }
 }
 
-/// Asks a client to wait so many seconds; every other time by a date, where the configuration has it so.
+/// Asks a client to wait so many seconds; every other time by a date, if the configuration asks for dates.
 pub(crate) fn retry_after_header(ca: &Ca, seconds: u32) -> (HeaderName, String) {
     let count = ca.waits.fetch_add(1, Ordering::Relaxed);
     let text = if ca.config.retry_after_dates && count % 2 == 1 {
@@ -40,12 +40,12 @@ pub(crate) fn retry_after_header(ca: &Ca, seconds: u32) -> (HeaderName, String) 
     (RETRY_AFTER, text)
 }
 
-/// A moment as HTTP writes it (RFC 9110 §5.6.7).
+/// Returns a moment as HTTP writes it (RFC 9110 §5.6.7).
 pub(crate) fn http_date(moment: Timestamp) -> String {
     moment.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// An answer with headers of its own.
+/// Builds an answer with headers of its own.
 pub(crate) fn answer(
     body: impl IntoResponse,
     headers: impl IntoIterator<Item = (HeaderName, String)>,

@@ -1,4 +1,4 @@
-//! What every signed request goes through before its own handler sees it (RFC 8555 §6.2 to §6.5).
+//! Checks of every signed request before its own handler (RFC 8555 §6.2 to §6.5).
 
 use std::sync::Arc;
 
@@ -16,30 +16,30 @@ use super::jws::{Jws, invalid};
 use super::refusal::{Kind, Refusal};
 use super::state::Id;
 
-/// A request whose signature, nonce and URL are right.
+/// Request with a correct signature, nonce and URL.
 #[derive(Debug)]
 pub(super) struct Signed {
-    /// The URL it was sent to.
+    /// URL to which the request was sent.
     pub(super) url: String,
-    /// The host by which its sender has reached the CA.
+    /// Host by which the client has reached the CA.
     pub(super) base: BaseUrl,
-    /// The URL of the account that signed, as it stands there.
+    /// URL of the account that signed, as in the header.
     pub(super) kid: Option<String>,
     signer: RequestSigner,
     payload: Vec<u8>,
 }
 
-/// Who signed.
+/// Signer of a request.
 #[derive(Debug)]
 enum RequestSigner {
     /// `kid`: an account in good standing.
     Account(Id),
-    /// `jwk`: whoever holds this key.
+    /// `jwk`: the holder of this key.
     Key(Jwk),
 }
 
 impl Signed {
-    /// The account that asks; a key alone is refused.
+    /// Returns the account that signed; a request signed by a bare key is refused.
     pub(super) fn account(&self) -> Result<Id, Refusal> {
         match self.signer {
             RequestSigner::Account(id) => Ok(id),
@@ -47,7 +47,7 @@ impl Signed {
         }
     }
 
-    /// The key that asks; an account is refused.
+    /// Returns the key that signed; a request signed by an account is refused.
     pub(super) fn key(&self) -> Result<&Jwk, Refusal> {
         match &self.signer {
             RequestSigner::Key(key) => Ok(key),
@@ -55,12 +55,12 @@ impl Signed {
         }
     }
 
-    /// Tells whether nothing is to be changed: a POST-as-GET (§6.3).
+    /// Returns whether the request changes nothing: a POST-as-GET (§6.3).
     pub(super) fn is_read(&self) -> bool {
         self.payload.is_empty()
     }
 
-    /// Refuses to change what can only be read.
+    /// Refuses a request that would change a read-only object.
     pub(super) fn must_be_read(&self) -> Result<(), Refusal> {
         if self.is_read() {
             return Ok(());
@@ -68,19 +68,19 @@ impl Signed {
         Err(invalid("POST-as-GET requests must have an empty payload"))
     }
 
-    /// What is asked.
+    /// Returns the decoded payload.
     pub(super) fn payload<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
         serde_json::from_slice(&self.payload)
             .map_err(|_| invalid("Request payload did not parse as JSON"))
     }
 
-    /// What is asked, undecoded: a signed request within the signed request.
+    /// Returns the payload, undecoded: a signed request within the signed request.
     pub(super) fn raw_payload(&self) -> &[u8] {
         &self.payload
     }
 }
 
-/// Reads a member that is null as one that is absent, as servers written in Go do.
+/// Reads a member that is null as an absent member, as servers written in Go do.
 pub(super) fn absent_if_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -118,7 +118,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     ))
 }
 
-/// Finds the key a request must be signed with: named by an account's URL or embedded, never both.
+/// Finds the key that must have signed a request: named by an account's URL or embedded, never both.
 fn signer(ca: &Ca, jws: &Jws, base: &BaseUrl) -> Result<(RequestSigner, Jwk), Refusal> {
     match (&jws.header.kid, &jws.header.jwk) {
         (Some(_), Some(_)) => Err(invalid("jwk and kid header fields are mutually exclusive")),
@@ -132,7 +132,7 @@ fn signer(ca: &Ca, jws: &Jws, base: &BaseUrl) -> Result<(RequestSigner, Jwk), Re
             let (of, id) = account_in(kid).ok_or_else(elsewhere)?;
             let state = ca.state();
             let account = state.accounts.get(&id);
-            // By the host that is asked now, or as newAccount gave it by another one.
+            // By the host that the client has asked now, or by another host as newAccount gave the URL.
             let is_ours = of == *base || account.is_some_and(|account| of == account.base);
             let Some(account) = account.filter(|_| is_ours) else {
                 if !is_ours {
@@ -151,7 +151,7 @@ fn signer(ca: &Ca, jws: &Jws, base: &BaseUrl) -> Result<(RequestSigner, Jwk), Re
     }
 }
 
-/// The base and the number in the URL of an account.
+/// Returns the base and the number in the URL of an account.
 fn account_in(url: &str) -> Option<(BaseUrl, Id)> {
     let (base, id) = url.split_once("/acme/account/")?;
     Some((BaseUrl::new(base), id.parse().ok()?))
@@ -165,7 +165,7 @@ fn spend_nonce(ca: &Ca, jws: &Jws) -> Result<(), Refusal> {
     Err(Refusal::new(Kind::BadNonce, "JWS has an invalid anti-replay nonce"))
 }
 
-/// Checks that the request was meant for this URL (§6.4).
+/// Checks that the request was signed for this URL (§6.4).
 fn check_url(jws: &Jws, url: &str) -> Result<(), Refusal> {
     match jws.header.url.as_deref() {
         None => Err(invalid("JWS header parameter 'url' required")),

@@ -1,4 +1,4 @@
-//! Revocation (RFC 8555 §7.6): by the account, by another that holds all names, or by the certificate's own key.
+//! Revocation (RFC 8555 §7.6): by the account, by another account that holds all names, or by the certificate's own key.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use super::request::{Signed, absent_if_null};
 use super::state::{self, Id, Issued, Revocation, Status};
 
 /// Reasons a subscriber may give (RFC 5280 §5.3.1), as at Let's Encrypt.
-const REASONS: [u8; 5] = [0, 1, 3, 4, 5];
+const ALLOWED_REASONS: [u8; 5] = [0, 1, 3, 4, 5];
 
-/// What revokeCert asks.
+/// Payload of revokeCert.
 #[derive(Deserialize)]
 struct RevocationRequest {
     certificate: String,
@@ -53,7 +53,7 @@ pub(super) async fn revoke(
         );
         return Err(Refusal::new(Kind::Unauthorized, detail));
     }
-    if !REASONS.contains(&wish.reason) {
+    if !ALLOWED_REASONS.contains(&wish.reason) {
         let detail = format!("Unable to revoke :: disallowed revocation reason: {}", wish.reason);
         return Err(Refusal::new(Kind::BadRevocationReason, detail));
     }
@@ -69,7 +69,7 @@ pub(super) async fn revoke(
     Ok(StatusCode::OK)
 }
 
-/// Tells whether an account has validated every name of a certificate.
+/// Returns whether an account has validated every name of a certificate.
 fn holds_all(state: &state::State, account: Id, certificate: &Issued, now: Timestamp) -> bool {
     certificate.identifiers.iter().all(|identifier| {
         state.authorizations.values().any(|authorization| {

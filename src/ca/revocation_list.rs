@@ -11,12 +11,12 @@ use axum::response::{IntoResponse, Response};
 use super::context::Ca;
 use super::issuance::RevokedSerial;
 
-/// Where the list lies.
+/// Path of the list.
 pub(super) const PATH: &str = "/crl";
-/// How long a list counts.
-const GOOD_FOR: Duration = Duration::from_hours(24);
+/// Time for which a list counts.
+const LIST_VALIDITY: Duration = Duration::from_hours(24);
 
-/// Gives the list of all certificates that were revoked so far.
+/// Sends the list of all certificates revoked so far.
 pub(super) async fn list(State(ca): State<Arc<Ca>>, request: Request) -> Response {
     let revoked: Vec<RevokedSerial> = {
         let state = ca.state();
@@ -27,9 +27,9 @@ pub(super) async fn list(State(ca): State<Arc<Ca>>, request: Request) -> Respons
         });
         revoked.collect()
     };
-    // As the certificate says it that led here (RFC 5280 §6.3.3).
+    // The URL must equal the URL in the certificate (RFC 5280 §6.3.3).
     let url = ca.base.plain().of(request.uri(), request.headers()).url(PATH);
-    match ca.authority.revocation_list(&revoked, &url, ca.now(), GOOD_FOR) {
+    match ca.authority.revocation_list(&revoked, &url, ca.now(), LIST_VALIDITY) {
         Ok(der) => ([(CONTENT_TYPE, "application/pkix-crl")], der).into_response(),
         Err(error) => {
             tracing::error!(%error, "cannot sign the list of revoked certificates");

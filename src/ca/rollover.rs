@@ -14,7 +14,7 @@ use super::jws::{Jws, invalid};
 use super::refusal::{Kind, Refusal};
 use super::request::Signed;
 
-/// What the new key says.
+/// Payload that the new key signs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NewKey {

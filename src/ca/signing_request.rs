@@ -1,4 +1,4 @@
-//! Signing requests (RFC 8555 §7.4): does it ask for exactly what the order says, with a key we take?
+//! Signing requests (RFC 8555 §7.4): comparison with the order, and check of the key.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,10 +17,10 @@ use super::jwk::Jwk;
 use super::refusal::{Kind, Refusal};
 use crate::model::{DnsName, Identifier};
 
-/// Lengths of RSA keys that are certified, in bits.
+/// Lengths in bits of the RSA keys that the CA certifies.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
-/// Checks a signing request in DER; gives the key to certify.
+/// Checks a signing request in DER; returns the key to certify.
 pub(super) fn check(
     der: &[u8],
     identifiers: &[Identifier],
@@ -61,7 +61,7 @@ pub(super) fn check(
     Ok(key)
 }
 
-/// Takes the key, if its sort and length are such as we certify.
+/// Returns the key, if the CA certifies keys of its kind and length.
 pub(super) fn subject_key(subject: &SubjectPublicKeyInfo<'_>) -> Result<SubjectKey, Refusal> {
     let refused = |why: &str| bad(&format!("invalid public key in CSR: {why}"));
     let algorithm = match subject.parsed() {
@@ -91,7 +91,7 @@ fn curve_algorithm(subject: &SubjectPublicKeyInfo<'_>) -> Option<&'static Signat
     (curve == OID_NIST_EC_P521).then_some(&rcgen::PKCS_ECDSA_P521_SHA512)
 }
 
-/// The names of hosts in the subject. A common name that is none, such as `My Host`, says nothing of what is asked for.
+/// Returns the names of hosts in the subject. A common name that is no host, such as `My Host`, requests nothing.
 fn common_names(request: &X509CertificationRequest<'_>) -> Vec<Identifier> {
     let texts = request.certification_request_info.subject.iter_common_name();
     let names = texts.filter_map(|text| Identifier::parse(text.as_str().ok()?).ok());
@@ -102,7 +102,7 @@ fn common_names(request: &X509CertificationRequest<'_>) -> Vec<Identifier> {
     names.filter(is_host).collect()
 }
 
-/// The alternative names, sorted.
+/// Returns the alternative names, sorted.
 fn alternative_names(
     request: &X509CertificationRequest<'_>,
 ) -> Result<BTreeSet<Identifier>, Refusal> {

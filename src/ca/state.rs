@@ -1,4 +1,4 @@
-//! What the CA remembers: accounts, orders, authorizations, certificates (RFC 8555 §7.1). Gone when it stops.
+//! Memory of the CA: accounts, orders, authorizations, certificates (RFC 8555 §7.1). The memory is gone when the CA stops.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::refusal::{Kind, Refusal};
 use crate::fetch::outcome::Hop;
 use crate::model::Identifier;
 
-/// How often it is looked for what has expired.
+/// Time between two searches for expired objects.
 const EXPIRY_CHECK_PERIOD: Duration = Duration::from_mins(1);
 
 /// Number of an account, an order or an authorization; part of its URL.
@@ -32,7 +32,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    /// The word on the wire.
+    /// Returns the word in JSON.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Deactivated => "deactivated",
@@ -45,7 +45,7 @@ impl Status {
     }
 }
 
-/// How control of a name is proven.
+/// Challenge type by which control of a name is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Dns01,
@@ -56,7 +56,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// What an identifier may be proven with at every CA: a wildcard by DNS alone, an address by no name (RFC 8738 §7).
+    /// Returns an identifier's challenge types at every CA: a wildcard by DNS alone, an address not by DNS (RFC 8738 §7).
     pub(super) fn on_offer(identifier: &Identifier) -> &'static [Self] {
         match identifier {
             Identifier::Dns(name) if name.is_wildcard() => &[Self::Dns01, Self::DnsAccount01],
@@ -65,7 +65,7 @@ impl Method {
         }
     }
 
-    /// The word on the wire.
+    /// Returns the word in JSON.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Dns01 => "dns-01",
@@ -83,34 +83,34 @@ pub(super) struct Account {
     pub(super) contact: Vec<String>,
     pub(super) created: Timestamp,
     pub(super) deactivated: bool,
-    /// As it came with newAccount (§7.3.4).
+    /// Binding as sent with newAccount (§7.3.4).
     pub(super) binding: Option<Value>,
-    /// The host by which newAccount was asked last.
+    /// Host of the last newAccount request.
     pub(super) base: BaseUrl,
 }
 
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) account: Id,
-    /// Sorted, each once.
+    /// Identifiers, sorted, without duplicates.
     pub(super) identifiers: Vec<Identifier>,
-    /// As asked for; `None` stands for the first of the configuration.
+    /// Profile as requested; `None` stands for the first profile of the configuration.
     pub(super) profile: Option<String>,
     pub(super) not_after: Option<Timestamp>,
     pub(super) expires: Timestamp,
-    /// In the order of the identifiers.
+    /// Authorizations, in the order of the identifiers.
     pub(super) authorizations: Vec<Id>,
     pub(super) issuance: Issuance,
-    /// The certificate that its own is to replace, as it was named.
+    /// Certificate that the order's certificate replaces, as the client named it.
     pub(super) replaces: Option<String>,
 }
 
-/// How far an order is after it was finalized.
+/// Progress of an order after finalize.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Issuance {
     NotAsked,
     UnderWay,
-    /// Under this serial number.
+    /// Certificate issued under this serial number.
     Done(String),
     Failed,
 }
@@ -119,18 +119,18 @@ pub(super) enum Issuance {
 pub(super) struct Authorization {
     pub(super) account: Id,
     pub(super) identifier: Identifier,
-    /// Part of what makes it reusable: another profile asks again.
+    /// Profile of the order; an order with another profile does not reuse the authorization.
     pub(super) profile: Option<String>,
-    /// One for all challenges, as Boulder has it.
+    /// Token of all challenges, as at Boulder.
     pub(super) token: String,
     pub(super) expires: Timestamp,
     pub(super) status: Status,
-    /// Whether somebody is looking right now; the status is pending meanwhile, never processing, as at Boulder.
+    /// Whether a validation is under way; the status is pending meanwhile, never processing, as at Boulder.
     pub(super) being_validated: bool,
     pub(super) validation: Option<Validation>,
 }
 
-/// The one validation of an authorization.
+/// Only validation of an authorization.
 #[derive(Debug)]
 pub(super) struct Validation {
     pub(super) method: Method,
@@ -146,22 +146,22 @@ pub(super) struct Issued {
     pub(super) der: Vec<u8>,
     pub(super) at: Timestamp,
     pub(super) revoked: Option<Revocation>,
-    /// What is answered in place of its renewal information, if somebody has set that.
+    /// Text that replaces the certificate's renewal information, if a test has set such a text.
     pub(super) renewal_info: Option<String>,
 }
 
-/// A window to which those of all certificates were moved that were issued before.
+/// Window to which the windows of all certificates issued before were moved.
 #[derive(Clone, Debug)]
 pub(super) struct MovedWindow {
-    /// When they were moved.
+    /// Time of the move.
     pub(super) at: Timestamp,
     /// Start and end.
     pub(super) window: (Timestamp, Timestamp),
-    /// A page that says why; empty where there is none.
+    /// Page with the reason; empty if there is none.
     pub(super) explanation: String,
 }
 
-/// A certificate's early end.
+/// Revocation of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Revocation {
     pub(super) at: Timestamp,
@@ -169,23 +169,23 @@ pub(super) struct Revocation {
     pub(super) reason: u8,
 }
 
-/// Everything the CA remembers.
+/// Memory of the CA.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) accounts: BTreeMap<Id, Account>,
     pub(super) orders: BTreeMap<Id, Order>,
     pub(super) authorizations: BTreeMap<Id, Authorization>,
-    /// By serial number in hexadecimal.
+    /// Certificates by serial number in hexadecimal.
     pub(super) certificates: BTreeMap<String, Issued>,
-    /// Where the windows of what was issued before have been moved, if they have (RFC 9773).
+    /// Window to which the windows of earlier certificates were moved, if they were moved (RFC 9773).
     pub(super) moved_window: Option<MovedWindow>,
     last_id: Id,
-    /// When it is looked for what has expired.
+    /// Time of the next search for expired objects.
     next_look: Timestamp,
 }
 
 impl State {
-    /// Forgets orders that have expired, and authorizations that have and belong to no other order. Looks once in a while.
+    /// Forgets expired orders, and expired authorizations that belong to no other order. Searches once in a while.
     pub(super) fn forget_expired(&mut self, now: Timestamp) {
         if now < self.next_look {
             return;
@@ -199,19 +199,19 @@ impl State {
         });
     }
 
-    /// A number that no object has yet.
+    /// Returns a number that no object has yet.
     pub(super) fn next_id(&mut self) -> Id {
         self.last_id += 1;
         self.last_id
     }
 
-    /// The account of a key, deactivated ones included.
+    /// Returns the account of a key, even a deactivated account.
     pub(super) fn account_of(&mut self, key: &Jwk) -> Option<(Id, &mut Account)> {
         let (id, account) = self.accounts.iter_mut().find(|(_, account)| account.key == *key)?;
         Some((*id, account))
     }
 
-    /// An order of this account, unless it has expired.
+    /// Returns an order of this account, unless the order has expired.
     pub(super) fn order(&self, id: Id, account: Id, now: Timestamp) -> Result<&Order, Refusal> {
         match self.orders.get(&id) {
             Some(order) if order.account != account => {
@@ -222,7 +222,7 @@ impl State {
         }
     }
 
-    /// An authorization of this account, unless it has expired.
+    /// Returns an authorization of this account, unless the authorization has expired.
     pub(super) fn authorization(
         &mut self,
         id: Id,
@@ -242,7 +242,7 @@ impl State {
         }
     }
 
-    /// What an order's own progress and its authorizations make of it (§7.1.6).
+    /// Returns the status of an order, by its own progress and its authorizations (§7.1.6).
     pub(super) fn order_status(&self, order: &Order) -> Status {
         match order.issuance {
             Issuance::Done(_) => return Status::Valid,
@@ -260,13 +260,13 @@ impl State {
         Status::Invalid
     }
 
-    /// Tells whether asking again soon may bring something new.
+    /// Returns whether the order may change soon.
     pub(super) fn is_moving(&self, order: &Order) -> bool {
         order.issuance == Issuance::UnderWay
             || self.authorizations_of(order).any(|authorization| authorization.being_validated)
     }
 
-    /// An order that newOrder gives back in place of a new one: same account, same wish, still to be had.
+    /// Returns an order that newOrder gives back in place of a new one: same account, same request, pending or ready.
     pub(super) fn same_order(&self, wish: &Order, now: Timestamp) -> Option<Id> {
         let (id, _) = self.orders.iter().rev().find(|(_, order)| {
             order.account == wish.account
@@ -280,7 +280,7 @@ impl State {
         Some(*id)
     }
 
-    /// A valid authorization that lasts at least until `until` and may be taken over into another order.
+    /// Returns a valid authorization that lasts beyond `until` and may be reused in another order.
     pub(super) fn reusable_authorization(
         &self,
         account: Id,
@@ -298,7 +298,7 @@ impl State {
         Some(*id)
     }
 
-    /// The authorizations of an order.
+    /// Returns the authorizations of an order.
     pub(super) fn authorizations_of(
         &self,
         order: &Order,
@@ -307,12 +307,12 @@ impl State {
     }
 }
 
-/// The moment that long after another.
+/// Returns the moment `duration` after `now`.
 pub(super) fn after(now: Timestamp, duration: Duration) -> Timestamp {
     now.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-/// A moment as RFC 8555 writes it, to the second.
+/// Returns a moment as RFC 8555 writes it, to the second.
 pub(super) fn rfc3339(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,33 +1,33 @@
-//! How often the CA was asked for what.
+//! Number of requests to the CA, by resource.
 
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-/// What the CA was asked, refused requests included.
+/// Numbers of requests, refused requests included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Requests by the RFC's word for what they ask: `directory`, `newNonce`, `newAccount`, `account`, `orders`, `newOrder`,
-    /// `order`, `authorization`, `challenge`, `finalize`, `certificate`, `keyChange`, `renewalInfo`, `revokeCert`; `other` for the
-    /// rest.
+    /// Requests by the RFC's word for the resource: `directory`, `newNonce`, `newAccount`,
+    /// `account`, `orders`, `newOrder`, `order`, `authorization`, `challenge`, `finalize`,
+    /// `certificate`, `keyChange`, `renewalInfo`, `revokeCert`; `other` for the rest.
     pub requests: BTreeMap<&'static str, u64>,
     /// Requests refused with `badNonce`; they are among `requests` too.
     pub refused_nonces: u64,
 }
 
 impl Statistics {
-    /// All requests.
+    /// Returns the number of all requests.
     pub fn total(&self) -> u64 {
         self.requests.values().sum()
     }
 
-    /// Requests of one sort.
+    /// Returns the number of requests of one resource.
     pub fn of(&self, what: &str) -> u64 {
         self.requests.get(what).copied().unwrap_or_default()
     }
 }
 
-/// Statistics in the making.
+/// Counters behind the statistics.
 #[derive(Debug, Default)]
 pub(super) struct Counters(Mutex<Statistics>);
 
@@ -49,7 +49,7 @@ impl Counters {
     }
 }
 
-/// What a path asks, in the RFC's word.
+/// Returns the RFC's word for the resource of a path.
 pub(super) fn what(path: &str) -> &'static str {
     let Some(rest) = path.strip_prefix("/acme/") else {
         return if path == "/directory" { "directory" } else { "other" };

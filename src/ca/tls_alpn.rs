@@ -12,9 +12,9 @@ use crate::model::observation::Shown;
 use crate::model::text::hex;
 
 /// Digits of base32 (RFC 4648 §6), in lower case.
-const DIGITS: &str = "abcdefghijklmnopqrstuvwxyz234567";
+const BASE32_DIGITS: &str = "abcdefghijklmnopqrstuvwxyz234567";
 
-/// The label that stands for an account (draft-ietf-acme-dns-account-label §3.2).
+/// Returns the label that stands for an account (draft-ietf-acme-dns-account-label §3.2).
 pub(super) fn account_label(url: &str) -> String {
     let digest = digest::digest(&digest::SHA256, url.as_bytes());
     let bits: Vec<u8> = digest.as_ref()[..10]
@@ -22,10 +22,10 @@ pub(super) fn account_label(url: &str) -> String {
         .flat_map(|byte| (0..8).rev().map(move |place| (byte >> place) & 1))
         .collect();
     let digit = |five: &[u8]| five.iter().fold(0, |digit, bit| (digit << 1) | usize::from(*bit));
-    bits.chunks(5).filter_map(|five| DIGITS.chars().nth(digit(five))).collect()
+    bits.chunks(5).filter_map(|five| BASE32_DIGITS.chars().nth(digit(five))).collect()
 }
 
-/// Greets a host, and looks at the certificate that it shows.
+/// Opens a TLS connection to a host, and judges the certificate that the host shows.
 pub(super) async fn handshake(
     ca: &Ca,
     identifier: &Identifier,

@@ -1,4 +1,4 @@
-//! Validation of HTTP-01, DNS-01, dns-account-01 and dns-persist-01 (RFC 8555 §8.3 and §8.4): one look, as a public CA looks, and what follows from it.
+//! Validation of HTTP-01, DNS-01, dns-account-01, dns-persist-01 (RFC 8555 §8.3, §8.4): one check as at public CAs, its result.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::model::Identifier;
 use crate::model::cause::Symptom;
 use crate::model::persist::{Demand, Persist};
 
-/// Looks once for the answer to a challenge, and settles the authorization for good.
+/// Validates a challenge once, and settles the authorization for good.
 pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, thumbprint: String) {
     tokio::time::sleep(ca.config.validation_delay).await;
     if let Some(validation) = look(&ca, id, method, thumbprint).await {
@@ -28,7 +28,7 @@ pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, thumbprint: St
     }
 }
 
-/// Looks once for the answer to a challenge, and settles nothing; nothing comes of an authorization that is gone.
+/// Validates a challenge once, and settles nothing; `None` if the authorization is gone.
 pub(super) async fn look(
     ca: &Ca,
     id: Id,
@@ -62,7 +62,7 @@ pub(super) async fn look(
     Some(Validation { method, at: ca.now(), hops, refusal })
 }
 
-/// Settles an authorization for good, by what was seen.
+/// Settles an authorization for good, by the validation.
 pub(super) fn conclude(ca: &Ca, id: Id, validation: Validation) {
     let valid_until = after(validation.at, ca.config.authorization_lifetime);
     if let Some(authorization) = ca.state().authorizations.get_mut(&id) {
@@ -77,7 +77,7 @@ fn question(ca: &Ca, id: Id) -> Option<(Id, Identifier, String)> {
     Some((*account, identifier.clone(), token.clone()))
 }
 
-/// Looks at the TXT record of a name (§8.4).
+/// Checks the TXT record of a name (§8.4).
 async fn record(
     ca: &Ca,
     prefix: &str,
@@ -94,7 +94,7 @@ async fn record(
     judge_texts(&name, found, |text| text == wanted)
 }
 
-/// Looks at the records of a name that stay (draft-ietf-acme-dns-persist).
+/// Checks the persistent records of a name (draft-ietf-acme-dns-persist).
 async fn persistent_record(
     ca: &Ca,
     identifier: &Identifier,
@@ -111,7 +111,7 @@ async fn persistent_record(
     judge_texts(&owner, found, |text| demand.is_met_by(text))
 }
 
-/// Tells whether the texts prove control, in Boulder's words where not.
+/// Checks that the texts prove control; refuses in Boulder's words.
 fn judge_texts(
     name: &str,
     found: Result<Vec<String>, LookupError>,
@@ -135,7 +135,7 @@ fn judge_texts(
     Err(Refusal::new(Kind::Unauthorized, detail))
 }
 
-/// Looks at the page of a web server (§8.3).
+/// Checks the page of a web server (§8.3).
 async fn web_page(
     ca: &Ca,
     identifier: &Identifier,
@@ -159,7 +159,7 @@ fn page(identifier: &Identifier, token: &str) -> Option<Url> {
     Url::parse(&format!("http://{host}/.well-known/acme-challenge/{token}")).ok()
 }
 
-/// Folds a validation into its authorization, unless the client has deactivated it meanwhile.
+/// Stores a validation in its authorization, unless the client has deactivated the authorization meanwhile.
 fn settle(authorization: &mut Authorization, validation: Validation, valid_until: Timestamp) {
     authorization.being_validated = false;
     if authorization.status != Status::Pending {
@@ -174,7 +174,7 @@ fn settle(authorization: &mut Authorization, validation: Validation, valid_until
     authorization.validation = Some(validation);
 }
 
-/// Boulder's words for a connection that did not come about, or brought no answer (`va/va.go`, `detailedError`); `None` if it has none.
+/// Returns Boulder's words for a failed connection or a missing answer (`va/va.go`, `detailedError`); `None` if it has none.
 fn words(symptom: Symptom) -> Option<&'static str> {
     Some(match symptom {
         Symptom::ConnectionRefused => "Connection refused",
@@ -185,7 +185,7 @@ fn words(symptom: Symptom) -> Option<&'static str> {
     })
 }
 
-/// Tells whether what was fetched proves control, in Boulder's words where not.
+/// Checks that the fetched reply proves control; refuses in Boulder's words.
 fn judge(fetched: &Fetched, url: &Url, key_authorization: &str) -> Result<(), Refusal> {
     let last = fetched.hops.last();
     let url = last.map_or(url.as_str(), |hop| hop.url.as_str());
@@ -222,7 +222,7 @@ fn judge(fetched: &Fetched, url: &Url, key_authorization: &str) -> Result<(), Re
     Ok(())
 }
 
-/// What makes a reply no key authorization at all: its status, or its length.
+/// Describes why a reply is no key authorization at all: its status, or its length; `None` if it may be one.
 fn unfit(reply: &HttpReply, body: &str) -> Option<String> {
     if reply.status != 200 {
         return Some(reply.status.to_string());

@@ -1,4 +1,4 @@
-//! The CA within a process that calls it: no socket, no TLS, and the caller's own time.
+//! The CA within the calling process: no socket, no TLS, and the caller's own time.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::protocol;
 use super::state::Status;
 use crate::surroundings::Surroundings;
 
-/// A CA that is called; what it does in the background ends when this is dropped.
+/// CA without a socket; its work in the background ends when this value is dropped.
 #[derive(Debug)]
 pub struct CalledCa {
     ca: Arc<Ca>,
@@ -27,10 +27,10 @@ pub struct CalledCa {
 }
 
 impl CalledCa {
-    /// Makes one whose URLs begin with `base`.
+    /// Makes a CA whose URLs begin with `base`.
     ///
     /// # Errors
-    /// Fails when no keys can be made.
+    /// Fails if keys cannot be made.
     pub fn new(
         (config, base): (Config, &str),
         behaviours: &[RequestedBehaviour],
@@ -45,17 +45,17 @@ impl CalledCa {
         Ok(Self { ca, router, _stop: stop.drop_guard() })
     }
 
-    /// The URL that clients are pointed to (RFC 8555 §7.1.1).
+    /// Returns the URL of the directory, to which clients are pointed (RFC 8555 §7.1.1).
     pub fn directory_url(&self) -> String {
         self.ca.url("/directory")
     }
 
-    /// What answers requests.
+    /// Returns the router that answers requests.
     pub fn router(&self) -> Router {
         self.router.clone()
     }
 
-    /// The state of an order in the RFC's word; nothing for one that it does not know.
+    /// Returns the state of an order in the RFC's word; `None` if the CA does not know the order.
     pub fn order_state(&self, url: &str) -> Option<&'static str> {
         let state = self.ca.state();
         let mut orders = state.orders.iter();
@@ -63,7 +63,7 @@ impl CalledCa {
         found.map(|(_, order)| state.order_status(order).word())
     }
 
-    /// Takes back what an order rests on, as a CA may at any time: its authorizations do not hold any more.
+    /// Deactivates the authorizations of an order, as a CA may at any time.
     pub fn spoil(&self, url: &str) {
         let mut state = self.ca.state();
         let found = state.orders.iter().find(|(id, _)| order_url(&self.ca.base, **id) == url);

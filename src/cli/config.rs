@@ -1,8 +1,8 @@
-//! `--config`: flags that one always gives, in a file.
+//! `--config`: a file with flags that a user always gives.
 //!
-//! A key is a flag without its dashes, its value what would be typed; below the name of a command stand flags of that command
-//! alone. What is typed or in the environment wins, also over a flag of the file that cannot stand beside it. Nothing is read
-//! where the file is not named and not there.
+//! A key is a flag without its dashes, with the value that would be typed; keys below the name of a
+//! command are flags of that command alone. Typed flags and variables win, also over a flag of the
+//! file that conflicts with them. A missing file is an error only if the user named the file.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -20,14 +20,14 @@ use crate::hints::invocation::variable;
 use crate::model::closest::closest;
 
 /// The flag that names the file.
-const FLAG: &str = "config";
-/// Flags that a file cannot give: which file it is, and those that do something else than the command.
-const TYPED: [&str; 3] = [FLAG, "help", "version"];
+const CONFIG_FLAG: &str = "config";
+/// Flags that a file cannot set: the path of the file, and flags that replace the command's work.
+const TYPED_ONLY_FLAGS: [&str; 3] = [CONFIG_FLAG, "help", "version"];
 
 /// Flags of a file.
 #[derive(Debug, Default)]
 pub(super) struct Config {
-    /// Where it is.
+    /// Path of the file.
     path: PathBuf,
     settings: Vec<Setting>,
 }
@@ -35,19 +35,20 @@ pub(super) struct Config {
 /// A flag of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting {
-    /// The words of the command to which it belongs; none for all that have the flag.
+    /// Words of the command that takes the flag; empty for all commands that have the flag.
     command: Vec<String>,
     flag: String,
     values: Vec<String>,
 }
 
 impl Config {
-    /// Reads the file that the words or the environment name, else that of the user, if there is one.
+    /// Reads the file that the words or the environment name, else the user's file, if there is one.
     ///
     /// # Errors
-    /// Fails when it cannot be read, or says what no flag takes.
+    /// Fails if the file cannot be read, or sets an unknown flag or a value that the flag does not take.
     pub(super) fn read(words: &[OsString], tree: &clap::Command) -> Result<Self, String> {
-        let named = typed(words).or_else(|| env::var_os(variable(FLAG)).map(PathBuf::from));
+        let named = read_typed_path(words)
+            .or_else(|| env::var_os(variable(CONFIG_FLAG)).map(PathBuf::from));
         let named = named.filter(|path| !path.as_os_str().is_empty());
         let Some(path) = named.clone().or_else(of_user) else { return Ok(Self::default()) };
         match fs::read_to_string(&path) {
@@ -75,7 +76,7 @@ impl Config {
         Ok(Self { path, settings })
     }
 
-    /// The commands, whose flags take what the file says where nobody says anything else.
+    /// Returns the command tree with the file's values as the flags' defaults.
     pub(super) fn applied(&self, tree: clap::Command) -> clap::Command {
         self.below(tree, &mut Vec::new())
     }
@@ -93,23 +94,23 @@ impl Config {
         })
     }
 
-    /// What the file says of a flag of that command: what stands with the command itself wins.
+    /// Returns the setting for a flag of that command; a setting below the command's own name wins.
     fn of(&self, arg: &Arg, path: &[String]) -> Option<&Setting> {
         let flag = arg.get_long()?;
         let fits = |it: &&Setting| it.flag == flag && path.starts_with(&it.command);
         self.settings.iter().filter(fits).max_by_key(|setting| setting.command.len())
     }
 
-    /// The same without what cannot stand beside the flags that are given; nothing where all of it can.
+    /// Returns the settings without flags that conflict with given flags; `None` if no flag conflicts.
     pub(super) fn without_overruled(
         &self,
         tree: &clap::Command,
         given: &ArgMatches,
     ) -> Option<Self> {
         let mut tree = tree.clone();
-        // What is not built knows no conflicts.
+        // clap knows conflicts only after the tree is built.
         tree.build();
-        let overruled = overruled(&tree, given);
+        let overruled = find_overruled(&tree, given);
         let is_heard = |setting: &&Setting| !overruled.contains(&setting.flag);
         let heard: Vec<Setting> = self.settings.iter().filter(is_heard).cloned().collect();
         let path = self.path.clone();
@@ -122,7 +123,7 @@ impl Setting {
         self.command.iter().chain([&self.flag]).map(String::as_str).collect::<Vec<_>>().join(".")
     }
 
-    /// Tells what is wrong with it: no such command or flag, or a value that the flag does not take.
+    /// Checks that the command and the flag exist, and that the flag takes the value.
     fn check(&self, tree: &clap::Command) -> Result<(), String> {
         let mut command = tree;
         for word in &self.command {
@@ -132,7 +133,7 @@ impl Setting {
                 .ok_or_else(|| format!("{}: there is no command {word}", self.name()))?;
         }
         let owner = find(command, &self.flag, &mut self.command.clone());
-        let Some(path) = owner.filter(|_| !TYPED.contains(&&*self.flag)) else {
+        let Some(path) = owner.filter(|_| !TYPED_ONLY_FLAGS.contains(&&*self.flag)) else {
             let mut flags = BTreeSet::new();
             all_flags(command, &mut flags);
             let nearest = closest(&self.flag, flags.iter().map(|flag| &**flag));
@@ -158,7 +159,7 @@ impl Setting {
                 };
                 Err(format!("{}: {value:?} is not what --{} takes", self.name(), self.flag))
             }
-            // Whatever else a whole command line needs is typed.
+            // Other errors concern words that the user types.
             Ok(_) | Err(_) => Ok(()),
         }
     }
@@ -171,7 +172,7 @@ impl Setting {
     }
 }
 
-/// The words of a command that has this flag itself, at or below one.
+/// Returns the words of a command that has this flag itself, at or below the given command.
 fn find(command: &clap::Command, flag: &str, path: &mut Vec<String>) -> Option<Vec<String>> {
     if command.get_arguments().any(|arg| arg.get_long() == Some(flag)) {
         return Some(path.clone());
@@ -191,8 +192,8 @@ fn all_flags(command: &clap::Command, found: &mut BTreeSet<String>) {
     command.get_subcommands().for_each(|below| all_flags(below, found));
 }
 
-/// Flags that cannot stand beside one that is typed or in the environment.
-fn overruled(command: &clap::Command, matches: &ArgMatches) -> BTreeSet<String> {
+/// Returns the flags that conflict with a flag that is typed or in the environment.
+fn find_overruled(command: &clap::Command, matches: &ArgMatches) -> BTreeSet<String> {
     let is_given = |arg: &Arg| {
         let source = matches.value_source(arg.get_id().as_str());
         matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
@@ -206,7 +207,7 @@ fn overruled(command: &clap::Command, matches: &ArgMatches) -> BTreeSet<String> 
         }
     }
     if let Some((name, matches)) = matches.subcommand() {
-        let below = command.find_subcommand(name).map(|command| overruled(command, matches));
+        let below = command.find_subcommand(name).map(|command| find_overruled(command, matches));
         found.extend(below.into_iter().flatten());
     }
     found
@@ -231,7 +232,7 @@ fn collect(
         let Some(values) = values.filter(|values| !values.is_empty()) else {
             return Err(format!("{key}: a value is expected, or a list of values"));
         };
-        // As in the environment, this is as much as not to give it.
+        // As in the environment, `false` counts as not set.
         if key == "local" && values == ["false"] {
             continue;
         }
@@ -249,8 +250,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// The file that is typed.
-fn typed(words: &[OsString]) -> Option<PathBuf> {
+/// Returns the path that is typed after `--config`.
+fn read_typed_path(words: &[OsString]) -> Option<PathBuf> {
     let mut words = words.iter().skip(1).map(|word| word.to_string_lossy());
     while let Some(word) = words.next() {
         match word.strip_prefix("--config") {
@@ -280,7 +281,7 @@ mod tests {
         Config::parse(PathBuf::from("c.yaml"), text, &command())
     }
 
-    /// What a command line means with this file: the values of a flag of the command.
+    /// Checks the values of a flag of the command, after a command line is read with this file.
     #[track_caller]
     fn check(text: &str, line: &str, flag: &str, expected: &[&str]) {
         let words: Vec<&str> = std::iter::once("kubectl-acme").chain(line.split(' ')).collect();
@@ -347,7 +348,8 @@ mod tests {
 
     #[test]
     fn the_file_is_named_before_the_command_line_is_read() {
-        let typed = |line: &str| typed(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        let typed =
+            |line: &str| read_typed_path(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert_eq!(typed("x order --config a.yaml -f b"), Some(PathBuf::from("a.yaml")));
         assert_eq!(typed("x --config=a.yaml"), Some(PathBuf::from("a.yaml")));
         assert_eq!(typed("x --configure a"), None);

@@ -1,4 +1,4 @@
-//! How much is said: `-v`, `-q` and `--log` cannot all be meant, and what is typed beats what the environment says.
+//! Amount of output by `-v`, `-q` and `--log`: contradictions are refused, and typed flags beat the environment.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -6,10 +6,10 @@ use clap::parser::ValueSource;
 use crate::context::flags::log::LogArgs;
 use crate::hints::invocation::variable;
 
-/// Settles how much is said; where two flags contradict each other that were given in the same way, says so.
+/// Settles the amount of output; refuses two flags that contradict each other and were given in the same way.
 ///
 /// # Errors
-/// Fails with what is wrong.
+/// Fails with the two flags and the reason.
 pub(super) fn settle(args: &mut LogArgs, matches: &ArgMatches) -> Result<(), String> {
     let source = |id| matches.value_source(id).filter(|s| *s != ValueSource::DefaultValue);
     let verbose = source("verbose").filter(|_| args.verbose > 0);
@@ -32,7 +32,7 @@ pub(super) fn settle(args: &mut LogArgs, matches: &ArgMatches) -> Result<(), Str
     Ok(())
 }
 
-/// What is wrong with `-v` beside another flag.
+/// Describes the conflict between `-v` and another flag.
 fn contradiction(other: &str, why: &str, source: ValueSource) -> String {
     let name = |flag: &str| match source {
         ValueSource::EnvVariable => variable(flag),
@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    /// How loud a command line is, where any variable that is there stands for the environment form of one flag.
+    /// Checks the settled flags of a command line; a variable that is always set stands for one flag's variable.
     #[track_caller]
     fn check(line: &str, heard: &str, expected: Result<(u8, bool, Option<&str>), &str>) {
         let command = LogArgs::augment_args(clap::Command::new("test"));

@@ -1,7 +1,7 @@
 //! The command tree and the environment forms of its flags; each command's own flags stand beside its behaviour.
 //!
-//! With `--local` a typed flag about a cluster, known by its heading in the help, is refused, because what would be
-//! ignored may have been meant. The environment never is: it holds for many commands.
+//! With `--local` a typed flag about a cluster, known by its heading in the help, is refused: the user may have meant
+//! the flag, so ignoring the flag would be wrong. Variables are never refused: the environment holds for many commands.
 
 pub mod completion;
 mod config;
@@ -68,7 +68,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Issue certificates from manifests, and look after their orders
-    // Its short help has no line more to give; that of `order create` tells it.
+    // The short help of `order` has no line left; the short help of `order create` shows the flag.
     #[command(alias = "orders", mut_arg("report", |report| report.hide_short_help(true)))]
     Order(Box<order::OrderArgs>),
     /// Show and check challenges, put up and take down their answers
@@ -120,10 +120,10 @@ pub enum Command {
     Version(version::VersionArgs),
 }
 
-/// Every flag has an environment form by its name; one that would mean several things names its own.
+/// Gives each flag an environment form named after the flag; a flag whose name has several meanings sets its own variable.
 fn with_environment(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| {
-        // As a flag has no value, its variable may say 1 or yes as well as true.
+        // A switch takes no value, so its variable may say 1 or yes as well as true.
         let arg = match arg.get_action() {
             ArgAction::SetTrue => arg.value_parser(BoolishValueParser::new()),
             _ => arg,
@@ -139,23 +139,23 @@ fn with_environment(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_environment)
 }
 
-/// Tells whether a variable says as much as one that is not set: nothing, or that there is no local state.
+/// Returns whether a variable counts as not set: empty, or `KUBECTL_ACME_LOCAL` with a word for no.
 fn is_off(variable: &str) -> bool {
     let Ok(value) = env::var(variable) else { return false };
     let says_no = ["0", "false", "no", "off"].contains(&value.to_ascii_lowercase().as_str());
-    value.is_empty() || (variable == LOCAL && says_no)
+    value.is_empty() || (variable == LOCAL_VARIABLE && says_no)
 }
 
 /// The environment form of `--local`.
-const LOCAL: &str = "KUBECTL_ACME_LOCAL";
+const LOCAL_VARIABLE: &str = "KUBECTL_ACME_LOCAL";
 
-/// The command tree; usage says `kubectl acme` when kubectl started us.
+/// Builds the command tree; usage says `kubectl acme` if kubectl started this program.
 pub fn command() -> clap::Command {
     let command = pages::with_examples(with_environment(Cli::command()), "", invocation::program());
     if invocation::program() == PLUGIN { command.bin_name(PLUGIN) } else { command }
 }
 
-/// Reads this process's command line; ends the process with usage or help where that is due.
+/// Reads this process's command line; on an error or a request for help, prints the text and ends the process.
 pub fn parse() -> Cli {
     let words: Vec<_> = env::args_os().collect();
     read(&words).unwrap_or_else(|error| {
@@ -167,7 +167,7 @@ pub fn parse() -> Cli {
 /// Reads a command line with the environment and the configuration file.
 ///
 /// # Errors
-/// Fails with usage or help where that is due.
+/// Fails with usage if the line is wrong, and with help or version if the line asks for either.
 fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     let refused = |kind, why: String| command().error(kind, why);
     let config = Config::read(words, &command());
@@ -201,10 +201,10 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
         }
         Chosen::Either => {}
     }
-    misplaced(&matches).map_or(Ok(cli), |message| Err(conflict(message)))
+    describe_misplaced(&matches).map_or(Ok(cli), |message| Err(conflict(message)))
 }
 
-/// The format that the command is to write.
+/// Returns the format that the command is to write.
 fn format_asked_for(matches: &ArgMatches) -> Option<Format> {
     match matches.subcommand() {
         Some((_, below)) => format_asked_for(below),
@@ -216,18 +216,18 @@ fn format_asked_for(matches: &ArgMatches) -> Option<Format> {
     }
 }
 
-/// The same of a command that writes findings.
+/// Returns the format of a command that writes findings.
 fn findings_format(matches: &ArgMatches) -> Option<FindingsFormat> {
     matches.try_get_one::<FindingsFormat>("output").ok().flatten().cloned()
 }
 
-/// The reports that the command is to make; nothing where it makes none.
+/// Returns the reports that the command is to make; `None` if the command has no `--report`.
 fn reports_asked_for(matches: &ArgMatches) -> Option<Vec<ReportChoice>> {
     if let Some((_, below)) = matches.subcommand() {
         return reports_asked_for(below);
     }
     let asked = matches.try_get_many::<ReportChoice>("report").ok()?;
-    // A format that is a report is one on standard output.
+    // `-o` with the format of a report asks for that report on standard output.
     let format = match findings_format(matches) {
         Some(FindingsFormat::Report(form)) => Some(ReportChoice::Wanted(form, ReportPlace::Stdout)),
         Some(FindingsFormat::Document(_)) | None => None,
@@ -235,20 +235,20 @@ fn reports_asked_for(matches: &ArgMatches) -> Option<Vec<ReportChoice>> {
     Some(asked.into_iter().flatten().cloned().chain(format).collect())
 }
 
-/// What the command line says about where resources are.
+/// Place of the resources, as far as the command line names a place.
 #[derive(Debug, PartialEq, Eq)]
 enum Chosen {
     /// On this machine.
     Local,
     /// In a cluster.
     Cluster,
-    /// Both, by `--local` and this flag.
+    /// Both places, by `--local` and this flag.
     Both(&'static str),
-    /// Whatever there is.
+    /// Neither place is named.
     Either,
 }
 
-/// A flag beats an environment form.
+/// Returns the place that the flags name; a typed flag beats an environment form.
 fn chosen(matches: &ArgMatches) -> Chosen {
     let given = |id: &str| matches.value_source(id);
     let strongest = PLACES.into_iter().filter_map(|(id, flag)| Some((given(id)?, flag))).max();
@@ -262,8 +262,8 @@ fn chosen(matches: &ArgMatches) -> Chosen {
     }
 }
 
-/// A flag on the command line that means nothing on this machine, if there is one; what the environment says may be for other
-/// commands.
+/// Returns a typed flag that means nothing on this machine, if there is one; variables do not
+/// count, since they may be meant for other commands.
 fn idle(command: &clap::Command, matches: &ArgMatches) -> Option<String> {
     let is_typed = |arg: &&Arg| {
         let heading = arg.get_help_heading();
@@ -279,10 +279,10 @@ fn idle(command: &clap::Command, matches: &ArgMatches) -> Option<String> {
     here.or_else(below)
 }
 
-/// What is wrong with a flag on the command line that says something about names where manifests are given, or the other way round.
-fn misplaced(matches: &ArgMatches) -> Option<String> {
+/// Describes a typed flag about names beside manifests, or the other way round; `None` if there is no such flag.
+fn describe_misplaced(matches: &ArgMatches) -> Option<String> {
     if let Some((_, below)) = matches.subcommand() {
-        return misplaced(below);
+        return describe_misplaced(below);
     }
     let is_given = |id: &str| matches!(matches.try_contains_id(id), Ok(true));
     let is_typed =
@@ -304,12 +304,14 @@ fn misplaced(matches: &ArgMatches) -> Option<String> {
 fn idle_message(flag: &str, local: Option<ValueSource>) -> String {
     let why = format!("cannot be used with --{flag}, which is about a cluster: leave --{flag} out");
     match local {
-        Some(ValueSource::EnvVariable) => format!("{LOCAL} {why}, or set {LOCAL}=0"),
+        Some(ValueSource::EnvVariable) => {
+            format!("{LOCAL_VARIABLE} {why}, or set {LOCAL_VARIABLE}=0")
+        }
         _ => format!("--local {why}"),
     }
 }
 
-/// Reads words and environment; clap holds what comes from either for typed, so what it refuses is read again as it was typed.
+/// Reads words and environment. clap takes variables for typed flags, so a refused line is read again without variables.
 fn matches(command: clap::Command, words: &[OsString]) -> Result<ArgMatches, clap::Error> {
     let refused = match command.clone().try_get_matches_from(words) {
         Ok(matches) => return Ok(matches),
@@ -318,12 +320,12 @@ fn matches(command: clap::Command, words: &[OsString]) -> Result<ArgMatches, cla
     let mut typed = without_environment(command.clone(), &|_| true);
     match typed.try_get_matches_from_mut(words) {
         Ok(matches) if refused.kind() == ErrorKind::ArgumentConflict => {
-            let overruled = overruled(&typed, &matches);
+            let overruled = find_overruled(&typed, &matches);
             let heard = without_environment(command, &|arg| overruled.contains(arg.get_id()));
             let read = heard.clone().try_get_matches_from(words);
             read.map_err(|error| variables::named(error, &heard, words))
         }
-        // Its usage shows no flag that was not typed.
+        // The usage in this error shows only typed flags.
         Err(error)
             if error.kind() == refused.kind()
                 || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
@@ -334,14 +336,14 @@ fn matches(command: clap::Command, words: &[OsString]) -> Result<ArgMatches, cla
     }
 }
 
-/// The same command, deaf to the environment forms of some flags.
+/// Removes the environment forms of the flags that `of` selects.
 fn without_environment(command: clap::Command, of: &impl Fn(&Arg) -> bool) -> clap::Command {
     let deaf = |arg: Arg| if of(&arg) { arg.env(Resettable::Reset) } else { arg };
     command.mut_args(deaf).mut_subcommands(|command| without_environment(command, of))
 }
 
-/// Flags that cannot stand beside one that was typed.
-fn overruled(command: &clap::Command, typed: &ArgMatches) -> BTreeSet<Id> {
+/// Returns the flags that conflict with a typed flag.
+fn find_overruled(command: &clap::Command, typed: &ArgMatches) -> BTreeSet<Id> {
     let is_typed =
         |arg: &Arg| typed.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
     let mut overruled = BTreeSet::new();
@@ -352,7 +354,8 @@ fn overruled(command: &clap::Command, typed: &ArgMatches) -> BTreeSet<Id> {
         }
     }
     if let Some((name, typed)) = typed.subcommand() {
-        let below = command.find_subcommand(name).map(|command| self::overruled(command, typed));
+        let below =
+            command.find_subcommand(name).map(|command| find_overruled(command, typed));
         overruled.extend(below.into_iter().flatten());
     }
     overruled
@@ -411,13 +414,13 @@ mod tree {
         ] {
             let words = std::iter::once("kubectl-acme").chain(line.split(' '));
             let matches = command().try_get_matches_from(words).unwrap();
-            assert_eq!(misplaced(&matches).as_deref(), expected, "{line}");
+            assert_eq!(describe_misplaced(&matches).as_deref(), expected, "{line}");
         }
         // Any variable that is there stands for its environment form.
         let deaf = |order: clap::Command| order.mut_arg("server", |server| server.env("PATH"));
         let heard = command().mut_subcommand("order", deaf);
         let matches = heard.try_get_matches_from(["kubectl-acme", "order", "-f", "a"]).unwrap();
-        assert_eq!(misplaced(&matches), None);
+        assert_eq!(describe_misplaced(&matches), None);
     }
 
     /// The environment form of a flag of a command, named by the way to it.
@@ -435,7 +438,7 @@ mod tree {
     #[test]
     fn every_flag_has_an_environment_form() {
         for (way, flag, expected) in [
-            (&[][..], "local", LOCAL),
+            (&[][..], "local", LOCAL_VARIABLE),
             (&["order", "create"], "http01-listen", "KUBECTL_ACME_HTTP01_LISTEN"),
             (&["order", "retry"], "timeout", "KUBECTL_ACME_TIMEOUT"),
             (&["get"], "no-headers", "KUBECTL_ACME_NO_HEADERS"),

@@ -1,6 +1,6 @@
-//! What programs are told of a command line that cannot be read: the document that `-o json` gets of every other error.
+//! Document for a command line that cannot be read: the same fields that `-o json` writes for every other error.
 //!
-//! The words are clap's, whose errors tell their parts only as text.
+//! The text is clap's, because clap's errors give their parts only as text.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,9 +12,9 @@ use crate::context::failure::Failure;
 use crate::hints::invocation::variable;
 use crate::print::format::Format;
 
-/// Writes the document to standard output where the words, or the environment, ask for one; clap says it on stderr, too.
+/// Writes the document to stdout if the words or the environment ask for a document; clap prints the error on stderr.
 pub(super) fn print_document(error: &clap::Error, words: &[OsString]) {
-    // Help and version are what was asked for.
+    // Help and version are no errors.
     if !error.use_stderr() {
         return;
     }
@@ -26,12 +26,12 @@ pub(super) fn print_document(error: &clap::Error, words: &[OsString]) {
     };
     let document = failure(&error.to_string()).document();
     if let Some(text) = document.and_then(|document| format.document(&json!(document))) {
-        // The exit code tells more than a reader who is gone.
+        // A failed write is ignored: the reader is gone, and the exit code still reports the error.
         let _unread = std::io::stdout().write_all(text.as_bytes());
     }
 }
 
-/// What a refusal says: why in its first paragraph, then its tips.
+/// Builds the failure from clap's text: the reason is the first paragraph, tips follow.
 fn failure(rendered: &str) -> Failure {
     let (first, rest) = rendered.split_once("\n\n").unwrap_or((rendered, ""));
     let first = first.trim().strip_prefix("error: ").unwrap_or(first);
@@ -40,7 +40,7 @@ fn failure(rendered: &str) -> Failure {
     tips.fold(Failure::usage(why), Failure::hint)
 }
 
-/// The format that the words name last.
+/// Returns the format that the words name last.
 fn format_in(words: &[OsString]) -> Option<String> {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let words = words.iter().skip(1).take_while(|word| *word != "--").collect::<Vec<_>>();

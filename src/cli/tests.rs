@@ -1,4 +1,4 @@
-//! How a process was called, read by the real command tree, and the command lines that hints make of it.
+//! Invocations, read by the real command tree, and the command lines that hints make of an invocation.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use crate::cli;
 use crate::diagnosis::catalogue::{self, LabNote};
 use crate::hints::invocation::{Invocation, PROGRAM, is_plugin, quoted};
 
-/// How a process was called with this line.
+/// Reads this line as the command line of the process.
 fn called(line: &str) -> Invocation {
     read(cli::command(), line)
 }
@@ -215,7 +215,7 @@ fn every_command_line_of_the_catalogue_is_one_that_this_program_takes() {
             let words = iter::once(PROGRAM).chain(line.split_whitespace());
             let matches = cli::command().try_get_matches_from(words);
             let matches = matches.unwrap_or_else(|why| panic!("{}: {line}: {why}", entry.id));
-            let refused = [cli::misplaced(&matches), cli::idle(&cli::command(), &matches)];
+            let refused = [cli::describe_misplaced(&matches), cli::idle(&cli::command(), &matches)];
             assert!(!line.contains("--local") || refused[1].is_none(), "{}: {line}", entry.id);
             assert!(refused[0].is_none(), "{}: {line}: {refused:?}", entry.id);
             read += 1;

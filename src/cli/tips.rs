@@ -1,5 +1,5 @@
-//! Tips of refusals: none leads to a command that is not for people, and a folder that stands apart from its `--local` is
-//! seen.
+//! Tips of refusals: no tip leads to a hidden command, and a folder that stands apart from its
+//! `--local` is noticed.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue};
 use crate::hints::invocation::quoted;
 use crate::input::files::EXTENSIONS;
 
-/// The same refusal with tips that help.
+/// Returns the refusal with tips that help.
 pub(super) fn mended(
     mut error: clap::Error,
     command: &clap::Command,
@@ -44,7 +44,7 @@ pub(super) fn mended(
     error
 }
 
-/// Tells whether `-o` or `--output` is refused by `describe`.
+/// Returns whether `describe` refuses `-o` or `--output`.
 fn is_output_of_describe(error: &clap::Error, words: &[OsString]) -> bool {
     let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else {
         return false;
@@ -53,14 +53,14 @@ fn is_output_of_describe(error: &clap::Error, words: &[OsString]) -> bool {
         && (refused.starts_with("-o") || refused.starts_with("--output"))
 }
 
-/// The word after a `--local` without a value, where it is neither a flag nor a command.
+/// Returns the word after a `--local` without a value, if the word is neither a flag nor a command.
 fn folder_apart<'a>(command: &clap::Command, words: &'a [OsString]) -> Option<&'a str> {
     let pair = words.windows(2).find(|pair| pair[0] == "--local")?;
     let word = pair[1].to_str()?;
     (!word.starts_with('-') && !is_command(command, word)).then_some(word)
 }
 
-/// Tells whether a word is a file of manifests by its name.
+/// Returns whether a word is a file of manifests, by its extension.
 fn is_manifest(word: &str) -> bool {
     let extension = Path::new(word).extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension))

@@ -1,4 +1,4 @@
-//! Refusals of what the environment gives: they name the variable, since nobody has typed the flag.
+//! Refusals of values from the environment: messages name the variable, since the flag was not typed.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::Arg;
 use clap::error::{ContextKind, ContextValue};
 
-/// The same refusal; each flag in it that only the environment gives is named by its variable.
+/// Returns the refusal with each flag that only the environment gives named by its variable.
 pub(super) fn named(
     mut error: clap::Error,
     command: &clap::Command,
@@ -15,7 +15,7 @@ pub(super) fn named(
     let mut command = command.clone();
     // Flags that are not built cannot be shown.
     command.build();
-    let flags = given(&command, words);
+    let flags = list_environment_flags(&command, words);
     let rename = |text: &String| {
         let found = flags.iter().find(|(shown, _)| shown == text);
         found.map_or_else(|| text.clone(), |(_, variable)| variable.clone())
@@ -33,9 +33,9 @@ pub(super) fn named(
     error
 }
 
-/// The flags on the way to the command of these words that the environment alone gives: as clap shows each, and its
-/// variable with the flag.
-fn given(command: &clap::Command, words: &[OsString]) -> Vec<(String, String)> {
+/// Lists the flags that the environment alone gives, on the way to the command of these words: the
+/// flag as clap shows the flag, and its variable with the flag.
+fn list_environment_flags(command: &clap::Command, words: &[OsString]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut here = command;
     let mut rest = words.iter().skip(1);
@@ -48,12 +48,12 @@ fn given(command: &clap::Command, words: &[OsString]) -> Vec<(String, String)> {
         let Some(below) = rest.find_map(|word| here.find_subcommand(word)) else { break };
         here = below;
     }
-    // The one of the command itself stands for a global flag, too.
+    // For a global flag, the entry of the command itself comes first.
     found.reverse();
     found
 }
 
-/// Tells whether the environment gives a flag that the words do not.
+/// Returns whether the environment gives a flag and the words do not.
 fn is_given(arg: &Arg, words: &[OsString]) -> bool {
     let Some(flag) = arg.get_long() else { return false };
     let is_typed = |word: &OsString| {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    /// What is said of a command line where any variable that is there stands for the environment forms of flags.
+    /// Checks the error of a command line; a variable that is always set stands for the environment forms of flags.
     #[track_caller]
     fn check(line: &str, flags: &[&'static str], expected: &str) {
         let hear = |arg: Arg| {

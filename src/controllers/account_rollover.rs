@@ -1,8 +1,8 @@
-//! Another key for an account (roll-over, RFC 8555 §7.3.5), which a kill at any moment leaves able to go on.
+//! Change of an account's key (roll-over, RFC 8555 §7.3.5), which can be resumed after a kill at any moment.
 //!
-//! The new key stands beside the old one in the Secret before the CA hears of it, and takes its place once the CA has it. While
-//! both are there nobody knows which of them the CA takes, so that no other request is signed with either. Whoever comes next,
-//! the Issuer's controller or a person's command, goes on by the same function; several at once come to the same end.
+//! The new key is stored beside the old one in the Secret before the CA is sent it, and replaces the old one once the
+//! CA has it. While both are there it is unknown which one the CA accepts, so no other request is signed with either.
+//! The Issuer's controller or a person's command resumes by the same function; several at once come to the same end.
 
 use super::ReconcileError;
 use super::accounts::{Accounts, NEXT, account_key, acme_of, beside, key_in_secret, shown};
@@ -13,15 +13,15 @@ use crate::model::{Blob, Issuer, Secret};
 use crate::reconcile::issuer;
 use crate::store::error::StoreError;
 
-/// The same for one that turned out to have an account of its own.
-const UNUSED: &str = "unused";
-/// How often somebody else may write the Secret or the Issuer meanwhile.
-const ATTEMPTS: usize = 5;
+/// Suffix for a new key that turned out to have an account of its own.
+const UNUSED_KEY_SUFFIX: &str = "unused";
+/// Largest number of conflicts with other writers of the Secret or the Issuer.
+const CONFLICTS_MAX: usize = 5;
 
-/// What came of a roll-over.
+/// Result of a roll-over.
 #[derive(Debug)]
 pub enum RolloverEnd {
-    /// None is under way.
+    /// No roll-over is under way.
     Idle,
     /// The account has the new key.
     Changed {
@@ -32,10 +32,10 @@ pub enum RolloverEnd {
     Refused(AcmeError),
 }
 
-/// The Secret with a new key beside the old one.
+/// Returns the Secret with a new key beside the old one.
 ///
 /// # Errors
-/// Fails with the reason when the crypto library does.
+/// Fails with the reason if the crypto library fails.
 pub fn with_next_key(
     acme: &AcmeIssuer,
     secret: &Secret,
@@ -47,10 +47,10 @@ pub fn with_next_key(
     Ok(changed)
 }
 
-/// What came of giving a roll-over up.
+/// Result of abandoning a roll-over.
 #[derive(Debug)]
 pub enum Abandonment {
-    /// None is under way.
+    /// No roll-over is under way.
     Idle,
     /// The account keeps its key.
     Abandoned,
@@ -59,24 +59,24 @@ pub enum Abandonment {
 }
 
 impl Accounts {
-    /// Gives up a roll-over that is under way: of both keys stays the one that the CA has.
+    /// Gives up a roll-over that is under way: the key that the CA has is kept.
     ///
     /// # Errors
-    /// Fails when the store cannot be asked, or the CA does not say which key it has: both stay where they are.
+    /// Fails if the store cannot be asked, or the CA does not say which key it has: both keys stay.
     pub async fn abandon_rollover(&self, issuer: &Issuer) -> Result<Abandonment, ReconcileError> {
         let acme = acme_of(issuer)?;
         let name = &acme.private_key_secret_ref.name;
         let Some(secret) = self.secret(issuer, name).await? else { return Ok(Abandonment::Idle) };
         let Some(pem) = secret.value(&beside(acme, NEXT)) else { return Ok(Abandonment::Idle) };
         let Ok(next) = AccountKey::from_pem(pem) else {
-            // No CA has taken what is no key.
+            // An unparsable key cannot have been accepted by a CA.
             let mut changed = secret.clone();
             changed.data.remove(&beside(acme, NEXT));
             let secrets = self.secrets().clone().written_by(issuer::writer(issuer));
             secrets.replace(&changed).await?;
             return Ok(Abandonment::Abandoned);
         };
-        // The old one is asked for first: most CAs that cannot change keys know nothing of the new one.
+        // The old key is tried first: most CAs that cannot change keys do not know the new one.
         let old = account_key(acme, &secret).ok();
         let has_old = match old {
             Some(old) => self.account_of(issuer, &old).await?.is_some(),
@@ -91,10 +91,10 @@ impl Accounts {
         Ok(Abandonment::Abandoned)
     }
 
-    /// Brings a roll-over that is under way to its end.
+    /// Completes a roll-over that is under way.
     ///
     /// # Errors
-    /// Fails when the store or the CA cannot be asked, or gives no final answer: both keys stay where they are.
+    /// Fails if the store or the CA cannot be asked, or gives no final answer: both keys stay where they are.
     pub async fn finish_rollover(&self, issuer: &Issuer) -> Result<RolloverEnd, ReconcileError> {
         let acme = acme_of(issuer)?;
         let name = &acme.private_key_secret_ref.name;
@@ -116,11 +116,11 @@ impl Accounts {
         let known = known.or_else(|| session.account_url());
         let account = match refusal {
             None => known.unwrap_or_default(),
-            // The CA may have the new key already, by an answer that nobody read.
+            // The CA may have the new key already, by a reply that was not read.
             Some(refusal) => match self.account_of(issuer, &next).await? {
                 Some(account) if known.as_ref().is_none_or(|known| *known == account) => account,
                 owner => {
-                    let word = owner.map(|_| UNUSED);
+                    let word = owner.map(|_| UNUSED_KEY_SUFFIX);
                     self.keep_old_key(issuer, &next, word).await?;
                     return Ok(RolloverEnd::Refused(refusal));
                 }
@@ -131,7 +131,7 @@ impl Accounts {
         Ok(RolloverEnd::Changed { account })
     }
 
-    /// The account that a key has at the CA, if it has one.
+    /// Returns the account that a key has at the CA, if it has one.
     async fn account_of(
         &self,
         issuer: &Issuer,
@@ -146,7 +146,7 @@ impl Accounts {
         }
     }
 
-    /// Puts the new key in the place of the old one, where nobody has done so.
+    /// Replaces the old key with the new one, unless that is done already.
     async fn promote(&self, issuer: &Issuer, next: &AccountKey) -> Result<(), ReconcileError> {
         let acme = acme_of(issuer)?;
         let (place, beside) = (key_in_secret(acme), beside(acme, NEXT));
@@ -157,7 +157,7 @@ impl Accounts {
         .await
     }
 
-    /// Takes the new key away; one that has an account of its own is kept by another name.
+    /// Removes the new key; one that has an account of its own is kept under another name.
     async fn keep_old_key(
         &self,
         issuer: &Issuer,
@@ -172,7 +172,7 @@ impl Accounts {
         .await
     }
 
-    /// Changes the Secret of the account key for as long as that key waits in it.
+    /// Changes the Secret of the account key, as long as that new key waits in it.
     async fn change_secret(
         &self,
         issuer: &Issuer,
@@ -182,7 +182,7 @@ impl Accounts {
         let acme = acme_of(issuer)?;
         let secrets = self.secrets().clone().written_by(issuer::writer(issuer));
         let mut last = None;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..CONFLICTS_MAX {
             let Some(mut secret) = self.secret(issuer, &acme.private_key_secret_ref.name).await?
             else {
                 return Ok(());
@@ -201,7 +201,7 @@ impl Accounts {
         last.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Writes down which key the account has now, so that nobody asks the CA for it.
+    /// Stores the key that the account now has, so that no further request to the CA is needed.
     async fn record_key(
         &self,
         issuer: &Issuer,
@@ -210,7 +210,7 @@ impl Accounts {
     ) -> Result<(), ReconcileError> {
         let issuers = self.issuers_of(issuer.issuer_kind());
         let mut last = None;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..CONFLICTS_MAX {
             let Some(found) = issuers.get_anew(&issuer.name()).await? else { return Ok(()) };
             let mut status = found.status.clone();
             let recorded: &mut AcmeIssuerStatus = status.acme.get_or_insert_default();

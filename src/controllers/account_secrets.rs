@@ -14,13 +14,13 @@ use crate::model::{Blob, Issuer, KeyAlgorithm, Metadata, Secret, SecretKeySelect
 /// Makes an account key, PEM; RSA 2048 takes some 50 ms of computing.
 ///
 /// # Errors
-/// Fails with the reason when the crypto library does.
+/// Fails with the reason if the crypto library fails.
 pub fn make_key(algorithm: KeyAlgorithm) -> Result<Zeroizing<String>, String> {
     let made = AccountKey::generate(algorithm).and_then(|key| key.to_pem());
     made.map_err(|error| error.to_string())
 }
 
-/// The Secret of a new account key; nobody owns it, so that it outlives the Issuer.
+/// Builds the Secret of a new account key; it has no owner, so that it outlives the Issuer.
 pub fn new_secret(acme: &AcmeIssuer, namespace: &str, pem: &str) -> Secret {
     let managed_by = ("app.kubernetes.io/managed-by".to_owned(), "cert-manager".to_owned());
     Secret {
@@ -36,7 +36,7 @@ pub fn new_secret(acme: &AcmeIssuer, namespace: &str, pem: &str) -> Secret {
     }
 }
 
-/// Tells whether an issuer refers to a Secret of that name.
+/// Returns whether an issuer refers to a Secret of this name.
 pub fn names_secret(issuer: &Issuer, name: &str) -> bool {
     let Some(acme) = &issuer.spec.acme else { return false };
     let binding = acme.external_account_binding.iter().map(|binding| &binding.key_secret_ref);
@@ -47,10 +47,10 @@ pub fn names_secret(issuer: &Issuer, name: &str) -> bool {
         || solvers.any(|selector| selector.name == name)
 }
 
-/// The MAC key of an external account binding.
+/// Returns the MAC key of an external account binding.
 ///
 /// # Errors
-/// Fails with the reason when it is not there or no such text.
+/// Fails with the reason if the key is missing or not base64url text.
 pub fn mac_key(
     secret: Option<&Secret>,
     selector: &SecretKeySelector,

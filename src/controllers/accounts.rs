@@ -1,6 +1,6 @@
 //! Accounts: sessions with CAs, made on demand from the Issuer's key Secret.
 //!
-//! Whoever needs the CA asks here; a restart resumes without waiting for any Issuer to be looked at first.
+//! A program that needs the CA asks here; a restart resumes without waiting for an Issuer's reconcile.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// Key in the account Secret when the Issuer names none.
+/// Default key in the account Secret, for an Issuer that names none.
 const DEFAULT_KEY: &str = "tls.key";
-/// What stands behind the name of the account key for the one that is to take its place.
+/// Suffix for the new account key that is to replace the one in place.
 pub(super) const NEXT: &str = "next";
 
-/// A CA that forgets an account twice in this time will not remember it.
-const REGISTERED_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+/// Time in which a second loss of an account means that the CA will not remember it.
+const REREGISTRATION_PERIOD: SignedDuration = SignedDuration::from_secs(60);
 
-/// Opens a session: directory URL, whom to trust, account key, account URL if known. Asks nobody.
+/// Opens a session without a request: directory URL, TLS trust, account key, account URL if known.
 pub type Connect = dyn Fn(&str, &TlsOptions, AccountKey, Option<String>) -> Result<Arc<dyn Acme>, AcmeError>
     + Send
     + Sync;
 
-/// Sessions of every Issuer.
+/// Sessions of all Issuers.
 pub struct Accounts {
     issuers: Resources<Issuer>,
     cluster_issuers: Resources<Issuer>,
@@ -41,11 +41,11 @@ pub struct Accounts {
     cluster_namespace: String,
     connect: Box<Connect>,
     sessions: PerIssuer<Arc<Opened>>,
-    /// Accounts that a CA had forgotten.
+    /// Accounts that a CA has forgotten.
     gone: PerIssuer<Gone>,
 }
 
-/// An account that was taken out of an issuer's status, to be registered again.
+/// Account that was removed from an issuer's status, to be registered again.
 #[derive(Clone)]
 struct Gone {
     at: Timestamp,
@@ -53,13 +53,13 @@ struct Gone {
     revision: String,
 }
 
-/// A session and what it was made from.
+/// Session, with its origin.
 struct Opened {
     made_from: Origin,
     session: Arc<dyn Acme>,
 }
 
-/// What a session depends on beside the account URL.
+/// Inputs of a session beside the account URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Origin {
     server: String,
@@ -69,7 +69,7 @@ struct Origin {
 }
 
 impl Accounts {
-    /// Makes the registry; `cluster_namespace` holds the Secrets of ClusterIssuers.
+    /// Builds the registry; `cluster_namespace` holds the Secrets of ClusterIssuers.
     pub fn new(store: &Arc<dyn Store>, cluster_namespace: &str, connect: Box<Connect>) -> Self {
         Self {
             issuers: Resources::new(Arc::clone(store), Kind::Issuer).written_by(source::ISSUERS),
@@ -83,7 +83,7 @@ impl Accounts {
         }
     }
 
-    /// Opens sessions with real CAs.
+    /// Returns a function that opens sessions with real CAs.
     pub fn connect_with(clients: Arc<Clients>) -> Box<Connect> {
         Box::new(move |server, tls, key, account| {
             let session = clients.session(server, tls, key, account)?;
@@ -91,7 +91,7 @@ impl Accounts {
         })
     }
 
-    /// Finds the issuer that a reference in that namespace means.
+    /// Finds the issuer that a reference in this namespace means.
     pub async fn find_issuer(
         &self,
         namespace: &str,
@@ -106,10 +106,10 @@ impl Accounts {
         }
     }
 
-    /// The same, for those who cannot go on without.
+    /// Returns the issuer that a reference in this namespace means.
     ///
     /// # Errors
-    /// Fails when there is none.
+    /// Fails if the issuer does not exist.
     pub async fn issuer(
         &self,
         namespace: &str,
@@ -122,35 +122,35 @@ impl Accounts {
         })
     }
 
-    /// The Issuers of a kind, as they are written for them.
+    /// Returns the issuers of a kind, written in the name of their controller.
     pub(super) fn issuers_of(&self, kind: Kind) -> &Resources<Issuer> {
         if kind == Kind::ClusterIssuer { &self.cluster_issuers } else { &self.issuers }
     }
 
-    /// The Secrets.
+    /// Returns the Secrets.
     pub(super) fn secrets(&self) -> &Resources<Secret> {
         &self.secrets
     }
 
-    /// The namespace in which the Secrets of ClusterIssuers are.
+    /// Returns the namespace of the Secrets of ClusterIssuers.
     pub fn cluster_namespace(&self) -> &str {
         &self.cluster_namespace
     }
 
-    /// The namespace in which the Secrets of an issuer are.
+    /// Returns the namespace of the Secrets of an issuer.
     pub fn secret_namespace<'a>(&'a self, issuer: &'a Issuer) -> &'a str {
         issuer.secret_namespace(&self.cluster_namespace)
     }
 
-    /// Reads a Secret of an issuer.
+    /// Returns a Secret of an issuer.
     pub async fn secret(&self, issuer: &Issuer, name: &str) -> Result<Option<Secret>, StoreError> {
         self.secrets.get(&ObjectName::new(self.secret_namespace(issuer), name)).await
     }
 
-    /// The session of an issuer that has an account.
+    /// Returns the session of an issuer that has an account.
     ///
     /// # Errors
-    /// Fails when the key or the account is not there yet; a change of the issuer or its Secret wakes whoever waits.
+    /// Fails if the key or the account is missing; a change of the issuer or its Secret wakes the waiting objects.
     pub async fn session(&self, issuer: &Issuer) -> Result<Arc<dyn Acme>, ReconcileError> {
         let acme = acme_of(issuer)?;
         let name = &acme.private_key_secret_ref.name;
@@ -172,10 +172,10 @@ impl Accounts {
         self.open(issuer, &secret)
     }
 
-    /// A session of an issuer with a key of the caller's, for this once.
+    /// Opens a session of an issuer with the caller's key, for one use.
     ///
     /// # Errors
-    /// Fails when the server cannot be a CA.
+    /// Fails if the server URL cannot be that of a CA.
     pub fn open_with(
         &self,
         issuer: &Issuer,
@@ -186,10 +186,10 @@ impl Accounts {
         Ok((self.connect)(&acme.server, &tls_of(acme), key, account)?)
     }
 
-    /// The session of an issuer with the key in that Secret, whether the CA knows it or not.
+    /// Returns the session of an issuer with the key in this Secret, whether or not the CA knows the key.
     ///
     /// # Errors
-    /// Fails when there is no usable key in the Secret, or the server cannot be a CA.
+    /// Fails if there is no usable key in the Secret, or the server URL cannot be that of a CA.
     pub fn open(&self, issuer: &Issuer, secret: &Secret) -> Result<Arc<dyn Acme>, ReconcileError> {
         let acme = acme_of(issuer)?;
         let made_from = Origin {
@@ -215,17 +215,17 @@ impl Accounts {
         Ok(Arc::clone(&opened.session))
     }
 
-    /// Forgets an issuer that is gone, and its account key with it.
+    /// Forgets an issuer that is gone, with its account key.
     pub fn forget(&self, issuer: &Key) {
         self.sessions.forget(issuer);
         self.gone.forget(issuer);
     }
 
-    /// Takes note that the CA has forgotten the account, so that it is registered again; returns whether that may help:
-    /// not when it has just been done.
+    /// Records that the CA has forgotten the account, so that it is registered again; returns whether that may help:
+    /// not if it was registered again just before.
     ///
     /// # Errors
-    /// Fails with a conflict when `issuer` is not what is there now: the account that was refused may be gone already.
+    /// Fails with a conflict if `issuer` is outdated: the refused account may have been removed already.
     pub async fn account_is_gone(
         &self,
         issuer: &Issuer,
@@ -238,9 +238,9 @@ impl Accounts {
         let before = self.gone.get(issuer).map(|gone| (gone.at, gone.revision == *revision));
         let conflict = || Err(StoreError::Conflict { key: key.clone() });
         match before {
-            // Others asked in its name while it was found to be gone.
+            // Other requests used the account while it was found to be gone.
             Some((_, true)) => return conflict(),
-            Some((at, false)) if now.duration_since(at) < REGISTERED_AGAIN => {
+            Some((at, false)) if now.duration_since(at) < REREGISTRATION_PERIOD => {
                 let found = issuers.get(&issuer.name()).await?;
                 let is_current =
                     found.is_some_and(|found| found.metadata.resource_version == *revision);
@@ -256,18 +256,18 @@ impl Accounts {
     }
 }
 
-/// The key under which the account key is in its Secret.
+/// Returns the key under which the account key is in its Secret.
 pub fn key_in_secret(acme: &AcmeIssuer) -> String {
     let key = &acme.private_key_secret_ref.key;
     if key.is_empty() { DEFAULT_KEY.to_owned() } else { key.clone() }
 }
 
-/// The key of the Secret for something beside the account key.
+/// Returns the Secret's key for a value beside the account key.
 pub(super) fn beside(acme: &AcmeIssuer, word: &str) -> String {
     format!("{}.{word}", key_in_secret(acme))
 }
 
-/// Tells whether an account key is to be replaced by another that stands beside it.
+/// Returns whether an account key is to be replaced by a new one that stands beside it.
 pub fn is_being_changed(acme: &AcmeIssuer, secret: &Secret) -> bool {
     secret.value(&beside(acme, NEXT)).is_some()
 }
@@ -275,7 +275,7 @@ pub fn is_being_changed(acme: &AcmeIssuer, secret: &Secret) -> bool {
 /// Reads the account key from its Secret.
 ///
 /// # Errors
-/// Fails with the reason, which names no part of the key.
+/// Fails with a reason that contains no part of the key.
 pub fn account_key(acme: &AcmeIssuer, secret: &Secret) -> Result<AccountKey, String> {
     let key = key_in_secret(acme);
     let Some(pem) = secret.value(&key) else {
@@ -284,27 +284,27 @@ pub fn account_key(acme: &AcmeIssuer, secret: &Secret) -> Result<AccountKey, Str
     AccountKey::from_pem(pem).map_err(|error| error.to_string())
 }
 
-/// The URL in the status, when it is that of this key.
+/// Returns the account URL in the status, if the status is about this key.
 pub fn account_url(account: &AcmeIssuerStatus, key: &AccountKey) -> Option<String> {
     let known = !account.uri.is_empty() && account.last_private_key_hash == key.hash();
     known.then(|| account.uri.clone())
 }
 
-/// How the CA of an issuer is known.
+/// Returns the TLS options for the CA of an issuer.
 pub fn tls_of(acme: &AcmeIssuer) -> TlsOptions {
     TlsOptions { ca_bundle: acme.ca_bundle.0.clone(), skip_verify: acme.skip_tls_verify }
 }
 
-/// The part of an issuer that is about ACME.
+/// Returns the ACME part of an issuer.
 ///
 /// # Errors
-/// Fails when it has none.
+/// Fails if the issuer has none.
 pub(super) fn acme_of(issuer: &Issuer) -> Result<&AcmeIssuer, ReconcileError> {
     let acme = issuer.spec.acme.as_ref();
     acme.ok_or_else(|| ReconcileError::Missing(format!("{} is not of type acme", shown(issuer))))
 }
 
-/// Names an issuer to people.
+/// Returns kind and name of an issuer, for messages.
 pub(super) fn shown(issuer: &Issuer) -> String {
     format!("{} {}", issuer.issuer_kind(), issuer.name())
 }

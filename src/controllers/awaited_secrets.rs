@@ -1,4 +1,4 @@
-//! Secrets that providers of DNS-01 need: whoever makes or mends one need not wait for the next try.
+//! Secrets that providers of DNS-01 need: a Challenge tries again as soon as a Secret is created or mended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::store::resources::typed;
 pub(super) struct AwaitedSecrets(Mutex<BTreeMap<ObjectName, BTreeSet<ObjectName>>>);
 
 impl AwaitedSecrets {
-    /// Notes what a Challenge that has changed needs.
+    /// Records the Secrets that a changed Challenge needs.
     pub(super) fn heard(&self, changed: &Record, cluster_namespace: &str) {
         if !is_by_record(changed) {
             return;
@@ -32,14 +32,14 @@ impl AwaitedSecrets {
         self.lock().insert(changed.key.name.clone(), secrets);
     }
 
-    /// Challenges that need a Secret.
+    /// Returns the Challenges that need a Secret.
     pub(super) fn who_needs(&self, secret: &ObjectName) -> Vec<ObjectName> {
         let all = self.lock();
         let waiting = all.iter().filter(|(_, secrets)| secrets.contains(secret));
         waiting.map(|(challenge, _)| challenge.clone()).collect()
     }
 
-    /// Forgets a Challenge that needs nothing any more.
+    /// Forgets a Challenge that needs no Secret any more.
     pub(super) fn forget(&self, challenge: &ObjectName) {
         self.lock().remove(challenge);
     }

@@ -1,7 +1,7 @@
-//! When a look that failed is tried again.
+//! Pauses before a failed reconcile is tried again.
 //!
-//! An obstacle that only a person can remove is looked at again after ten minutes, since `run` hears nothing of a name
-//! that was mended in DNS; a missing permission, port or Ingress after 30 s, because that look asks nobody outside.
+//! An obstacle that only a person can remove is tried again after ten minutes, since `run` gets no event when a name is
+//! mended in DNS; a missing permission, port or Ingress after 30 s, because that try sends no request outside.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,20 +9,20 @@ use super::ReconcileError;
 use super::work_queue::{Heard, SHORT_PAUSE};
 use crate::acme::error::Retry;
 
-/// When an obstacle is looked at again that only a person can remove.
+/// Pause before another try at an obstacle that only a person can remove.
 const PERSON_PAUSE: SignedDuration = SignedDuration::from_mins(10);
-/// When such an obstacle is looked at again where looking costs the world nothing: a permission, a port, an Ingress that is missing.
+/// Pause before another try at such an obstacle without outside requests: a missing permission, port or Ingress.
 const PERSON_NEARBY_PAUSE: SignedDuration = SignedDuration::from_secs(30);
-/// Shortest pause before a moment that somebody has named.
-const LEAST_NAMED_PAUSE: SignedDuration = SignedDuration::from_millis(100);
-/// The pause when somebody else was quicker.
+/// Shortest pause before a moment that a CA or provider has named.
+const NAMED_PAUSE_MIN: SignedDuration = SignedDuration::from_millis(100);
+/// Pause after another writer was quicker.
 const LOST_RACE_PAUSE: SignedDuration = SignedDuration::from_millis(5);
-/// So often in a row somebody else may be quicker; more often than that is an obstacle.
-const MOST_LOST_RACES: u32 = 10;
-/// Longest pause that nobody has named.
-const LONGEST: SignedDuration = SignedDuration::from_secs(30);
+/// Number of lost races in a row that are tolerated; more are an obstacle.
+const LOST_RACES_MAX: u32 = 10;
+/// Longest pause that this program chooses by itself.
+const PAUSE_MAX: SignedDuration = SignedDuration::from_secs(30);
 
-/// When the next try comes, after so many that failed.
+/// Returns the moment of the next try, after `tries` failed ones.
 pub(super) fn next_try(
     error: &ReconcileError,
     tries: u32,
@@ -30,13 +30,13 @@ pub(super) fn next_try(
     now: Timestamp,
 ) -> Timestamp {
     match error.retry() {
-        // Whoever deletes an object does not wait until the CA can be asked again.
+        // The deletion of an object does not wait until the CA can be asked again.
         _ if heard == Heard::Wish => now,
-        Retry::At(at) => at.max(now + LEAST_NAMED_PAUSE),
+        Retry::At(at) => at.max(now + NAMED_PAUSE_MIN),
         Retry::Backoff => now + doubling(SHORT_PAUSE, tries),
-        // Whatever changed while we looked may be just what was missing, or an answer to what we did; each look may change it.
+        // A change during the reconcile may be what was missing, or a reaction to it; each reconcile may change it.
         Retry::Never if heard > Heard::Nothing => now + doubling(SHORT_PAUSE, tries),
-        // A person may mend what no change here tells of: a name in DNS, the server itself.
+        // A person may mend what causes no change here: a name in DNS, the server itself.
         Retry::Never => match error {
             ReconcileError::Solve(_)
             | ReconcileError::Store(_)
@@ -51,17 +51,17 @@ pub(super) fn next_try(
     }
 }
 
-/// The pause after somebody else was quicker so many times in a row, and whether that is an obstacle by now.
+/// Returns the pause after `times` lost races in a row, and whether the races are an obstacle by now.
 pub(super) fn race(times: u32) -> (SignedDuration, bool) {
-    match times.saturating_sub(MOST_LOST_RACES) {
+    match times.saturating_sub(LOST_RACES_MAX) {
         0 => (LOST_RACE_PAUSE, false),
         more => (doubling(LOST_RACE_PAUSE, more), true),
     }
 }
 
-/// That pause, doubled with each time.
+/// Returns the first pause, doubled with each time.
 fn doubling(first: SignedDuration, times: u32) -> SignedDuration {
-    (first * (1 << times.saturating_sub(1).min(16))).min(LONGEST)
+    (first * (1 << times.saturating_sub(1).min(16))).min(PAUSE_MAX)
 }
 
 #[cfg(test)]
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn whoever_is_outrun_again_and_again_waits_longer_and_says_so() {
-        assert_eq!([1, MOST_LOST_RACES].map(race), [(LOST_RACE_PAUSE, false); 2]);
-        assert_eq!(race(MOST_LOST_RACES + 1), (LOST_RACE_PAUSE, true));
-        assert_eq!(race(MOST_LOST_RACES + 3), (LOST_RACE_PAUSE * 4, true));
-        assert_eq!(race(u32::MAX), (LONGEST, true));
+        assert_eq!([1, LOST_RACES_MAX].map(race), [(LOST_RACE_PAUSE, false); 2]);
+        assert_eq!(race(LOST_RACES_MAX + 1), (LOST_RACE_PAUSE, true));
+        assert_eq!(race(LOST_RACES_MAX + 3), (LOST_RACE_PAUSE * 4, true));
+        assert_eq!(race(u32::MAX), (PAUSE_MAX, true));
     }
 }

@@ -1,4 +1,4 @@
-//! Computing that takes long enough to be done aside, such as making an RSA key.
+//! Computing that takes long enough for a thread of its own, such as making an RSA key.
 
 use std::num::NonZero;
 use std::sync::LazyLock;
@@ -11,19 +11,19 @@ use tokio::task::{JoinError, spawn_blocking};
 use crate::acme::{KeyError, KeyMaker, PrivateKey};
 use crate::model::KeyAlgorithm;
 
-/// One turn for each core: a hundred keys made at once would leave nothing for the task that renews the Lease.
-static TURNS: LazyLock<Semaphore> =
+/// Semaphore with one turn per core: a hundred keys made at once would leave nothing for the Lease's renewal.
+static COMPUTE_TURNS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZero::get)));
 
-/// Computes on a thread of its own, when it is its turn.
+/// Computes on a thread of its own, once a turn is free.
 ///
 /// # Errors
-/// Fails when the computing panicked.
+/// Fails if the computing panicked.
 pub async fn compute<T: Send + 'static>(
     computing: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
-    // Nobody closes it; without a turn it would be done all the same.
-    let _turn = TURNS.acquire().await;
+    // The semaphore is never closed; without a turn the computing would be done all the same.
+    let _turn = COMPUTE_TURNS.acquire().await;
     spawn_blocking(computing).await
 }
 

@@ -1,4 +1,4 @@
-//! What one process knows of a newOrder beyond the ledger that is kept in the store.
+//! Facts of one process about a newOrder beyond the ledger in the store.
 
 use std::time::Duration;
 
@@ -15,35 +15,35 @@ pub(super) struct BudgetEntry {
     pub(super) holder: String,
     pub(super) entry: Entry,
     pub(super) is_ours: bool,
-    /// What was heard of it that is no order.
+    /// Reply that brought no order, if any.
     pub(super) heard: Option<NoOrder>,
-    /// How long ago it was asked when it came to be known.
+    /// Age of the request when this process first knew of it.
     pub(super) ago: SignedDuration,
-    /// When that was; none while it is being written down or is under way.
+    /// Moment of that first knowledge; `None` while the request is being stored or is under way.
     pub(super) since: Option<Instant>,
 }
 
-/// What a process has heard of a newOrder that brought no order.
+/// Reason that a newOrder brought no order.
 #[derive(Clone, Debug)]
 pub(super) enum NoOrder {
-    /// Why its answer was not read.
+    /// Error that kept the reply from being read.
     Fault(AcmeError),
     /// The CA's refusal, and until when that holds (`Retry-After`, RFC 8555 §6.6).
     Limit(Box<Problem>, Instant),
 }
 
 impl BudgetEntry {
-    /// Whether it is the one with that number, of the Order with that UID.
+    /// Returns whether this is the entry with that number, of the Order with that UID.
     pub(super) fn is_entry(&self, (number, uid): &(u64, String)) -> bool {
         (self.entry.number, &self.entry.uid) == (*number, uid)
     }
 
-    /// Whether it was asked of an account, for a set of names.
+    /// Returns whether the request was for this account and this set of names.
     pub(super) fn is_for(&self, account: &str, names: &str) -> bool {
         (&*self.entry.account, &*self.entry.names) == (account, names)
     }
 
-    /// How long ago it was asked; one that is under way counts as asked now.
+    /// Returns the age of the request; a request under way counts as made now.
     pub(super) fn ago(&self) -> SignedDuration {
         let elapsed: Duration = self.since.map_or(Duration::ZERO, |since| since.elapsed());
         SignedDuration::try_from(elapsed)

@@ -1,4 +1,4 @@
-//! The answer of one Challenge, put up or taken down at a person's wish; nothing else of it is driven.
+//! Answer of one Challenge, put up or taken down at a person's wish; the rest of the Challenge is not worked on.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::reconcile::challenge::Outcome;
 use crate::solvers::Solver;
 use crate::store::Store;
 
-/// Puts answers up and takes them down, and records it as the controllers do, so that whoever drives next goes on from there.
+/// Puts answers up and takes them down, and records that as controllers do, for the next controller to go on from.
 #[derive(Debug)]
 pub struct Answering {
     challenges: ChallengeRecords,
@@ -20,7 +20,7 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// Answers by that solver.
+    /// Builds the value with this solver.
     pub fn new(store: &Arc<dyn Store>, solver: Arc<dyn Solver>) -> Self {
         Self { challenges: ChallengeRecords::new(Recorder::new(Arc::clone(store))), solver }
     }
@@ -28,7 +28,7 @@ impl Answering {
     /// Puts the answer up; the finalizer is on the object first, so that no deletion forgets it. Safe to repeat.
     ///
     /// # Errors
-    /// Fails when the solver does, which is recorded, or the store.
+    /// Fails if the solver does, which is recorded, or the store.
     pub async fn put_up(
         &self,
         challenge: &Challenge,
@@ -52,11 +52,11 @@ impl Answering {
         Ok(self.challenges.keep(&challenge, presented, now).await?)
     }
 
-    /// Takes the answer down. A Challenge that is over loses its finalizer, too; another one goes back to the queue, and is
-    /// presented again by whoever drives it. Safe to repeat.
+    /// Takes the answer down. A Challenge that is over loses its finalizer, too; another one goes back to the queue,
+    /// and its next controller presents it again. Safe to repeat.
     ///
     /// # Errors
-    /// Fails when the solver does, which is recorded, or the store.
+    /// Fails if the solver does, which is recorded, or the store.
     pub async fn take_down(
         &self,
         challenge: &Challenge,

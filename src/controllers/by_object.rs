@@ -1,5 +1,4 @@
-//! What a process keeps in mind of each object, and that its status does not tell: by name, and only for the object that had that
-//! UID then.
+//! Notes of a process on each object that are not in its status: by name, and only for the object that had that UID.
 
 use std::collections::HashMap;
 
@@ -7,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{Metadata, ObjectName};
 
-/// The last note of each object, with the UID of the object.
+/// Last note of each object, with the UID of the object.
 #[derive(Debug)]
 pub struct ByObject<T>(Mutex<HashMap<ObjectName, (String, T)>>);
 
@@ -18,19 +17,19 @@ impl<T> Default for ByObject<T> {
 }
 
 impl<T: Clone> ByObject<T> {
-    /// Keeps a note in place of the one before.
+    /// Stores a note in place of the one before.
     pub(super) fn note(&self, object: &Metadata, note: T) {
         self.all().insert(name(object), (object.uid.clone(), note));
     }
 
-    /// The last note.
+    /// Returns the last note.
     pub(super) fn of(&self, object: &Metadata) -> Option<T> {
         let all = self.all();
         let (uid, note) = all.get(&name(object))?;
         (*uid == object.uid).then(|| note.clone())
     }
 
-    /// Drops it, because it counts no more, or the object is gone.
+    /// Drops the note, because it counts no more, or the object is gone.
     pub(super) fn forget(&self, name: &ObjectName) {
         self.all().remove(name);
     }

@@ -1,4 +1,4 @@
-//! Certificates: gathers Secrets, requests and rivals, performs one deed in the store, keeps what came of it.
+//! Certificates: gathers Secrets, requests and rivals, performs one action in the store, and records the outcome.
 
 use std::sync::Arc;
 
@@ -27,27 +27,27 @@ use crate::reconcile::{Wake, certificate, differences};
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// Most steps by which a Certificate is put right: more are left to whoever drives.
-const STEPS: usize = 100;
+/// Largest number of steps that put a Certificate right at once; a controller takes further ones.
+const PUT_RIGHT_STEPS_MAX: usize = 100;
 
 /// Whether a Certificate has to be issued now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Its Secret is as asked for.
+    /// No: the Secret is as asked for.
     No,
     /// Yes.
     Issue {
-        /// Its revision now, 0 before the first.
+        /// Present revision, 0 before the first.
         revision: i64,
     },
-    /// Yes, and the last try failed: by itself it would wait.
+    /// Yes, but after a failed try, so that a controller would wait.
     TryAgain {
-        /// Its revision now, 0 before the first.
+        /// Present revision, 0 before the first.
         revision: i64,
     },
-    /// Its Secret belongs to another Certificate.
+    /// No: the Secret belongs to another Certificate.
     Rival {
-        /// Name of that one.
+        /// Name of the other Certificate.
         name: String,
     },
 }
@@ -61,14 +61,14 @@ pub struct CertificateController {
     pub(super) secrets: Resources<Secret>,
     writer: SecretWriter,
     pub(super) neighbours: Neighbours,
-    /// What asks CAs when to renew; nobody does without.
+    /// Inquiry that asks CAs when to renew; without one no CA is asked.
     pub(super) inquiry: Option<RenewalInquiry>,
     pub(super) recorder: Recorder,
     keys: Arc<dyn KeyMaker>,
 }
 
 impl CertificateController {
-    /// Puts the controller together.
+    /// Builds the controller.
     pub fn new(recorder: Recorder) -> Self {
         let store = recorder.store();
         Self {
@@ -86,29 +86,29 @@ impl CertificateController {
         }
     }
 
-    /// The same with keys made by that.
+    /// Returns the controller with another key maker.
     #[must_use]
     pub fn making(self, keys: Arc<dyn KeyMaker>) -> Self {
         Self { keys, ..self }
     }
 
-    /// The same that asks CAs when to renew.
+    /// Returns the controller with an inquiry that asks CAs when to renew.
     #[must_use]
     pub fn asking(self, inquiry: RenewalInquiry) -> Self {
         Self { inquiry: Some(inquiry), ..self }
     }
 
-    /// The same for somebody who has been told something else of Certificates.
+    /// Returns the controller with other settings for Certificates.
     #[must_use]
     pub fn with(self, options: Options) -> Self {
         let writer = self.writer.owned(options.owns_secret);
         Self { writer, neighbours: self.neighbours.with(options), ..self }
     }
 
-    /// Says whether a Certificate has to be issued now, when a person asks. Which others name its Secret is read once per namespace.
+    /// Returns whether a Certificate has to be issued now, for a person. Certificates are read once per namespace.
     ///
     /// # Errors
-    /// Fails when there is no such Certificate, or the store does.
+    /// Fails if the Certificate does not exist, or the store fails.
     pub async fn due(&self, name: &ObjectName, now: Timestamp) -> Result<Due, StoreError> {
         self.neighbours.meet(&name.namespace).await?;
         let Some(certificate) = self.certificates.get(name).await? else {
@@ -132,14 +132,14 @@ impl CertificateController {
         })
     }
 
-    /// Puts right what needs no issuance: the status, labels and annotations of the Secret, and what an earlier issuance has left
-    /// behind. What has to be issued is left as it is.
+    /// Puts right what needs no issuance: the status, labels and annotations of the Secret, and leftovers of an earlier
+    /// issuance. A Certificate that has to be issued is left as it is.
     ///
     /// # Errors
     /// Fails when the store does.
     pub async fn put_right(&self, name: &ObjectName, now: Timestamp) -> Result<(), ReconcileError> {
         self.neighbours.meet(&name.namespace).await?;
-        for _ in 0..STEPS {
+        for _ in 0..PUT_RIGHT_STEPS_MAX {
             let Some(certificate) = self.certificates.get_anew(name).await? else { return Ok(()) };
             if is_true(&certificate.status.conditions, model::certificate::ISSUING) {
                 return Ok(());
@@ -156,7 +156,7 @@ impl CertificateController {
         Ok(())
     }
 
-    /// What to do next, the Secret as it is now, and all that was looked at.
+    /// Returns the next action, with the present Secret and all observations.
     async fn next(
         &self,
         certificate: &Certificate,
@@ -170,8 +170,8 @@ impl CertificateController {
         Ok((secret, observed, action))
     }
 
-    /// Tells whether the Secret is what it was taken for: whoever restores both may have us told of the Certificate first, and a new
-    /// key and an order would follow.
+    /// Checks that the Secret is unchanged since it was read. After a restore the Certificate's event may arrive before
+    /// the Secret's; acting on it would make a needless key and order.
     async fn is_still(
         &self,
         certificate: &Certificate,
@@ -186,7 +186,7 @@ impl CertificateController {
         Ok(now.as_ref().map(version) == secret.map(version))
     }
 
-    /// Performs one deed, and keeps what came of it.
+    /// Performs one action, and records the outcome.
     pub(super) async fn carry_out(
         &self,
         certificate: &Certificate,
@@ -299,7 +299,7 @@ impl CertificateController {
         };
         let leaf = facts::of_issued(&request.status.certificate);
         if !leaf.is_some_and(|leaf| leaf.is_ok_and(|leaf| leaf.public_key.0 == key.public_key())) {
-            // Another one has taken its name.
+            // Another request has taken the name.
             let key = self.requests.key(&request.name());
             return Err(StoreError::Conflict { key }.into());
         }
@@ -346,10 +346,10 @@ impl Controller for CertificateController {
             }
             Kind::CertificateRequest => {
                 let owner = super::owner_of(changed, Kind::Certificate);
-                // One that nobody owns may stand in the way of the next.
+                // A request without an owner may stand in the way of the next one.
                 Ok(owner.or_else(|| annotated.map(|name| certificate(&name))).into_iter().collect())
             }
-            // A failed Order that goes is a person's wish for another try.
+            // The deletion of a failed Order is a person's wish for another try.
             Kind::Order => Ok(annotated.iter().map(|name| certificate(name)).collect()),
             Kind::Secret => {
                 let sharing = self.neighbours.sharing(&changed.key.name);
@@ -369,7 +369,7 @@ impl Controller for CertificateController {
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let Some(certificate) = self.certificates.get_known(&key.name).await? else {
             self.neighbours.forget(&key.name);
-            // Another one of that name may have been told of between.
+            // A new Certificate of this name may have been reported in between.
             if let Some(another) = self.recorder.store().get_known(key).await? {
                 self.neighbours.remember(&another);
             }
@@ -538,7 +538,7 @@ mod tests {
         assert_eq!((settled.unwrap(), bench.orders().await.len()), (Wake::OnChange, 0));
     }
 
-    /// What stands in the way when objects that nobody owns have the names of ours.
+    /// Checks the obstacle if objects without an owner have the names of ours.
     async fn check_taken(objects: &[Value], taken: &str) {
         let bench = bench(json!({})).await;
         for object in objects {

@@ -1,4 +1,4 @@
-//! Certificates whose CA says when to renew them: it is asked once nothing else is to be done, and its word is kept or held back.
+//! Certificates whose CA says when to renew: asked once nothing else is to be done; its answer is kept or held back.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,15 +9,15 @@ use crate::model::{Certificate, ObjectName, Secret};
 use crate::reconcile::certificate::types::{Action, Observed, Outcome};
 use crate::reconcile::{Wake, certificate};
 
-/// A person's question to a CA waits so long for its turn.
-const TURN: std::time::Duration = std::time::Duration::from_millis(200);
-const A_TURN: SignedDuration = SignedDuration::from_millis(200);
+/// Time that a person's question to a CA waits for its turn.
+const TURN_WAIT: std::time::Duration = std::time::Duration::from_millis(200);
+const TURN_WAIT_SIGNED: SignedDuration = SignedDuration::from_millis(200);
 
 impl CertificateController {
-    /// Asks the CA of a Certificate that is not due when to renew it, if it was not asked lately, and keeps what it says.
+    /// Asks the CA when to renew a Certificate that is not due, unless it was asked lately, and keeps the answer.
     ///
     /// # Errors
-    /// Fails when the store does.
+    /// Fails if the store does.
     pub async fn ask_when_to_renew(
         &self,
         name: &ObjectName,
@@ -28,16 +28,16 @@ impl CertificateController {
         let secret = self.secrets.get(&secret).await?;
         let observed = self.neighbours.observe_from_outside(&certificate, secret.as_ref()).await?;
         let neighbours = (secret.as_ref(), &observed);
-        for now in [now, now + A_TURN] {
+        for now in [now, now + TURN_WAIT_SIGNED] {
             match self.ask(&certificate, neighbours, Wake::OnChange, now).await? {
-                Wake::At(at) if at <= now + A_TURN => tokio::time::sleep(TURN).await,
+                Wake::At(at) if at <= now + TURN_WAIT_SIGNED => tokio::time::sleep(TURN_WAIT).await,
                 _ => break,
             }
         }
         Ok(())
     }
 
-    /// Asks the CA when to renew, if that is due, and keeps what it says; else says when to look again.
+    /// Asks the CA when to renew, if that is due, and keeps the answer; otherwise returns when to reconcile again.
     pub(super) async fn ask(
         &self,
         certificate: &Certificate,
@@ -58,7 +58,7 @@ impl CertificateController {
         let interval = observed.options.renewal_interval;
         let store = self.recorder.store();
         let asked = match inquiry.ask(store, certificate, (id, interval), now).await {
-            // Whoever may not read the issuer renews as without it.
+            // Without permission to read the issuer, the renewal goes on as if there were none.
             Err(error) if error.lacks_permission() => Asked::Nobody,
             asked => asked?,
         };
@@ -72,7 +72,7 @@ impl CertificateController {
         Ok(Wake::Now)
     }
 
-    /// Begins a renewal that the CA hastens, unless it is not to begin or not yet; says when to look again.
+    /// Begins a renewal that the CA hastens, unless it is unwanted or too early; returns when to reconcile again.
     pub(super) async fn renew_early(
         &self,
         certificate: &Certificate,

@@ -1,4 +1,4 @@
-//! Challenges: presents, checks, tells the CA, cleans up.
+//! Challenges: presents, self-checks, accepts, cleans up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ use crate::store::Scope;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// How often an accepted challenge looks whether another one has come to wait for it; no request is spent on that.
-const LOOK_AROUND: SignedDuration = SignedDuration::from_secs(1);
-/// Most Orders that are remembered.
-const REMEMBERED: usize = 1000;
+/// Pause before an accepted challenge checks whether another one waits for it; that costs no request.
+const CONTENTION_CHECK_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+/// Largest number of Orders that are remembered.
+const ORDERS_REMEMBERED_MAX: usize = 1000;
 
-/// Carries Challenges from the scheduler's word to the clean-up.
+/// Carries Challenges from the start by the scheduler to the clean-up.
 #[derive(Debug)]
 pub struct ChallengeController {
     challenges: ChallengeRecords,
@@ -43,18 +43,18 @@ pub struct ChallengeController {
     requests: ChallengeRequests,
     solvers: SolverSet,
     clock: Arc<dyn Clock>,
-    /// Unfinished Orders as they last changed: every challenge looks at its own at every step, and they are large.
+    /// Unfinished Orders as they last changed: every challenge reads its own at every step, and they are large.
     known: Mutex<HashMap<ObjectName, Arc<Order>>>,
     looks: ResolverCache,
     /// Secrets that the providers of unfinished Challenges need.
     awaited: AwaitedSecrets,
     validations: Validations,
-    /// Tells those who look for an answer that an Order has ended.
+    /// Notifies running self-checks that an Order has ended.
     ended: Notify,
 }
 
 impl ChallengeController {
-    /// Puts the controller together.
+    /// Builds the controller.
     pub fn new(
         recorder: Recorder,
         accounts: Arc<Accounts>,
@@ -112,7 +112,7 @@ impl ChallengeController {
                 Action::Wait(wake @ (Wake::OnChange | Wake::At(_)))
                     if is_running(challenge) && is_accepted(challenge) && seen.is_none() =>
                 {
-                    let soon = now.saturating_add(LOOK_AROUND).unwrap_or(now);
+                    let soon = now.saturating_add(CONTENTION_CHECK_PAUSE).unwrap_or(now);
                     return Ok(match wake {
                         Wake::At(at) => Wake::At(at.min(soon)),
                         Wake::OnChange | Wake::Now => Wake::At(soon),
@@ -156,7 +156,7 @@ impl ChallengeController {
             break (outcome, self.clock.now());
         };
         if matches!(outcome, Outcome::FinalizerAdded | Outcome::CleanedUp) {
-            // The write of the finalizer wakes us with the object as it is now.
+            // The write of the finalizer wakes this Challenge in its new state.
             return Ok(Wake::OnChange);
         }
         self.validations.note(challenge, &outcome, now);
@@ -164,7 +164,7 @@ impl ChallengeController {
         Ok(Wake::Now)
     }
 
-    /// The Challenges of an Order, where it asks for another value at the record of this one.
+    /// Returns the Challenges of an Order, if the Order asks for another value at the record of this one.
     async fn beside(
         &self,
         challenge: &Challenge,
@@ -180,7 +180,7 @@ impl ChallengeController {
         }
     }
 
-    /// Challenges that may wait for the value of one that has changed, since theirs is at the same record.
+    /// Returns Challenges that may wait for the value of a changed one, since their values are at the same record.
     async fn waiting_beside(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
         let name = changed.text("/spec/dnsName");
         let metadata = changed.metadata();
@@ -200,7 +200,7 @@ impl ChallengeController {
         Ok(others.map(|c| Key::new(Kind::Challenge, c.name())).collect())
     }
 
-    /// Tells whether the CA of a challenge is a public one; what cannot be read counts as such.
+    /// Returns whether the CA of a challenge is a public one; an unreadable issuer counts as public.
     async fn is_ended_by_ca(&self, challenge: &Challenge) -> bool {
         let (namespace, issuer) = (&challenge.metadata.namespace, &challenge.spec.issuer_ref);
         let Ok(issuer) = self.requests.accounts.issuer(namespace, issuer).await else {
@@ -209,7 +209,7 @@ impl ChallengeController {
         issuer.spec.acme.as_ref().is_none_or(|acme| AcmeServer::is_public(&acme.server))
     }
 
-    /// Waits until the Order of a challenge is heard to have failed: what a look would see is of no use then.
+    /// Waits until the Order of a challenge is known to have failed: the result of a self-check is of no use then.
     async fn order_fails(&self, challenge: &Challenge) {
         let owner = challenge.metadata.controller();
         let name = owner.map(|owner| ObjectName::new(&challenge.metadata.namespace, &owner.name));
@@ -223,7 +223,7 @@ impl ChallengeController {
         }
     }
 
-    /// The Order of a challenge; one that has ended needs none.
+    /// Returns the Order of a challenge; `None` if the challenge has ended and needs none.
     async fn order_of(&self, challenge: &Challenge) -> Result<Option<Arc<Order>>, StoreError> {
         let Some(owner) = challenge.metadata.controller() else { return Ok(None) };
         if challenge.has_ended() {
@@ -231,7 +231,7 @@ impl ChallengeController {
         }
         let name = ObjectName::new(&challenge.metadata.namespace, &owner.name);
         let known = self.known.lock().get(&name).cloned();
-        // One that lags behind is as good: its change wakes the challenge. But it has to have read the authorization.
+        // An outdated Order is good enough: its change wakes the challenge. But it must have read the authorization.
         let has_read = |order: &Arc<Order>| {
             let url = &challenge.spec.authorization_url;
             order.metadata.uid == owner.uid
@@ -248,9 +248,9 @@ impl ChallengeController {
         Ok(order.filter(|order| order.metadata.uid == owner.uid).map(Arc::new))
     }
 
-    /// Remembers an Order until it has ended or gone; one that cannot be read is read again by whoever needs it, and says why.
+    /// Remembers an Order until it has ended or gone; an unreadable Order is read again, and reported, when needed.
     async fn remember(&self, changed: &Record) -> Result<(), StoreError> {
-        // What is told may be its end.
+        // The reported change may be the Order's end.
         let order = match self.orders.get_known(&changed.key.name).await {
             Err(StoreError::Unreadable { .. }) => None,
             known => known?,
@@ -262,7 +262,7 @@ impl ChallengeController {
             self.ended.notify_waiters();
             return Ok(());
         };
-        if known.len() >= REMEMBERED {
+        if known.len() >= ORDERS_REMEMBERED_MAX {
             known.clear();
         }
         known.insert(changed.key.name.clone(), Arc::new(order));
@@ -276,7 +276,7 @@ impl ChallengeController {
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
         self.challenges.mark(challenge).await?;
         if challenge.metadata.finalizers.is_empty() && !challenge.status.presented {
-            // Whoever puts something up for a Challenge marks it first, so nobody has.
+            // A Challenge is marked before anything is put up for it, so nothing is up.
             self.solvers.solver(challenge).nothing_stands(challenge);
         }
         Ok(Outcome::FinalizerAdded)
@@ -375,10 +375,10 @@ impl Controller for ChallengeController {
     }
 }
 
-/// What the CA must see for a Challenge.
+/// Returns the answer that the CA must see for a Challenge.
 ///
 /// # Errors
-/// Fails when its name is neither a DNS name nor an address.
+/// Fails if its name is neither a DNS name nor an address.
 pub fn answer(challenge: &Challenge) -> Result<Answer, String> {
     let identifier = Identifier::parse(&challenge.spec.dns_name).map_err(|e| e.to_string())?;
     Ok(Answer {

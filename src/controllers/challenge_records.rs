@@ -1,4 +1,4 @@
-//! What is written to Challenges: what came of a deed, why an answer is not up, and the finalizer of those who answer.
+//! Writes to Challenges: outcomes of actions, reasons for missing answers, and the finalizer of answers.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::solvers::{SolveError, Solver};
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// The Challenges of a store, written as their controller writes them.
+/// Challenges of a store, written in the name of their controller.
 #[derive(Debug)]
 pub(super) struct ChallengeRecords {
     pub(super) resources: Resources<Challenge>,
@@ -24,13 +24,13 @@ pub(super) struct ChallengeRecords {
 }
 
 impl ChallengeRecords {
-    /// Writes where the recorder does.
+    /// Builds the records over the recorder's store.
     pub(super) fn new(recorder: Recorder) -> Self {
         let resources = Resources::new(Arc::clone(recorder.store()), Kind::Challenge);
         Self { resources: resources.written_by(source::CHALLENGES), recorder }
     }
 
-    /// Records what came of a deed.
+    /// Records the outcome of an action.
     pub(super) async fn keep(
         &self,
         challenge: &Challenge,
@@ -42,7 +42,7 @@ impl ChallengeRecords {
         self.recorder.keep(&self.resources, challenge, holder, recorded, now).await
     }
 
-    /// Puts our finalizer on, in place of an old one, unless it is there.
+    /// Puts our finalizer on the object, in place of an old one, unless it is there.
     pub(super) async fn mark(&self, challenge: &Challenge) -> Result<Challenge, StoreError> {
         let mut marked = without_finalizer(challenge);
         marked.metadata.finalizers.push(FINALIZER.to_owned());
@@ -52,11 +52,11 @@ impl ChallengeRecords {
         self.resources.replace_finalizers(&marked).await
     }
 
-    /// Tells in which document root the answer is about to be, unless the Challenge remembers it: it has to before the file is
-    /// there, or nobody finds the file after a kill. What an earlier process wrote into another one goes first.
+    /// Returns the document root of the coming answer, unless the Challenge remembers it already: it must before the
+    /// file exists, or the file would be lost after a kill. An earlier process's file elsewhere is removed first.
     ///
     /// # Errors
-    /// Fails when that cannot be removed.
+    /// Fails if that file cannot be removed.
     pub(super) async fn place(
         &self,
         challenge: &Challenge,
@@ -78,19 +78,19 @@ impl ChallengeRecords {
     }
 }
 
-/// The same without the finalizer of those who answer.
+/// Returns the Challenge without the finalizer of answers.
 fn without_finalizer(challenge: &Challenge) -> Challenge {
     let mut bare = challenge.clone();
     bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
     bare
 }
 
-/// What a DNS provider has refused.
+/// Returns the refusal of a DNS provider, if the error has one.
 pub(super) fn refused(error: &SolveError) -> Option<Cause> {
     error.refusal.clone().map(Cause::Provider)
 }
 
-/// What came of an answer that a solver could not put up.
+/// Returns the outcome for an answer that a solver could not put up.
 pub(super) fn present_failed(error: &SolveError) -> Outcome {
     let cause = match error.remedy.as_deref() {
         _ if error.refusal.is_some() => refused(error),

@@ -1,14 +1,14 @@
-//! What the CA is asked for a Challenge: to look at the answer, and what it has seen.
+//! Requests to the CA for a Challenge: acceptance, and reading of the authorization.
 //!
-//! The refusal `malformed` at an acceptance is settled by reading the authorization, because an acceptance whose answer
-//! was lost looks the same; only if that is still pending does the Challenge end as `expired`, as in cert-manager, unless the answer
-//! was given once more.
+//! The refusal `malformed` at an acceptance is settled by reading the authorization, because an acceptance whose reply
+//! was lost looks the same; only if the authorization is still pending does the Challenge end as `expired`, as in
+//! cert-manager, unless the challenge was accepted before.
 //!
-//! A CA that looks while it is given the answer may refuse it with what it met there (serles). That is no refusal of the request, as
-//! long as the authorization can be read: an account that may do nothing could not read it either.
+//! A CA that validates during the acceptance request may refuse the request with the problem it met (serles). That is
+//! no refusal of the request if the authorization can be read: an account without any rights could not read it either.
 //!
-//! The Retry-After of the answer that accepts a challenge is not kept. The authorization, which is what is read later,
-//! has its own; and an order that has failed must not leave its answers up until then.
+//! The Retry-After of the reply to an acceptance is not kept. The authorization, which is read later, has its own; and
+//! an order that has failed must not leave its answers up until then.
 
 use std::sync::Arc;
 
@@ -22,23 +22,23 @@ use crate::model::{Challenge, Problem, State};
 use crate::reconcile::Refusal;
 use crate::reconcile::challenge::{Outcome, SeenChallenge};
 
-/// Asks the CA, by the account of each Challenge's issuer.
+/// Sends requests to the CA, by the account of each Challenge's issuer.
 #[derive(Debug)]
 pub(super) struct ChallengeRequests {
     pub(super) accounts: Arc<Accounts>,
 }
 
 impl ChallengeRequests {
-    /// Tells the CA that the answer is up.
+    /// Accepts the challenge: informs the CA that the answer is up.
     ///
     /// # Errors
-    /// Fails when the CA does not answer, or not usefully.
+    /// Fails if the CA does not reply usefully.
     pub(super) async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
         let issuer =
             self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
         let acme = self.accounts.session(&issuer).await?;
         let error = match acme.accept(&challenge.spec.url).await {
-            Ok(reply) => return Ok(Outcome::Accepted(said(reply))),
+            Ok(reply) => return Ok(Outcome::Accepted(parse_reply(reply))),
             Err(error) => error,
         };
         let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
@@ -47,14 +47,14 @@ impl ChallengeRequests {
             (Retry::Never, AcmeError::Refused { problem, .. })
                 if problem.short_kind() == "malformed" =>
             {
-                // "authorization must be pending": perhaps an acceptance whose answer was lost. Its state tells.
+                // "authorization must be pending": perhaps an acceptance whose reply was lost. Its state shows that.
                 match acme.authorization(&challenge.spec.authorization_url).await {
                     Ok(reply) => {
                         let own = reply.challenges.iter().find(|c| c.url == challenge.spec.url);
                         let under_way = own.is_some_and(is_used_up);
                         let seen = read(reply, &challenge.spec.url);
                         if seen.state.is_some_and(State::is_final) {
-                            // An earlier acceptance has come to its end; this one was none.
+                            // An earlier acceptance has come to its end; this one did not count.
                             return Ok(Outcome::StateFetched(seen));
                         }
                         if under_way || is_again {
@@ -62,40 +62,42 @@ impl ChallengeRequests {
                         }
                     }
                     Err(error) if error.problem().is_some() && error.retry() == Retry::Never => {}
-                    Err(error) => return refused(error),
+                    Err(error) => return sort_refusal(error),
                 }
                 Ok(Outcome::Refused(Refusal::Final(problem)))
             }
             (Retry::Never, AcmeError::Refused { problem, .. }) if is_of_validation(&problem) => {
                 match acme.authorization(&challenge.spec.authorization_url).await {
-                    Ok(reply) => Ok(Outcome::Accepted(met(reply, &challenge.spec.url, *problem))),
+                    Ok(reply) => {
+                        Ok(Outcome::Accepted(merge_refusal(reply, &challenge.spec.url, *problem)))
+                    }
                     Err(error) if error.problem().is_some() && error.retry() == Retry::Never => {
                         Ok(Outcome::Refused(Refusal::Final(problem)))
                     }
-                    Err(error) => refused(error),
+                    Err(error) => sort_refusal(error),
                 }
             }
-            (_, error) => refused(error),
+            (_, error) => sort_refusal(error),
         }
     }
 
-    /// Reads the authorization; only a fresh order helps where the CA has forgotten it.
+    /// Reads the authorization; only a new order helps if the CA has forgotten it.
     ///
     /// # Errors
-    /// Fails when the CA does not answer, or not usefully.
+    /// Fails if the CA does not reply usefully.
     pub(super) async fn state(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
         let issuer =
             self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
         let acme = self.accounts.session(&issuer).await?;
         match acme.authorization(&challenge.spec.authorization_url).await {
             Ok(reply) => Ok(Outcome::StateFetched(read(reply, &challenge.spec.url))),
-            Err(error) => refused(error),
+            Err(error) => sort_refusal(error),
         }
     }
 }
 
-/// A refusal of the CA, for ever or until a moment that it names; what else goes wrong is tried again.
-fn refused(error: AcmeError) -> Result<Outcome, ReconcileError> {
+/// Turns a refusal of the CA, final or until a moment that it names, into an outcome; other errors are tried again.
+fn sort_refusal(error: AcmeError) -> Result<Outcome, ReconcileError> {
     match (error.retry(), error) {
         (Retry::Never, AcmeError::Refused { problem, .. }) => {
             Ok(Outcome::Refused(Refusal::Final(problem)))
@@ -107,7 +109,7 @@ fn refused(error: AcmeError) -> Result<Outcome, ReconcileError> {
     }
 }
 
-/// Tells whether a refusal of an answer is of the types that say what a CA met when it looked (RFC 8555 §6.7).
+/// Returns whether a refusal of an acceptance has a type that says what a CA met during validation (RFC 8555 §6.7).
 fn is_of_validation(problem: &Problem) -> bool {
     matches!(
         problem.short_kind(),
@@ -121,7 +123,7 @@ fn is_of_validation(problem: &Problem) -> bool {
     )
 }
 
-fn said(reply: ChallengeReply) -> SeenChallenge {
+fn parse_reply(reply: ChallengeReply) -> SeenChallenge {
     SeenChallenge {
         is_at_work: is_at_work(&reply),
         state: State::of_acme(&reply.status),
@@ -130,20 +132,20 @@ fn said(reply: ChallengeReply) -> SeenChallenge {
     }
 }
 
-/// Tells whether a challenge is being validated; one with an error waits for the next look (RFC 8555 §8.2).
+/// Returns whether a challenge is being validated; a challenge with an error waits for the next try (RFC 8555 §8.2).
 fn is_at_work(challenge: &ChallengeReply) -> bool {
     challenge.status == "processing" && challenge.error.is_none()
 }
 
-/// What stands in an authorization whose challenge was refused with what the CA met. The more telling one of the two errors counts.
-fn met(reply: AuthorizationReply, url: &str, refusal: Problem) -> SeenChallenge {
+/// Returns the state of an authorization whose challenge was refused with a problem; the more detailed one counts.
+fn merge_refusal(reply: AuthorizationReply, url: &str, refusal: Problem) -> SeenChallenge {
     let seen = read(reply, url);
     let is_silent = seen.problem.as_ref().is_none_or(|problem| problem.detail.is_empty());
     let problem = if is_silent { Some(refusal) } else { seen.problem };
     SeenChallenge { state: seen.state.or(Some(State::Pending)), problem, ..seen }
 }
 
-/// The state is the authorization's, unless the challenge that was tried is refused already; the problem stands in that.
+/// Returns the authorization's state, or `invalid` if the tried challenge is, with that challenge's problem first.
 fn read(reply: AuthorizationReply, url: &str) -> SeenChallenge {
     let own = reply.challenges.iter().find(|c| c.url == url);
     let is_at_work = reply.status == "processing" || own.is_some_and(is_at_work);

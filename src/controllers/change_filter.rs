@@ -1,8 +1,8 @@
-//! What a change of an object tells, beside what every look may write.
+//! Classification of changes: those that any reconcile may write, and those that others want.
 //!
-//! A Challenge whose own reason is all that changed keeps its pause: a reason that differs at each look would have us
-//! ask providers, servers and the cluster without end. What others want of an object (spec, deletion, labels) ends its
-//! pause even while it is looked at: a deletion must not wait for a CA's Retry-After.
+//! A Challenge of which only the reason has changed keeps its pause: a reason that differs at each reconcile would
+//! cause endless requests to providers, servers and the cluster. What others want of an object (spec, deletion, labels)
+//! ends its pause even during a reconcile: a deletion must not wait for a CA's Retry-After.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,28 +13,28 @@ use super::work_queue::Heard;
 use crate::model::memory::is_ours;
 use crate::model::{Key, Kind, Record};
 
-/// What objects were when last heard of.
+/// Digests of each object at its last change.
 #[derive(Debug, Default)]
 pub(super) struct ChangeFilter(HashMap<Key, Digests>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Digests {
-    /// What others want of it.
+    /// Digest of what others want of the object.
     wish: u64,
-    /// A Challenge or an Order but for its reason.
+    /// Digest of a Challenge or an Order without its reason.
     without_reason: Option<u64>,
 }
 
 impl ChangeFilter {
-    /// Remembers the object; tells what is new of it: nothing when no more has changed than the reason of a Challenge or an
-    /// Order.
+    /// Remembers the object; returns the kind of news, which is nothing if only the reason of a Challenge or an Order
+    /// has changed.
     pub(super) fn news(&mut self, record: &Record) -> Heard {
         if matches!(record.key.kind, Kind::Secret | Kind::Event) {
             return Heard::Wish;
         }
         let has_reason = matches!(record.key.kind, Kind::Challenge | Kind::Order);
         let without_reason = has_reason.then(|| digest_without_reason(record));
-        let now = Digests { wish: wish(record), without_reason };
+        let now = Digests { wish: digest_wish(record), without_reason };
         match self.0.insert(record.key.clone(), now) {
             Some(before) if before.wish != now.wish => Heard::Wish,
             Some(before) if now.without_reason.is_some() && before == now => Heard::Nothing,
@@ -48,14 +48,14 @@ impl ChangeFilter {
         self.0.remove(key);
     }
 
-    /// Forgets all: whatever comes next is new.
+    /// Forgets all objects: every later change is news.
     pub(super) fn forget_all(&mut self) {
         self.0.clear();
     }
 }
 
-/// What no look writes: who it is, its spec and its deletion, which the generation counts, labels and others' annotations.
-fn wish(record: &Record) -> u64 {
+/// Returns a digest of what no reconcile writes: UID, generation (spec, deletion), labels and others' annotations.
+fn digest_wish(record: &Record) -> u64 {
     let metadata = &record.object["metadata"];
     let mut hasher = DefaultHasher::new();
     for field in ["uid", "generation", "deletionTimestamp", "labels"] {
@@ -68,7 +68,7 @@ fn wish(record: &Record) -> u64 {
     hasher.finish()
 }
 
-/// What an object is but for its reason, and for what the store counts and notes at every write.
+/// Returns a digest of an object without its reason, and without fields that the store updates at every write.
 fn digest_without_reason(record: &Record) -> u64 {
     let mut object = record.object.clone();
     if let Some(fields) = object.as_object_mut()
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// What is heard when a Challenge or an Order changes so.
+    /// Checks the news if a Challenge or an Order changes like this.
     fn check(change: &Value, expected: Heard) {
         check_kind("Challenge", change, expected);
         check_kind("Order", change, expected);

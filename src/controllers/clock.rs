@@ -1,4 +1,4 @@
-//! The time: the system's, or a test's.
+//! Clocks: the system's, or a test's.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Tells the time and waits for it.
+/// Clock that returns the time and waits.
 #[async_trait]
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// The moment it is.
+    /// Returns the present moment.
     fn now(&self) -> Timestamp;
 
-    /// Returns when that moment has come.
+    /// Returns when this moment has come.
     async fn sleep_until(&self, at: Timestamp);
 }
 
-/// How far the system's clock may be behind what was told before; one that is further behind was set right.
-const BEHIND: SignedDuration = SignedDuration::from_mins(1);
+/// Largest lag of the system's clock behind this one; a clock that is further behind was set right.
+const LAG_MAX: SignedDuration = SignedDuration::from_mins(1);
 
-/// The system's clock. Within a process it goes on, whether the clock behind it stands still or is set back a little: whoever waits
-/// for a moment waits as long as it takes, and no longer. Waits are measured anew at least once a minute, so that a suspended
+/// Clock of the system. Within a process it goes on even if the system's clock stands still or is set back a little: a
+/// wait takes the intended time, and no longer. Waits are measured anew at least once a minute, so that a suspended
 /// machine or a changed clock is noticed.
 pub struct SystemClock {
     says: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -31,15 +31,15 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// The same over another clock than the system's.
+    /// Builds a clock over another source than the system's clock.
     pub fn over(says: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { says: Arc::new(says), told: Mutex::default() }
     }
 
-    /// What it tells when the clock behind it says that, so long after the last time.
+    /// Returns the moment to report when the source says `says`, so long after the last report.
     fn after(told: Timestamp, elapsed: Duration, says: Timestamp) -> Timestamp {
         let goes_on = told.checked_add(elapsed).unwrap_or(says);
-        if goes_on.duration_since(says) > BEHIND { says } else { says.max(goes_on) }
+        if goes_on.duration_since(says) > LAG_MAX { says } else { says.max(goes_on) }
     }
 }
 
@@ -59,7 +59,7 @@ impl fmt::Debug for SystemClock {
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let mut told = self.told.lock();
-        // In this order: else each look would put it ahead by what a look takes.
+        // In this order: otherwise each call would advance the clock by the duration of a call.
         let instant = Instant::now();
         let says = (self.says)();
         let now = told.map_or(says, |(told, then)| Self::after(told, instant - then, says));
@@ -79,7 +79,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that follows tokio's: with a paused runtime, days pass in no time.
+/// Clock that follows tokio's: with a paused runtime, days pass in no time.
 #[derive(Clone, Copy, Debug)]
 pub struct TokioClock {
     epoch: Timestamp,
@@ -87,7 +87,7 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// Starts the clock at that moment.
+    /// Builds a clock that starts at this moment.
     pub fn starting_at(epoch: Timestamp) -> Self {
         Self { epoch, start: Instant::now() }
     }

@@ -1,4 +1,4 @@
-//! What DNS-01 solvers reach beyond names: Secrets of the store, and webhooks and service accounts of a cluster.
+//! Access of DNS-01 solvers to Secrets of the store, and to webhooks and service accounts of a cluster.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::store::cluster::ClusterStore;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// The Secrets of a store, and the service accounts of the cluster, where there is one.
+/// Secrets of a store, and the service accounts of the cluster, if there is one.
 #[derive(Debug)]
 pub struct StoreCredentials {
     secrets: Resources<Secret>,
@@ -24,7 +24,7 @@ pub struct StoreCredentials {
 }
 
 impl StoreCredentials {
-    /// Reads from that store.
+    /// Builds the credentials over this store.
     pub fn new(store: &Arc<dyn Store>, cluster: Option<ClusterStore>) -> Self {
         Self { secrets: Resources::new(Arc::clone(store), Kind::Secret), cluster }
     }
@@ -60,7 +60,7 @@ impl Credentials for StoreCredentials {
     }
 }
 
-/// Webhooks that an API server knows.
+/// Webhooks behind an API server.
 #[derive(Debug)]
 pub struct ClusterWebhooks(pub ClusterStore);
 

@@ -1,4 +1,4 @@
-//! The only loop: changes in, delays, concurrency, shutdown.
+//! The only loop: changes, delays, concurrency, shutdown.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::reconcile::Wake;
 use crate::store::error::StoreError;
 use crate::store::{Change, Scope, Store};
 
-/// Most objects looked at side by side.
+/// Largest number of objects reconciled in parallel.
 const CONCURRENCY: usize = 256;
-/// Most changes heard in a row, before steps that have ended and pauses that are over have their turn.
-const IN_A_ROW: u32 = 1_000;
+/// Largest number of changes taken in a row before ended steps and due pauses have their turn.
+const CHANGES_IN_A_ROW_MAX: u32 = 1_000;
 
-/// Runs controllers over a store until it is told to stop.
+/// Runs controllers over a store until stopped.
 #[derive(Debug)]
 pub struct Driver {
     store: Arc<dyn Store>,
@@ -38,18 +38,18 @@ pub struct Driver {
     obstacles: watch::Sender<Obstacles>,
     work_queue: WorkQueue,
     running: JoinSet<Result<Wake, Stopped>>,
-    /// What each task looks at: one that panics cannot say it.
+    /// Job of each task: a task that panics cannot name its job.
     jobs: HashMap<task::Id, Job>,
-    /// What stopped each job when it last looked, and in whose way that is; `obstacles` is the view of it.
+    /// Obstacles found by each job's last reconcile; `obstacles` is their published view.
     standing: Standstills,
-    /// Changes whose objects could not be found while the store was away, and when they are looked up again.
+    /// Changes whose objects could not be found while the store was away, to be handled again at `listens`.
     unheard: BTreeMap<Key, Record>,
     listens: Option<Timestamp>,
     change_filter: ChangeFilter,
 }
 
 impl Driver {
-    /// Puts a driver together; `obstacles` tells whoever listens what stands in the way.
+    /// Builds a driver; `obstacles` publishes the obstacles of objects.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -73,14 +73,14 @@ impl Driver {
         }
     }
 
-    /// Works until `stop` is cancelled or the store fails for good; steps under way are finished first, either way: what a
-    /// CA has just been asked for would be lost.
+    /// Works until `stop` is cancelled or the store fails for good. Steps under way are finished first, either way: the
+    /// reply to a request that a CA has just received would be lost.
     ///
     /// # Errors
-    /// Fails when the store can no longer be watched.
+    /// Fails if the store can no longer be watched.
     pub async fn run(mut self, stop: CancellationToken) -> Result<(), StoreError> {
         let ended = self.work(&stop).await;
-        // Whatever those steps wait for in vain ends, too.
+        // Waits inside those steps that cannot succeed any more end, too.
         stop.cancel();
         while self.running.join_next().await.is_some() {}
         ended
@@ -96,25 +96,25 @@ impl Driver {
         let clock = Arc::clone(&self.clock);
         let mut in_a_row = 0;
         loop {
-            if in_a_row == IN_A_ROW {
+            if in_a_row == CHANGES_IN_A_ROW_MAX {
                 in_a_row = 0;
                 task::yield_now().await;
                 while let Some(done) = self.running.try_join_next_with_id() {
-                    self.ended(done);
+                    self.handle_end(done);
                 }
                 self.wake_due().await?;
             }
-            // Last: whoever is woken by anything above has nobody else who starts it.
+            // Last: nothing else starts the jobs that were queued above.
             self.start_waiting();
             let next_alarm = self.work_queue.next_alarm().into_iter().chain(self.listens).min();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
-                // What others have done comes before what we have: whoever falls behind is told of everything anew.
+                // Changes of others come before our own results: a watch that falls behind is sent everything anew.
                 change = changes.next() => match change {
                     Some(Ok(change)) => {
                         in_a_row += 1;
-                        self.changed(change).await?;
+                        self.handle_change(change).await?;
                     }
                     Some(Err(error)) if error.may_pass() => {
                         debug!(%error, "the store is away; this watch begins again");
@@ -124,7 +124,7 @@ impl Driver {
                 },
                 Some(done) = self.running.join_next_with_id(), if !self.running.is_empty() => {
                     in_a_row = 0;
-                    self.ended(done);
+                    self.handle_end(done);
                 }
                 () = sleep(&*clock, next_alarm) => {
                     in_a_row = 0;
@@ -134,8 +134,8 @@ impl Driver {
         }
     }
 
-    /// Settles a step that has ended.
-    fn ended(&mut self, done: Result<(task::Id, Result<Wake, Stopped>), JoinError>) {
+    /// Handles a step that has ended.
+    fn handle_end(&mut self, done: Result<(task::Id, Result<Wake, Stopped>), JoinError>) {
         let (id, result) = match done {
             Ok(done) => done,
             Err(panic) => (panic.id(), Err(ReconcileError::Panicked.into())),
@@ -145,36 +145,36 @@ impl Driver {
         }
     }
 
-    /// Wakes whoever's pause is over.
+    /// Wakes jobs whose pause is over.
     async fn wake_due(&mut self) -> Result<(), StoreError> {
         self.work_queue.wake_due(self.clock.now());
-        self.listen_again().await
+        self.retry_kept_changes().await
     }
 
-    async fn changed(&mut self, change: Change) -> Result<(), StoreError> {
+    async fn handle_change(&mut self, change: Change) -> Result<(), StoreError> {
         match change {
             Change::Applied(record) => {
                 let news = self.change_filter.news(&record);
-                self.hear(record, news).await
+                self.wake_or_keep(record, news).await
             }
             Change::Deleted(record) => {
                 self.change_filter.forget(&record.key);
-                self.hear(record, Heard::Wish).await
+                self.wake_or_keep(record, Heard::Wish).await
             }
             Change::Resynced(records) => {
                 self.change_filter.forget_all();
                 for record in records {
                     let news = self.change_filter.news(&record);
-                    self.hear(record, news).await?;
+                    self.wake_or_keep(record, news).await?;
                 }
                 Ok(())
             }
         }
     }
 
-    /// Wakes whom a change concerns; while the store is away the change is kept. An object whose substance is the same keeps
-    /// its pause: reasons that differ at each look would else have it look without end.
-    async fn hear(&mut self, record: Record, news: Heard) -> Result<(), StoreError> {
+    /// Wakes the objects that a change concerns; while the store is away the change is kept. An object of which only
+    /// the reason has changed keeps its pause: a reason that differs each time would cause reconciles without end.
+    async fn wake_or_keep(&mut self, record: Record, news: Heard) -> Result<(), StoreError> {
         match self.wake_for(&record, news).await {
             Err(error) if error.may_pass() || error.lacks_permission() => {
                 debug!(%error, object = %record.key, "this change is heard later");
@@ -186,13 +186,13 @@ impl Driver {
         }
     }
 
-    async fn listen_again(&mut self) -> Result<(), StoreError> {
+    async fn retry_kept_changes(&mut self) -> Result<(), StoreError> {
         if self.listens.is_none_or(|at| at > self.clock.now()) {
             return Ok(());
         }
         self.listens = None;
         for record in std::mem::take(&mut self.unheard).into_values() {
-            self.hear(record, Heard::Wish).await?;
+            self.wake_or_keep(record, Heard::Wish).await?;
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Driver {
                 continue;
             }
             let woken = match controller.wakes(record).await {
-                // Its own look says so, as an obstacle of that object alone.
+                // The object's own reconcile reports that, as an obstacle of the object alone.
                 Err(error @ StoreError::Unreadable { .. }) => {
                     debug!(%error, object = %record.key, "nobody else is woken");
                     let is_own = controller.watches().first() == Some(&record.key.kind);
@@ -229,7 +229,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Starts what waits as far as the concurrency allows.
+    /// Starts queued jobs as far as the concurrency allows.
     fn start_waiting(&mut self) {
         let now = self.clock.now();
         for job in self.work_queue.start(CONCURRENCY.saturating_sub(self.running.len()), now) {
@@ -246,7 +246,7 @@ impl Driver {
         let look = self.work_queue.ended(&job, now);
         let errors = match result {
             Ok(wake) => {
-                self.found(&job, BTreeMap::new());
+                self.publish(&job, BTreeMap::new());
                 return self.work_queue.went_well(job, wake, look, now);
             }
             Err(stopped) => stopped.at(&job.1),
@@ -258,7 +258,7 @@ impl Driver {
             let next = failed.map(|error| backoff::next_try(error, tries, look.heard, now)).min();
             (tries, next.unwrap_or(now))
         } else {
-            // Somebody wrote in between: look again at what is there now. What stood before still does.
+            // Another writer came in between: reconcile again with the present state. Earlier obstacles still hold.
             let times = self.work_queue.outrun(&job);
             let (pause, is_obstacle) = backoff::race(times);
             if !is_obstacle {
@@ -280,12 +280,12 @@ impl Driver {
             debug!(%error, tries, %next_try, object = %about, "this step could not be taken");
             found.insert(about, Obstacle { error: Arc::new(error), since, next_try, tries });
         }
-        self.found(&job, found);
+        self.publish(&job, found);
         self.work_queue.sleep_until(job, next_try);
     }
 
-    /// Notes and tells what a job has found.
-    fn found(&mut self, job: &Job, found: BTreeMap<Key, Obstacle>) {
+    /// Records and publishes the obstacles that a job has found.
+    fn publish(&mut self, job: &Job, found: BTreeMap<Key, Obstacle>) {
         let concerned = self.standing.found(job, found);
         if concerned.is_empty() {
             return;
@@ -421,7 +421,7 @@ mod tests {
         went_on.unwrap();
     }
 
-    /// Its first look takes until all of that is heard.
+    /// Controller whose first reconcile lasts until all these changes have arrived.
     #[derive(Debug)]
     struct Slow {
         heard: watch::Sender<u32>,
@@ -439,7 +439,7 @@ mod tests {
         }
         async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, Stopped> {
             let mut heard = self.heard.subscribe();
-            heard.wait_for(|heard| *heard >= IN_A_ROW).await.unwrap();
+            heard.wait_for(|heard| *heard >= CHANGES_IN_A_ROW_MAX).await.unwrap();
             self.looks.send_modify(|looks| *looks += 1);
             let is_first = *self.looks.borrow() == 1;
             Ok(if is_first { Wake::Now } else { Wake::OnChange })
@@ -449,7 +449,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_step_that_ends_among_many_changes_is_followed_by_the_next_one() {
         let (store, issuer) = store_with_issuer().await;
-        let store: Arc<dyn Store> = Arc::new(Busy(store, issuer, IN_A_ROW.try_into().unwrap()));
+        let store: Arc<dyn Store> =
+            Arc::new(Busy(store, issuer, CHANGES_IN_A_ROW_MAX.try_into().unwrap()));
         let (looks, mut looked) = watch::channel(0);
         let slow = Slow { heard: watch::channel(0).0, looks };
         let controllers: Vec<Arc<dyn Controller>> = vec![Arc::new(slow)];
@@ -629,7 +630,7 @@ mod tests {
         working.await.unwrap().unwrap();
     }
 
-    /// What happens during a first look.
+    /// Mishap during a first reconcile.
     #[derive(Clone, Copy, Debug)]
     enum Mishap {
         Panic,
@@ -766,7 +767,7 @@ mod tests {
         Key::new(Kind::Challenge, ObjectName::new("web", name))
     }
 
-    /// How a look ended that was at this object, or, of the job that looks at all of them, was about these: each in its way.
+    /// Builds the end of a reconcile of this object; with `about`, one of the job for all objects, stopped by these.
     fn ended(how: &str, about: Option<&str>) -> Result<Wake, Stopped> {
         let error = |how: &str, key: &Key| match how {
             DENIED => StoreError::Unreadable { key: key.clone(), why: DENIED.into() }.into(),
@@ -784,7 +785,7 @@ mod tests {
     /// Objects, each with what is told to stand in its way.
     type Told = &'static [(&'static str, &'static str)];
 
-    /// What is seen after each of these looks: of the job that looks at all Challenges and names some, or of one Challenge's own.
+    /// Checks the obstacles after each of these reconciles, of the job for all Challenges or of one Challenge's own.
     fn seen(looks: &[(&str, Option<&str>, &str, Told)]) {
         let (sender, obstacles) = watch::channel(Obstacles::new());
         let store = Arc::new(MemoryStore::new());

@@ -1,4 +1,4 @@
-//! Facts: keys, certificates and signing requests taken apart for the machines.
+//! Facts: keys, certificates and signing requests, parsed for the machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::model::secret::{TLS_CRT, TLS_KEY};
 use crate::model::{Blob, Metadata, Secret, memory};
 use crate::reconcile::facts::{CsrFacts, KeyFacts, LeafFacts, PublicKey, SecretFacts};
 
-/// What is known of a Secret of key and certificate, but for keystores: only their passwords tell.
+/// Returns the facts about a Secret of key and certificate, without keystores, which need their passwords.
 pub fn of_secret(secret: &Secret) -> SecretFacts {
     let filled = |key: &str| secret.value(key).filter(|value| !value.is_empty());
     SecretFacts {
@@ -31,16 +31,16 @@ pub fn of_secret(secret: &Secret) -> SecretFacts {
     }
 }
 
-/// What is known of a private key, PEM.
+/// Returns the facts about a private key, PEM.
 pub fn of_key(pem: &[u8]) -> Result<KeyFacts, String> {
     let key = PrivateKey::from_pem(pem).map_err(|error| error.to_string())?;
     let public_key = PublicKey(key.public_key().to_vec());
     Ok(KeyFacts { algorithm: key.algorithm(), public_key })
 }
 
-/// What is known of the first certificate of a chain, PEM.
+/// Returns the facts about the first certificate of a chain, PEM.
 pub fn of_chain(pem: &[u8]) -> Result<LeafFacts, String> {
-    let leaf = chain::leaf(&String::from_utf8_lossy(pem)).map_err(unreadable)?;
+    let leaf = chain::leaf(&String::from_utf8_lossy(pem)).map_err(describe_fault)?;
     Ok(LeafFacts {
         not_before: leaf.not_before,
         not_after: leaf.not_after,
@@ -51,8 +51,8 @@ pub fn of_chain(pem: &[u8]) -> Result<LeafFacts, String> {
     })
 }
 
-/// Why a chain cannot be read, in cert-manager's words; what Go's libraries say behind them is told in plain ones.
-fn unreadable(fault: ChainFault) -> String {
+/// Returns why a chain cannot be read, in cert-manager's words; details from Go's libraries are put in plain ones.
+fn describe_fault(fault: ChainFault) -> String {
     match fault {
         ChainFault::Empty => {
             "error decoding certificate PEM block: no valid certificates found".to_owned()
@@ -62,17 +62,17 @@ fn unreadable(fault: ChainFault) -> String {
     }
 }
 
-/// What is known of the first certificate of a status; nothing while there is none.
+/// Returns the facts about the first certificate of a status; `None` while there is none.
 pub fn of_issued(chain: &Blob) -> Option<Result<LeafFacts, String>> {
     (!chain.is_empty()).then(|| of_chain(&chain.0))
 }
 
-/// What is known of a signing request, PEM or DER, which the key in it has signed.
+/// Returns the facts about a signing request, PEM or DER, after checking its signature.
 pub fn of_request(bytes: &[u8]) -> Result<CsrFacts, String> {
     read_request(csr::read(bytes))
 }
 
-/// The same where somebody else has looked at the signature, or will: that is most of the work.
+/// Returns the facts about a signing request whose signature is checked elsewhere: that check is most of the work.
 pub(super) fn of_request_unverified(bytes: &[u8]) -> Result<CsrFacts, String> {
     read_request(csr::read_unverified(bytes))
 }
@@ -82,15 +82,15 @@ fn read_request(read: Result<csr::SigningRequest, RequestError>) -> Result<CsrFa
     Ok(CsrFacts { public_key: PublicKey(request.public_key), names: request.names })
 }
 
-/// Keys at these places that another field manager wrote. A store without field managers has only what we applied, beside our own
-/// notes.
+/// Returns the keys at these places that another field manager wrote. A store without field managers has only what this
+/// program applied, beside its own annotations.
 fn foreign(metadata: &Metadata, places: &[&str]) -> BTreeSet<String> {
     let notes = metadata.annotations.keys().filter(|key| memory::is_ours(key)).cloned();
     let fields = places.iter().flat_map(|place| of_others(metadata, place));
     notes.chain(fields.filter_map(|key| key.strip_prefix("f:").map(str::to_owned))).collect()
 }
 
-/// UIDs of owners whom another field manager has named.
+/// Returns the UIDs of owners that another field manager set.
 fn foreign_owners(metadata: &Metadata) -> BTreeSet<String> {
     let uid = |key: &String| {
         let fields: Value = serde_json::from_str(key.strip_prefix("k:")?).ok()?;
@@ -99,7 +99,7 @@ fn foreign_owners(metadata: &Metadata) -> BTreeSet<String> {
     of_others(metadata, "f:metadata/f:ownerReferences").filter_map(uid).collect()
 }
 
-/// The fields at a place that other field managers wrote.
+/// Returns the fields at a place that other field managers wrote.
 fn of_others<'a>(metadata: &'a Metadata, place: &str) -> impl Iterator<Item = &'a String> {
     let entries = metadata.other.get("managedFields").and_then(Value::as_array);
     let others = entries

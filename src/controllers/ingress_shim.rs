@@ -1,4 +1,4 @@
-//! Ingresses, Gateways and ListenerSets: keeps the Certificates for which their annotations ask.
+//! Ingresses, Gateways and ListenerSets: keeps the Certificates that their annotations ask for.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
-/// Makes, updates and deletes the Certificates of the objects of one kind.
+/// Creates, updates and deletes the Certificates of the objects of one kind.
 #[derive(Debug)]
 pub struct IngressShimController {
     kind: Kind,
@@ -26,21 +26,21 @@ pub struct IngressShimController {
     recorder: Recorder,
 }
 
-/// What would become of a Certificate.
+/// Foreseen change of a Certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreseen {
-    /// It would be made.
+    /// Would be created.
     Created,
-    /// It is not asked for any more.
+    /// Is not asked for any more.
     Deleted,
-    /// It is as asked for.
+    /// Is as asked for.
     Unchanged,
-    /// It would be written as asked for.
+    /// Would be written as asked for.
     Updated,
 }
 
 impl IngressShimController {
-    /// Puts the controller of a kind together, one of [`Kind::ASKING`].
+    /// Builds the controller of one of the kinds in [`Kind::ASKING`].
     pub fn new(kind: Kind, recorder: Recorder, defaults: Defaults) -> Self {
         let certificates = Resources::new(Arc::clone(recorder.store()), Kind::Certificate)
             .written_by(source_of(kind));
@@ -51,10 +51,10 @@ impl IngressShimController {
         self.recorder.store()
     }
 
-    /// What there is to do for an object, as it is stored; nothing where there is none.
+    /// Returns the plan for an object, as it is stored; `None` if the object does not exist.
     ///
     /// # Errors
-    /// Fails when the store does, or an annotation cannot be read.
+    /// Fails if the store fails, or an annotation cannot be read.
     pub async fn plan(&self, key: &Key) -> Result<Option<(IngressLike, Plan)>, ReconcileError> {
         let Some(record) = self.store().get_known(key).await? else { return Ok(None) };
         let object = read(&record)?;
@@ -65,10 +65,10 @@ impl IngressShimController {
         Ok(Some((object, plan)))
     }
 
-    /// What would become of Certificates, were an object stored as it is here; nothing is written.
+    /// Foresees the changes of Certificates if the given object were stored; nothing is written.
     ///
     /// # Errors
-    /// Fails when the store does, or an annotation cannot be read.
+    /// Fails if the store fails, or an annotation cannot be read.
     pub async fn foresee(
         &self,
         applied: &Record,
@@ -106,10 +106,10 @@ impl IngressShimController {
         record.map(typed).transpose()
     }
 
-    /// Does all that there is to do for an object now, and tells what that was.
+    /// Carries out the plan for an object now, and returns its changes.
     ///
     /// # Errors
-    /// Fails when the store does, or an annotation cannot be read.
+    /// Fails if the store fails, or an annotation cannot be read.
     pub async fn bring_up_to_date(
         &self,
         key: &Key,
@@ -120,7 +120,7 @@ impl IngressShimController {
         for warning in &plan.warnings {
             self.recorder.note(&about, warning, now).await?;
         }
-        // What is deleted with its owner may be told of first, and would be made again.
+        // A Certificate that is deleted with its owner may be reported first, and would be created again.
         let makes =
             plan.changes.iter().any(|change| matches!(change, CertificateChange::Create(_)));
         if makes && !self.is_still_there(key, &object).await? {
@@ -150,7 +150,7 @@ impl IngressShimController {
         Ok(found.is_some_and(is_it))
     }
 
-    /// The ListenerSets whose listeners a Gateway serves.
+    /// Returns the ListenerSets whose listeners a Gateway serves.
     async fn sets_of(&self, gateway: &Record) -> Result<Vec<Key>, StoreError> {
         let all = self.store().list(Kind::ListenerSet, &Scope::all()).await?;
         let is_its = |record: &Record| {
@@ -161,10 +161,10 @@ impl IngressShimController {
     }
 }
 
-/// Reads one of the three kinds.
+/// Parses an Ingress, Gateway or ListenerSet.
 ///
 /// # Errors
-/// Fails when the object does not have the shape of its kind.
+/// Fails if the object does not have the shape of its kind.
 pub fn read(record: &Record) -> Result<IngressLike, StoreError> {
     IngressLike::deserialize_as(record.key.kind, &record.object)
         .map_err(|error| StoreError::Unreadable { key: record.key.clone(), why: error.to_string() })

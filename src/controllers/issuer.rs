@@ -1,4 +1,4 @@
-//! Issuers: gathers key and Secrets, registers the account, keeps what came of it.
+//! Issuers: gathers key and Secrets, registers the account, and records the outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,22 +35,22 @@ pub struct IssuerController {
     cluster_issuers: Resources<Issuer>,
     secrets: Resources<Secret>,
     accounts: Arc<Accounts>,
-    /// What account keys we make; those that are given may be of any sort.
+    /// Algorithm of account keys that this controller makes; given keys may be of any kind.
     new_keys: KeyAlgorithm,
-    /// Whether a person stands in for the providers of DNS-01, so that nobody needs their Secrets.
+    /// Whether a person replaces the providers of DNS-01, so that their Secrets are not needed.
     by_hand: bool,
     recorder: Recorder,
     keys: Arc<dyn KeyMaker>,
-    /// What the CA refused: asking for just that again brings nothing.
+    /// Registrations that the CA refused: an equal request is useless.
     refused: PerIssuer<RegistrationBasis>,
-    /// Revision of the Secret with a key that was made here and that no CA has heard of before.
+    /// Revision of the Secret with a key that was made here and that no CA has seen before.
     made: PerIssuer<String>,
 }
 
-/// All that a registration depends on: generation of the issuer, revisions of its Secrets.
+/// Basis of a registration: generation of the issuer, revisions of its Secrets.
 type RegistrationBasis = (Option<i64>, Vec<String>);
 
-/// What was gathered for one step.
+/// Data gathered for one step.
 struct Gathered {
     observed: Observed,
     key_secret: Option<Secret>,
@@ -59,7 +59,7 @@ struct Gathered {
 }
 
 impl IssuerController {
-    /// Puts the controller together; `new_keys` says what account keys it makes.
+    /// Builds the controller; `new_keys` is the algorithm of the account keys that it makes.
     pub fn new(recorder: Recorder, accounts: Arc<Accounts>, new_keys: KeyAlgorithm) -> Self {
         let store = recorder.store();
         Self {
@@ -77,13 +77,13 @@ impl IssuerController {
         }
     }
 
-    /// The same, with a person in place of the providers of DNS-01 where that is asked for.
+    /// Returns the controller, with a person in place of the providers of DNS-01 if `by_hand` is true.
     #[must_use]
     pub fn by_hand(self, by_hand: bool) -> Self {
         Self { by_hand, ..self }
     }
 
-    /// The same with account keys made by that.
+    /// Returns the controller with another maker of account keys.
     #[must_use]
     pub fn making(self, keys: Arc<dyn KeyMaker>) -> Self {
         Self { keys, ..self }
@@ -155,8 +155,8 @@ impl IssuerController {
         Ok(Outcome::KeyStored)
     }
 
-    /// Puts a key of another kind in the place of one that was made here, where the CA says with its refusal which it takes.
-    /// Once: whatever else it refuses is told.
+    /// Replaces a key that was made here by one of another algorithm, if the CA's refusal names the accepted ones. Only
+    /// once: any further refusal is reported.
     async fn replace_key(
         &self,
         issuer: &Issuer,
@@ -179,7 +179,7 @@ impl IssuerController {
         Ok(Some(Outcome::KeyStored))
     }
 
-    /// The Secrets, as they are written for an issuer.
+    /// Returns the Secrets, written in the name of an issuer's controller.
     fn secrets_of(&self, issuer: &Issuer) -> Resources<Secret> {
         self.secrets.clone().written_by(issuer::writer(issuer))
     }
@@ -196,7 +196,7 @@ impl IssuerController {
         };
         let session = self.accounts.open(issuer, secret)?;
         match session.directory().await {
-            // Whatever else is said to who asks for the directory, it is no word about the account, and the next one may be another.
+            // A refusal of the directory says nothing about the account, and the next directory may be another.
             Err(error) if error.retry() == Retry::Never && is_refused_otherwise(&error) => {
                 let outcome = Outcome::Unreachable(AccountRequest::Register, error.to_string());
                 self.keep(issuer, outcome, now).await?;
@@ -210,7 +210,7 @@ impl IssuerController {
         Ok(session.register(&registration).await)
     }
 
-    /// Goes on with another key for the account, which somebody began.
+    /// Finishes a key roll-over that was begun earlier.
     async fn finish_rollover(&self, issuer: &Issuer) -> Result<Wake, ReconcileError> {
         if let RolloverEnd::Refused(error) = self.accounts.finish_rollover(issuer).await? {
             let (kind, name) = (issuer.issuer_kind(), issuer.name());
@@ -219,7 +219,7 @@ impl IssuerController {
         Ok(Wake::Now)
     }
 
-    /// Keeps an outcome; returns the error that the driver must hear of.
+    /// Records an outcome.
     async fn keep(
         &self,
         issuer: &Issuer,
@@ -232,8 +232,8 @@ impl IssuerController {
         Ok(Wake::Now)
     }
 
-    /// Keeps what a failed request leads to; a fault of transport is the driver's to try again.
-    async fn failed(
+    /// Records the outcome of a failed request; a transport error is left for the driver to try again.
+    async fn record_failure(
         &self,
         issuer: &Issuer,
         deed: AccountRequest,
@@ -245,7 +245,7 @@ impl IssuerController {
             (Retry::Never, AcmeError::Refused { problem, .. }) => {
                 let refusal = Refusal::Final(problem);
                 let wake = self.keep(issuer, Outcome::Refused(deed, refusal), now).await?;
-                // Only now: what is not written down has to be heard again.
+                // Only now: a refusal that was not stored has to be received again.
                 self.refused.insert(issuer, asked);
                 Ok(wake)
             }
@@ -261,7 +261,7 @@ impl IssuerController {
     }
 }
 
-/// Whether a directory is refused, and not said not to be there: then its URL is wrong, which only a person mends.
+/// Returns whether a directory request is refused, but not with 404: then its URL is wrong, for a person to mend.
 fn is_refused_otherwise(error: &AcmeError) -> bool {
     error.problem().is_some_and(|problem| problem.status != 404)
 }
@@ -319,7 +319,7 @@ impl Controller for IssuerController {
                         let Some(outcome) = replaced else {
                             let asked = gathered.asked;
                             return Ok(self
-                                .failed(issuer, AccountRequest::Register, error, asked, now)
+                                .record_failure(issuer, AccountRequest::Register, error, asked, now)
                                 .await?);
                         };
                         outcome
@@ -333,7 +333,13 @@ impl Controller for IssuerController {
                     Err(error) => {
                         let asked = gathered.asked;
                         return Ok(self
-                            .failed(issuer, AccountRequest::UpdateContact, error, asked, now)
+                            .record_failure(
+                                issuer,
+                                AccountRequest::UpdateContact,
+                                error,
+                                asked,
+                                now,
+                            )
                             .await?);
                     }
                 }
@@ -401,7 +407,7 @@ mod tests {
             self.desk.settle(&self.controller, Kind::Issuer, "acme", now()).await
         }
 
-        /// What the CA was asked, and what the Issuer says then.
+        /// Checks the requests to the CA, and the Issuer's condition after them.
         async fn check(&self, asked: &[&str], ready: &str) {
             assert_eq!(*self.desk.ca.asked.lock(), asked);
             let issuer: Issuer = self.desk.get(Kind::Issuer, "acme").await.unwrap();

@@ -1,4 +1,4 @@
-//! Keystores of a Secret: written under their passwords, and looked at whether they are still what is asked for.
+//! Keystores of a Secret: written under their passwords, and checked against the spec.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use crate::reconcile::facts::KeystoreFacts;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// The passwords of the keystores that a Certificate asks for, or why there is none.
+/// Passwords of the keystores that a Certificate asks for, or why there is none.
 #[derive(Debug, Default)]
 pub struct Passwords(BTreeMap<KeystoreFormat, Result<Zeroizing<String>, NoKeystore>>);
 
 impl Passwords {
-    /// Reads them; a Certificate without keystores costs nothing.
+    /// Reads the passwords; a Certificate without keystores costs nothing.
     ///
     /// # Errors
-    /// Fails when the store does.
+    /// Fails if the store does.
     pub async fn read(
         secrets: &Resources<Secret>,
         certificate: &Certificate,
@@ -54,10 +54,10 @@ impl Passwords {
     }
 }
 
-/// The password of a keystore in a Secret, if that is there.
+/// Returns the password of a keystore from a Secret.
 ///
 /// # Errors
-/// Fails when it is not, or not under that key.
+/// Fails if the Secret does not exist, or has no such text under `entry`.
 pub fn password_in(
     secret: Option<&Secret>,
     format: KeystoreFormat,
@@ -76,7 +76,7 @@ pub fn password_in(
     }
 }
 
-/// The Secrets that a Certificate, as the store tells of it, names for passwords.
+/// Returns the Secrets that a Certificate, given as stored, names for passwords.
 pub(super) fn password_secrets(certificate: &Record) -> impl Iterator<Item = ObjectName> + '_ {
     let namespace = &certificate.key.name.namespace;
     let fields = KeystoreFormat::ALL.map(KeystoreFormat::field);
@@ -85,10 +85,10 @@ pub(super) fn password_secrets(certificate: &Record) -> impl Iterator<Item = Obj
     names.filter(|name| !name.is_empty()).map(move |name| ObjectName::new(namespace, name))
 }
 
-/// Puts the keystores that are asked for beside key and chain, and takes away all others.
+/// Puts the keystores that are asked for beside key and chain, and removes all others.
 ///
 /// # Errors
-/// Fails when there is no password for one, or it cannot be encoded; the data may then hold some of them.
+/// Fails if a keystore has no password or cannot be encoded; the data may then hold some keystores.
 pub(super) fn put(
     data: &mut BTreeMap<String, Blob>,
     keystores: Option<&Keystores>,
@@ -130,7 +130,7 @@ pub(super) fn put(
     Ok(())
 }
 
-/// What is known of each keystore that a Secret has.
+/// Returns the facts about each keystore in a Secret.
 pub(super) fn look(
     secret: &Secret,
     keystores: Option<&Keystores>,
@@ -157,7 +157,7 @@ pub(super) fn look(
     there.map(|format| (format, facts(format))).collect()
 }
 
-/// The certificates of a PEM text, DER.
+/// Returns the certificates of a PEM text, DER.
 fn certificates(text: &[u8]) -> Vec<Vec<u8>> {
     let blocks = pem::parse_many(text).unwrap_or_default();
     let blocks = blocks.into_iter().filter(|block| block.tag() == "CERTIFICATE");

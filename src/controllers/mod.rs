@@ -1,8 +1,8 @@
 //! Controllers observe, let a machine decide, perform one action, and record what came of it.
 //!
-//! Nothing is asked of a CA for a CertificateRequest or an Order whose owner, or its owner, is gone or going
-//! (`is_left_over`): the garbage collector may take minutes, and nobody waits for the result. cert-manager goes on
-//! then.
+//! No request is made for a CertificateRequest or an Order whose owner, or the owner's owner, is gone or being deleted
+//! (`is_left_over`): the garbage collector may take minutes, and the result would be of no use. cert-manager makes the
+//! requests.
 
 pub mod account_rollover;
 pub mod account_secrets;
@@ -72,28 +72,28 @@ use std::fmt;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-/// One kind's controller.
+/// Controller of one kind.
 #[async_trait]
 pub trait Controller: fmt::Debug + Send + Sync + 'static {
-    /// Kinds whose changes concern it, its own first.
+    /// Kinds whose changes concern the controller, its own kind first.
     fn watches(&self) -> &'static [Kind];
 
-    /// Objects to look at because that one changed, was made or went.
+    /// Returns the objects to reconcile because `changed` changed, was created or was deleted.
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError>;
 
-    /// Takes one step for one object and says when to look again.
+    /// Takes one step for one object; returns when to reconcile it again.
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped>;
 }
 
-/// The managing owner of an object, when it is of that kind.
+/// Returns the managing owner of an object, if the owner is of this kind.
 fn owner_of(record: &Record, kind: Kind) -> Option<Key> {
     let metadata = record.metadata();
     let owner = metadata.controller().filter(|owner| owner.kind == kind.as_str())?;
     Some(Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name)))
 }
 
-/// Tells whether an object hangs below one that is gone or going: it is collected as well, sooner or later, and nobody waits for
-/// what could still be asked for it.
+/// Returns whether an owner above an object is gone or being deleted: the object is collected as well, sooner or later,
+/// and the result of a request for it would be of no use.
 async fn is_left_over(store: &dyn Store, metadata: &Metadata) -> Result<bool, StoreError> {
     let mut metadata = metadata.clone();
     while let Some((key, uid)) = metadata.controller_key() {
@@ -105,7 +105,7 @@ async fn is_left_over(store: &dyn Store, metadata: &Metadata) -> Result<bool, St
     Ok(false)
 }
 
-/// Where the objects are that may refer to an issuer.
+/// Returns the scope of the objects that may refer to an issuer.
 fn reach(issuer: &Key) -> Scope {
     match issuer.kind {
         Kind::ClusterIssuer => Scope::all(),
@@ -113,47 +113,47 @@ fn reach(issuer: &Key) -> Scope {
     }
 }
 
-/// Tells whether a reference means that issuer; namespaces are the caller's to compare.
+/// Returns whether a reference means this issuer; the caller compares namespaces.
 fn refers_to(reference: &IssuerRef, issuer: &Key) -> bool {
     reference.name == issuer.name.name
         && reference.effective_kind() == issuer.kind.as_str()
         && reference.effective_group() == issuer.kind.group()
 }
 
-/// Why a step could not be taken; the status stays as it was, and the driver tries again.
+/// Reason that a step could not be taken; the status stays as it was, and the driver tries again.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The CA did not answer, or not usefully.
+    /// The CA did not reply usefully.
     #[error(transparent)]
     Acme(#[from] AcmeError),
     /// An answer could not be put up or taken down.
     #[error(transparent)]
     Solve(#[from] SolveError),
-    /// Something that should be there is not; a change of it wakes the object.
+    /// An object that should exist does not; a change of that object wakes this one.
     #[error("{0}")]
     Missing(String),
-    /// No order may be asked for now.
+    /// No order may be requested now.
     #[error(transparent)]
     OverBudget(Box<OverBudget>),
-    /// Something else bears the name of what is to be made.
+    /// Another object has the name of the one to be created.
     #[error(transparent)]
     NameConflict(#[from] Box<NameConflict>),
-    /// An annotation cannot be read until somebody changes it, which wakes the object.
+    /// An annotation cannot be read until its value changes, which wakes the object.
     #[error(transparent)]
     Annotation(#[from] InvalidAnnotation),
-    /// A keystore cannot be written until somebody changes something, which wakes the object.
+    /// A keystore cannot be written until the spec or a Secret changes, which wakes the object.
     #[error(transparent)]
     Keystore(#[from] Box<NoKeystore>),
-    /// Our own mistake.
+    /// A bug in this program.
     #[error("this step failed by a mistake of kubectl-acme itself")]
     Panicked,
 }
 
 impl ReconcileError {
-    /// Tells whether somebody else was quicker: what is there now has to be looked at.
+    /// Returns whether another writer was quicker: the present state has to be read.
     fn is_race(&self) -> bool {
         match self {
             Self::Store(error) => {
@@ -164,7 +164,7 @@ impl ReconcileError {
         }
     }
 
-    /// Says when another try helps.
+    /// Returns when another try helps.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Acme(error) => error.retry(),
@@ -197,17 +197,17 @@ impl From<NoKeystore> for ReconcileError {
     }
 }
 
-/// What stopped a look, by the object in whose way it stands.
+/// Reason that stopped a reconcile, by the object that it concerns.
 #[derive(Debug)]
 pub enum Stopped {
-    /// The one that was looked at.
+    /// The reconciled object itself.
     Itself(ReconcileError),
-    /// Others, at least one.
+    /// Other objects, at least one.
     Others(BTreeMap<Key, ReconcileError>),
 }
 
 impl Stopped {
-    /// By object, where that one was looked at.
+    /// Returns the errors by object; `key` is the reconciled object.
     fn at(self, key: &Key) -> BTreeMap<Key, ReconcileError> {
         match self {
             Self::Itself(error) => BTreeMap::from([(key.clone(), error)]),
@@ -222,7 +222,7 @@ impl<E: Into<ReconcileError>> From<E> for Stopped {
     }
 }
 
-/// Tells whether a Challenge, as the store tells of it, is answered by a TXT record.
+/// Returns whether a TXT record answers a Challenge, given as stored.
 fn is_by_record(changed: &Record) -> bool {
     let kind = serde_json::from_value::<ChallengeType>(changed.object["spec"]["type"].clone());
     kind.is_ok_and(ChallengeType::is_by_record)

@@ -1,27 +1,27 @@
-//! Names of ours that something else bears already.
+//! Names of our objects that another object has already.
 //!
-//! Such a name is told and looked at again after 30 s, and nothing is made for it before: each try would cost a key and
-//! a signature.
+//! Such a name is reported and checked again after 30 s, and nothing is made for it before: each try would cost a key
+//! and a signature.
 
 use crate::model::{Certificate, Key, Kind, Metadata, ObjectName};
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, Stored};
 
-/// An object in the place of one of ours.
+/// Object in the place of one of ours.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot create {key} for {ours}: there is one already, {whose}")]
 pub struct NameConflict {
-    /// The object.
+    /// Key of the object.
     pub key: Key,
-    /// Whose it should be.
+    /// Owner that it should have.
     pub ours: Key,
     whose: String,
-    /// Whether it goes by itself: it is being deleted, or an earlier owner of our name has left it behind.
+    /// Whether the conflict ends by itself: the object is being deleted, or is left from an earlier owner of our name.
     pub passes: bool,
 }
 
 impl NameConflict {
-    /// Tells whether an object is another one than that of its owner, whose UID that is.
+    /// Returns a conflict if an object is not controlled by the owner with this UID.
     pub fn by(other: &Metadata, key: Key, ours: &Key, uid: &str) -> Option<Self> {
         if other.is_controlled_by(uid) {
             return None;
@@ -40,10 +40,10 @@ impl NameConflict {
     }
 }
 
-/// Looks whether what a Certificate does not own bears the name of what is to be made for it.
+/// Checks that no object of another owner has the name of an object to be made for a Certificate.
 ///
 /// # Errors
-/// Fails when the store does; the inner error is what bears the name.
+/// Fails if the store does; the inner error is the object with the name.
 pub(super) async fn expect_free<R: Stored>(
     resources: &Resources<R>,
     name: &str,
@@ -55,10 +55,10 @@ pub(super) async fn expect_free<R: Stored>(
     look(resources, key, &ours, uid).await
 }
 
-/// Looks whether a name is free for an object of that owner, or has its object already.
+/// Checks that a name is free for an object of this owner, or has its object already.
 ///
 /// # Errors
-/// Fails when the store does; the inner error is what bears the name.
+/// Fails if the store does; the inner error is the object with the name.
 pub(super) async fn look<R: Stored>(
     resources: &Resources<R>,
     key: Key,
@@ -69,7 +69,7 @@ pub(super) async fn look<R: Stored>(
     if known.is_none_or(|known| known.metadata().is_controlled_by(uid)) {
         return Ok(Ok(()));
     }
-    // It may be gone, and we have not been told yet.
+    // The object may be gone, and the change has not arrived yet.
     let Some(other) = resources.get_anew(&key.name).await? else { return Ok(Ok(())) };
     Ok(NameConflict::by(other.metadata(), key, ours, uid)
         .map_or(Ok(()), |taken| Err(Box::new(taken))))
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::model::{Kind, ObjectName, OwnerReference};
 
-    /// What is said of a request in the place of ours, with that owner and its UID, or with none.
+    /// Checks the conflict with a request in the place of ours, with this owner and its UID, or with none.
     fn check(owner: Option<(&str, &str)>, is_deleted: bool, expected: Option<(&str, bool)>) {
         let reference = |(name, uid): (&str, &str)| OwnerReference {
             kind: "Certificate".to_owned(),

@@ -1,4 +1,4 @@
-//! Neighbours of a Certificate: its Secrets, its requests, and who else names its Secret.
+//! Neighbours of a Certificate: its Secrets, its requests, and other Certificates that name its Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// Which Secrets each Certificate named when it was seen last, its own and those of passwords, and the same the other way round.
-/// It may name others by now.
+/// Secrets that each Certificate named when last seen, its own and those of passwords, with the reverse index. A
+/// Certificate may name others by now.
 #[derive(Debug, Default)]
 struct Naming {
     secrets: BTreeMap<ObjectName, BTreeSet<ObjectName>>,
@@ -51,22 +51,22 @@ impl Naming {
     }
 }
 
-/// Gathers what stands around Certificates.
+/// Collects the objects around Certificates.
 #[derive(Debug)]
 pub struct Neighbours {
     store: Arc<dyn Store>,
     requests: Resources<CertificateRequest>,
     orders: Resources<Order>,
     secrets: Resources<Secret>,
-    /// Who names which Secret, from every change seen.
+    /// Users of each Secret, from every change seen.
     naming: Mutex<Naming>,
     options: Options,
-    /// Namespaces of which every Certificate was met, for those whom no watch tells of them.
+    /// Namespaces of which every Certificate was read, for programs without a watch on Certificates.
     met: Mutex<BTreeSet<String>>,
 }
 
 impl Neighbours {
-    /// Knows of no sharing yet.
+    /// Builds the index without any entry.
     pub fn new(store: &Arc<dyn Store>) -> Self {
         Self {
             store: Arc::clone(store),
@@ -79,13 +79,13 @@ impl Neighbours {
         }
     }
 
-    /// The same for somebody who has been told something else.
+    /// Returns the index with other settings for Certificates.
     #[must_use]
     pub fn with(self, options: Options) -> Self {
         Self { options, ..self }
     }
 
-    /// Remembers which Certificates of a namespace name which Secret; it is read once.
+    /// Remembers which Certificates of a namespace name which Secret; each namespace is read once.
     pub async fn meet(&self, namespace: &str) -> Result<(), StoreError> {
         if self.met().contains(namespace) {
             return Ok(());
@@ -114,7 +114,7 @@ impl Neighbours {
         self.naming().forget(certificate);
     }
 
-    /// Names of the Certificates that named a Secret, as their own or for a password.
+    /// Returns the names of the Certificates that named a Secret, as their own or for a password.
     pub fn sharing(&self, secret: &ObjectName) -> BTreeSet<String> {
         self.naming().sharing.get(secret).cloned().unwrap_or_default()
     }
@@ -123,7 +123,7 @@ impl Neighbours {
         self.naming.lock()
     }
 
-    /// Gathers what the machine looks at; the Secret was read before.
+    /// Collects the machine's observations; the Secret was read before.
     pub async fn observe(
         &self,
         certificate: &Certificate,
@@ -145,7 +145,7 @@ impl Neighbours {
         Ok(Observed { next_keys, ..self.observe_from_outside(certificate, secret).await? })
     }
 
-    /// The same for those who do not work on it, and may not look at all Secrets: without the keys under way.
+    /// Collects the observations without the keys under way, for programs that may not read all Secrets.
     pub async fn observe_from_outside(
         &self,
         certificate: &Certificate,
@@ -188,7 +188,7 @@ impl Neighbours {
             true
         };
         Ok(RequestFacts {
-            // Whoever makes an Order of it looks at its signature.
+            // The signature is checked when an Order is made of the request.
             csr: facts::of_request_unverified(&request.spec.request.0),
             leaf: facts::of_issued(&request.status.certificate),
             has_order,
@@ -196,7 +196,7 @@ impl Neighbours {
         })
     }
 
-    /// Other Certificates with the same Secret that are still there.
+    /// Returns other existing Certificates with the same Secret.
     async fn rivals(&self, certificate: &Certificate) -> Result<Vec<Rival>, StoreError> {
         let namespace = &certificate.metadata.namespace;
         let secret = ObjectName::new(namespace, &certificate.spec.secret_name);
@@ -205,7 +205,7 @@ impl Neighbours {
         sharing.remove(&certificate.metadata.name);
         for name in sharing {
             let key = Key::new(Kind::Certificate, ObjectName::new(namespace, &name));
-            // Whatever else is wrong with a rival, it names the Secret.
+            // A rival with other faults still names the Secret.
             let found = self.store.get(&key).await?;
             let still = found
                 .filter(|rival| rival.text("/spec/secretName") == certificate.spec.secret_name);

@@ -1,6 +1,6 @@
-//! What stands in the way of an object.
+//! Obstacles: errors that stopped the last reconcile of an object.
 //!
-//! Obstacles are kept by job and published by object, because two controllers look at one Challenge, and thousands of
+//! Obstacles are kept by job and published by object, because two controllers reconcile one Challenge, and thousands of
 //! objects may fail at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,25 +15,25 @@ use crate::model::Key;
 use crate::model::order_budget::Denial;
 use crate::store::error::StoreError;
 
-/// Something that stands in the way of an object: what went wrong when it was last looked at.
+/// Error that stopped the last reconcile of an object.
 #[derive(Clone, Debug)]
 pub struct Obstacle {
-    /// The fault, with its whole text.
+    /// Error, with its whole text.
     pub error: Arc<ReconcileError>,
-    /// When it first showed.
+    /// Moment at which the error first occurred.
     pub since: Timestamp,
-    /// When the next try comes.
+    /// Moment of the next try.
     pub next_try: Timestamp,
-    /// Tries so far.
+    /// Number of tries so far.
     pub tries: u32,
 }
 
 impl Obstacle {
-    /// Tells whether it stands until somebody changes something.
+    /// Returns whether the obstacle stays until something is changed.
     pub fn stays(&self) -> bool {
-        // A quota may empty by itself, and most do not.
+        // A quota may empty by itself, but most do not.
         let is_denied = matches!(&*self.error, ReconcileError::Store(StoreError::Denied { .. }));
-        // So many orders cannot be right: what asks for them goes on, too.
+        // So many orders cannot be right: their cause goes on, too.
         let is_too_many = matches!(
             &*self.error,
             ReconcileError::OverBudget(over) if matches!(over.denial, Denial::TooMany { .. })
@@ -45,29 +45,29 @@ impl Obstacle {
     }
 }
 
-/// What stands in the way of which object, right now.
+/// Present obstacle of each object.
 pub type Obstacles = BTreeMap<Key, Obstacle>;
 
-/// After so many tries what is denied counts as lasting.
+/// Number of tries after which a denial counts as lasting.
 pub(crate) const TRIES: u32 = 5;
 
-/// What each job found when it was last looked at, by the object in whose way it is: an object is told of without a look at all
-/// others.
+/// Obstacles found by the last reconcile of each job, by the object concerned: one object is reported without a scan of
+/// all others.
 #[derive(Debug, Default)]
 pub(crate) struct Standstills {
-    /// In whose way it is what stopped a job.
+    /// Objects that each job's obstacles concern.
     jobs: HashMap<Job, BTreeSet<Key>>,
-    /// What stands in the way of an object, by the job that found it.
+    /// Obstacles of each object, by the job that found them.
     objects: HashMap<Key, BTreeMap<Job, Obstacle>>,
 }
 
 impl Standstills {
-    /// What a job found in the way of an object.
+    /// Returns the obstacle that a job found for an object.
     pub(crate) fn get(&self, job: &Job, about: &Key) -> Option<&Obstacle> {
         self.objects.get(about)?.get(job)
     }
 
-    /// Replaces what a job has found; returns the objects of which something else is to be told.
+    /// Replaces the obstacles found by a job; returns the objects whose reported obstacle may change.
     pub(crate) fn found(&mut self, job: &Job, found: BTreeMap<Key, Obstacle>) -> BTreeSet<Key> {
         let mut concerned = self.jobs.remove(job).unwrap_or_default();
         for key in &concerned {
@@ -87,8 +87,8 @@ impl Standstills {
         concerned
     }
 
-    /// What is told of an object. Of several obstacles, one that stays comes first: whoever waits for the others would wait in
-    /// vain. Then the oldest.
+    /// Returns the obstacle to report for an object: one that stays comes first, since a wait for the others would be
+    /// in vain, then the oldest.
     pub(crate) fn first(&self, about: &Key) -> Option<&Obstacle> {
         let all = self.objects.get(about)?.iter();
         all.min_by_key(|(job, it)| (!it.stays(), it.since, *job)).map(|(_, obstacle)| obstacle)

@@ -1,4 +1,4 @@
-//! Orders: gathers Issuer and Challenges, performs one deed at the CA or in the store, keeps what came of it.
+//! Orders: gathers Issuer and Challenges, performs one action at the CA or in the store, and records the outcome.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use crate::store::Scope;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// In whose name an Order is remembered beyond its status.
+/// Kind of memory that an Order has beyond its status.
 const HOLDER: Option<Holder> = Some(Holder::Order);
 
 /// Carries Orders from newOrder to the certificate.
@@ -45,20 +45,20 @@ pub struct OrderController {
     pub(super) accounts: Arc<Accounts>,
     selection: Selection,
     shared: SharedOrders,
-    /// Whether all Orders that were there before are in it.
+    /// Filled once all Orders from before this process are in `shared`.
     met: OnceCell<()>,
-    /// Answers of the CA to newOrder that are not in the store yet: it was away, or somebody wrote in between.
+    /// CA replies to newOrder that are not in the store yet: it was away, or another writer came in between.
     unwritten: Arc<ByObject<Outcome>>,
     pub(super) budget: Arc<OrderBudget>,
     pub(super) turns: OrderTurns,
-    /// When orders were read last: no reading that brings nothing new is written down.
+    /// Last reading of each order: readings without news are not stored.
     heard: ByObject<LastRead>,
     types: Types,
     pub(super) recorder: Recorder,
 }
 
 impl OrderController {
-    /// Puts the controller together; nobody works on Orders outside the selection.
+    /// Builds the controller; Orders outside the selection are not worked on.
     pub fn new(
         recorder: Recorder,
         accounts: Arc<Accounts>,
@@ -83,19 +83,19 @@ impl OrderController {
         }
     }
 
-    /// The same for a store that has no words for other types.
+    /// Returns the controller for a store that can hold only these challenge types.
     #[must_use]
     pub fn with_types(self, types: Types) -> Self {
         Self { types, ..self }
     }
 
-    /// The same with orders begun only as far ahead as so many challenges can follow.
+    /// Returns the controller with orders begun only as far ahead as challenges within these limits can follow.
     #[must_use]
     pub fn within(self, limits: Limits) -> Self {
         Self { turns: OrderTurns::new(limits), ..self }
     }
 
-    /// The same with what controllers before it could not write down.
+    /// Returns the controller with CA replies that earlier controllers could not store.
     #[must_use]
     pub fn remembering(self, unwritten: Arc<ByObject<Outcome>>) -> Self {
         Self { unwritten, ..self }
@@ -137,7 +137,7 @@ impl OrderController {
         let unwritten = unwritten.filter(|outcome| action.is_answered_by(outcome, now));
         let done = match unwritten {
             Some(answered) => Continue(answered),
-            None => self.does(action, at_ca, &issuer).await?,
+            None => self.perform(action, at_ca, &issuer).await?,
         };
         let outcome = match done {
             Continue(outcome) => outcome,
@@ -151,7 +151,7 @@ impl OrderController {
         let is_dropped = matches!(outcome, Outcome::Dropped(_));
         let recorded = order::record(order, outcome, now);
         match order_ledger::became(order, is_dropped, &recorded.status) {
-            // Before the Order can be tried again.
+            // Stored before the Order can be tried again.
             Some(bad @ (Became::Refused | Became::Failed | Became::Dropped)) => {
                 self.budget.keep(self.recorder.store(), order, bad, now).await?;
             }
@@ -167,7 +167,7 @@ impl OrderController {
         if forgets {
             self.heard.forget(&order.name());
         }
-        // A deed may have taken its time at the CA; what came of it is told now.
+        // The action may have taken its time at the CA; its outcome is recorded as of now.
         match self.keep(order, recorded, now + begun.elapsed()).await {
             // cert-manager's webhook lets no Order lose its URL; the request makes another Order in its place.
             Err(StoreError::Denied { .. }) if forgets => {
@@ -178,8 +178,8 @@ impl OrderController {
         }
     }
 
-    /// Does what is next, or says when there is something to do.
-    async fn does(
+    /// Performs the next action; breaks with the time of the next reconcile if there is nothing to record.
+    async fn perform(
         &self,
         action: Action,
         at_ca: OrderAtCa<'_>,
@@ -199,7 +199,7 @@ impl OrderController {
                     self.turns.give_up(order);
                 }
                 match created {
-                    // What the Order says of the try before is still true.
+                    // The Order's reason from the earlier try is still true.
                     Err(ReconcileError::OverBudget(over)) if over.is_pause() => {
                         return Ok(Break(over.until.map_or(Wake::OnChange, Wake::At)));
                     }
@@ -227,7 +227,7 @@ impl OrderController {
         }))
     }
 
-    /// Keeps the order's URL before anything else: a process that is killed without it makes a second order.
+    /// Stores the order's URL before anything else: a process killed without the URL in the store makes a second order.
     async fn keep(
         &self,
         order: &Order,
@@ -245,7 +245,7 @@ impl OrderController {
         Ok(())
     }
 
-    /// What came of a deed; an Order whose CA does not answer says so until it does.
+    /// Returns the outcome of a request; an unanswered request is recorded in the Order's reason until the CA answers.
     pub(super) async fn told(
         &self,
         at_ca: OrderAtCa<'_>,
@@ -271,16 +271,16 @@ impl OrderController {
         self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await
     }
 
-    /// Reads what was there before: an Order may be worked on before all others have been heard of.
-    async fn meet(&self) -> Result<(), StoreError> {
+    /// Reads the Orders from before this process: an Order may be reconciled before changes of all others have arrived.
+    async fn read_existing(&self) -> Result<(), StoreError> {
         self.shared.meet(&self.recorder.store().list(Kind::Order, &Scope::all()).await?);
         Ok(())
     }
 
-    /// Other Orders under way here that got the same order from the CA; those outside the selection have nobody who works on
-    /// them, and nobody waits for them.
+    /// Returns other Orders under way here that got the same order from the CA. Orders outside the selection are left
+    /// out: they are not worked on, so a wait for them would not end.
     async fn sharers(&self, order: &Order) -> Result<Vec<Sharer>, StoreError> {
-        self.met.get_or_try_init(|| self.meet()).await?;
+        self.met.get_or_try_init(|| self.read_existing()).await?;
         let mut sharers = Vec::new();
         for (name, came_first) in self.shared.with(&order.name(), &order.status.url) {
             let Some(other) = self.orders.get(&name).await? else {
@@ -309,7 +309,7 @@ impl Controller for OrderController {
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
         match changed.key.kind {
             Kind::Order => {
-                // What we have written since counts, not what this change still tells.
+                // The latest state in the store counts, not the state in this change.
                 let known = self.recorder.store().get_known(&changed.key).await?;
                 let url = known.as_ref().and_then(url_under_way);
                 let others = self.shared.note(&changed.key.name, url);
@@ -325,7 +325,7 @@ impl Controller for OrderController {
                 });
                 Ok(unfinished.map(|order| Key::new(Kind::Order, order.name())).collect())
             }
-            // None of the others is watched.
+            // Other kinds are not watched.
             _ => Ok(Vec::new()),
         }
     }

@@ -1,8 +1,8 @@
-//! The order budget at work: keeps the ledger in the store before a newOrder goes out, and remembers what became of it.
+//! Order budget: keeps the ledger in the store before a newOrder goes out, and remembers the result of each newOrder.
 //!
-//! The ledger is an annotation of the Certificate, so that it outlives the Order, the process and a change of driver. What hangs
-//! on no Certificate is remembered by the process alone: its Order asks once. Within a process nothing rests on the wall clock:
-//! how long ago something was asked is measured from the moment at which this process first knew of it.
+//! The ledger is an annotation of the Certificate, so that it outlives the Order, the process and a change of
+//! controller. An order without a Certificate is remembered by the process alone: its Order asks once. Within a process
+//! nothing depends on the wall clock: ages are measured from the moment at which this process first knew of a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,20 +28,20 @@ use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 use crate::store::{Store, under};
 
-/// How often the ledger is read and written again because somebody else wrote in between.
-const TRIES: usize = 10;
-/// What is left of a limit counts no more when it is less: a CA names the end by the second.
-const GRAIN: Duration = Duration::from_secs(1);
+/// Largest number of tries to write the ledger when other writers come in between.
+const WRITE_TRIES: usize = 10;
+/// Shortest remainder of a CA's limit that counts: a CA names the end by the second.
+const LIMIT_GRAIN: Duration = Duration::from_secs(1);
 
-/// What one process has asked of its CAs, and what it knows of those before it.
+/// Record of newOrders that one process has sent to its CAs, and of earlier ones that it knows.
 #[derive(Debug)]
 pub struct OrderBudget {
     allowance: Allowance,
     known: Mutex<Vec<BudgetEntry>>,
 }
 
-/// The entry of a newOrder that is being written down or is under way: a nonce may take its time. It counts from when this is
-/// dropped, which happens also where the work is broken off.
+/// Entry of a newOrder that is being stored or is under way: a nonce may take its time. Its age counts from when this
+/// guard is dropped, which happens also if the work is cancelled.
 #[derive(Debug)]
 pub(super) struct Reserved<'a> {
     budget: &'a OrderBudget,
@@ -58,29 +58,29 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// A newOrder that may go out.
+/// Grant for a newOrder.
 #[derive(Debug)]
 pub(super) struct Granted<'a> {
-    /// The right to send it.
+    /// Permit to send it.
     pub(super) permit: Permit,
-    /// Why there is another one after one before, if so.
+    /// Reason for a repeated order, if it is one.
     pub(super) excuse: Option<Excuse>,
-    /// To be held until its answer: no other for the same names goes out until then, nor right after.
+    /// Guard to be held until the reply: no other newOrder for the same names goes out until then, nor right after.
     pub(super) reserved: Reserved<'a>,
 }
 
 impl OrderBudget {
-    /// A budget of which nothing is spent yet.
+    /// Builds a budget of which nothing is spent yet.
     pub fn new(allowance: Allowance) -> Arc<Self> {
         Arc::new(Self { allowance, known: Mutex::default() })
     }
 
-    /// Grants the newOrder of an Order, and keeps in the store that it goes out. As long as a limit of the CA holds that another
-    /// Certificate with the same names ran into, that refusal is what comes of it, and nothing goes out.
+    /// Grants the newOrder of an Order, and records in the store that it goes out. As long as a CA's limit holds that
+    /// another Certificate with the same names ran into, returns that refusal, and nothing goes out.
     ///
     /// # Errors
-    /// Fails with [`ReconcileError::OverBudget`] when none may go out, when the store cannot keep it, and when another process has
-    /// got the order already: nothing goes out then.
+    /// Fails with [`ReconcileError::OverBudget`] if none may go out, if the store cannot keep the record, or if another
+    /// process has got the order already: nothing goes out then.
     pub(super) async fn ask(
         &self,
         store: &Arc<dyn Store>,
@@ -90,10 +90,10 @@ impl OrderBudget {
     ) -> Result<Result<Granted<'_>, Refusal>, ReconcileError> {
         let names = names_of(names);
         let store = under(store, Manager::Controller(source::ORDERS));
-        for turn in 0..TRIES {
+        for turn in 0..WRITE_TRIES {
             let holder = holder(&*store, order, turn > 0).await?;
             self.learn(&holder, now);
-            // Others may have written down what came of it, and we have not heard of that yet.
+            // Another process may have stored the result, of which this process has no news yet.
             if self.is_asked_by_others(order) && has_its_order(&*store, order).await? {
                 break;
             }
@@ -110,15 +110,15 @@ impl OrderBudget {
             }
             let grant = match budget.judge(&self.past(&budget)) {
                 Ok(grant) => grant,
-                Err(denial) => return Err(self.denied(&holder, order, denial, now)),
+                Err(denial) => return Err(self.denial_error(&holder, order, denial, now)),
             };
             let granted =
                 |reserved| Granted { permit: grant.permit, excuse: grant.excuse, reserved };
-            let is_ours = grant.again.and_then(|number| self.asked_again(&holder.uid, number));
+            let is_ours = grant.again.and_then(|number| self.reserve_again(&holder.uid, number));
             if let Some(reserved) = is_ours {
                 return Ok(Ok(granted(reserved)));
             }
-            // What another process has asked is written anew: whoever comes after us counts from now on.
+            // An entry of another process is written anew: later processes count from now on.
             if let Some(number) = grant.again {
                 self.free(&(number, order.metadata.uid.clone()));
             }
@@ -134,7 +134,7 @@ impl OrderBudget {
                 names: names.clone(),
                 became: Became::Asked,
             };
-            // It counts before it is written: another Order for the same names may ask meanwhile.
+            // The entry counts before it is written: another Order for the same names may ask meanwhile.
             let reserved = self.reserve(&holder.uid, entry);
             match write(&*store, &holder, &self.ledger(&holder.uid)).await {
                 Ok(()) => return Ok(Ok(granted(reserved))),
@@ -149,7 +149,7 @@ impl OrderBudget {
         Err(StoreError::Conflict { key: Key::new(Kind::Order, order.name()) }.into())
     }
 
-    /// What came of a deed; an order that the CA has dropped is replaced where that may be.
+    /// Returns the outcome of an action; a dropped order may be replaced if the budget allows that.
     ///
     /// # Errors
     /// Fails when the store does.
@@ -162,7 +162,7 @@ impl OrderBudget {
     ) -> Result<Outcome, StoreError> {
         let Some(why) = dropped(order, &outcome) else { return Ok(outcome) };
         let holder = match holder(&**store, order, false).await {
-            // It goes, too, and nothing comes in its place.
+            // The Order goes, too, and nothing comes in its place.
             Err(StoreError::NotFound { .. }) => return Ok(outcome),
             holder => holder?,
         };
@@ -178,7 +178,7 @@ impl OrderBudget {
         Ok(if budget.replaces(&self.past(&budget)) { Outcome::Dropped(why) } else { outcome })
     }
 
-    /// Remembers what became of the newOrder that an Order asked for last.
+    /// Remembers the result of the last newOrder of an Order.
     pub(super) fn note(&self, order: &Order, became: Became) {
         let mut all = self.all();
         let Some(known) = all.iter_mut().rfind(|k| k.entry.uid == order.metadata.uid) else {
@@ -192,8 +192,8 @@ impl OrderBudget {
         }
     }
 
-    /// Remembers what the answer to the newOrder says that an Order asked for last, and that has come now: that there is no order,
-    /// until when there is none, or why nothing was read.
+    /// Remembers the reply, received now, to the last newOrder of an Order: that there is no order, until when there is
+    /// none, or why nothing was read.
     pub(super) fn note_answer(
         &self,
         order: &Order,
@@ -219,7 +219,7 @@ impl OrderBudget {
         };
     }
 
-    /// Whether the CA answered the last newOrder of an Order with a fault of its own; one that is away (503) has not looked at it.
+    /// Returns whether the last newOrder of an Order met a fault of the CA; 503 does not count: the CA is away.
     pub(super) fn has_failed_at_ca(&self, order: &Order) -> bool {
         let all = self.all();
         let last = all.iter().rfind(|known| known.entry.uid == order.metadata.uid);
@@ -233,22 +233,23 @@ impl OrderBudget {
         })
     }
 
-    /// What the CA has said to Orders of other Certificates for the same names, and still holds. Another Order of one Certificate
-    /// is one that somebody wanted: it asks for itself.
+    /// Returns a CA's refusal of Orders of other Certificates for the same names that still holds. Another Order of the
+    /// same Certificate was wanted by a person: it asks for itself.
     fn limit(&self, asks: &Budget<'_>, now: Timestamp) -> Option<Refusal> {
         let holds = |known: &BudgetEntry| {
             if known.holder == asks.holder || !known.is_for(asks.account, asks.names) {
                 return None;
             }
             let Some(NoOrder::Limit(problem, until)) = &known.heard else { return None };
-            let pause = until.checked_duration_since(Instant::now()).filter(|p| *p >= GRAIN)?;
+            let pause =
+                until.checked_duration_since(Instant::now()).filter(|p| *p >= LIMIT_GRAIN)?;
             Some(Refusal::Until(problem.clone(), now.checked_add(pause).ok()?))
         };
         self.all().iter().rev().find_map(holds)
     }
 
-    /// Why nothing goes out; what kept the CA from answering the last time is what there is to say until it may be asked again.
-    fn denied(
+    /// Returns why nothing goes out; after an error of the CA, that error until the CA may be asked again.
+    fn denial_error(
         &self,
         holder: &LedgerHolder,
         order: &Order,
@@ -259,11 +260,11 @@ impl OrderBudget {
         let last = all.iter().rfind(|known| known.entry.uid == order.metadata.uid);
         match (&denial, last.and_then(|last| last.heard.clone())) {
             (Denial::TooSoon { .. }, Some(NoOrder::Fault(error))) => error.into(),
-            _ => over(holder, denial, now),
+            _ => over_budget_error(holder, denial, now),
         }
     }
 
-    /// Remembers what became of it, and keeps that in the store: whoever comes after this process must know that it failed.
+    /// Remembers the result, and keeps it in the store: a later process must know that the order failed.
     ///
     /// # Errors
     /// Fails when the store does.
@@ -275,14 +276,14 @@ impl OrderBudget {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let store = under(store, Manager::Controller(source::ORDERS));
-        for turn in 0..TRIES {
+        for turn in 0..WRITE_TRIES {
             let found = holder(&*store, order, turn > 0).await;
             if let Ok(holder) = &found {
                 self.learn(holder, now);
             }
             self.note(order, became);
             let holder = match found {
-                // Nothing is asked for it any more.
+                // The Order will request nothing any more.
                 Err(StoreError::NotFound { .. }) => return Ok(()),
                 found => found?,
             };
@@ -308,15 +309,15 @@ impl OrderBudget {
         Reserved { budget: self, id }
     }
 
-    /// Counts one no more that could not be written.
+    /// Removes an entry that could not be written.
     fn free(&self, id: &(u64, String)) {
         self.all().retain(|known| !known.is_entry(id));
     }
 
-    /// Takes over what others have written, and drops what counts no more.
+    /// Adds entries that others have written, and drops those that count no more.
     fn learn(&self, holder: &LedgerHolder, now: Timestamp) {
         let mut all = self.all();
-        // Ours stay as long as the store may have them, by whose moments they would count anew after a clock was set back.
+        // Our own entries stay as long as the store may have them: after a clock was set back, they would count anew.
         let of_holder = all.iter().filter(|known| known.holder == holder.uid).count();
         let mut surplus = match self.allowance {
             Allowance::OneShot => 0,
@@ -331,7 +332,7 @@ impl OrderBudget {
         for entry in &holder.ledger.0 {
             let id = (entry.number, entry.uid.clone());
             let is_known = |known: &BudgetEntry| known.holder == holder.uid && known.is_entry(&id);
-            // One from the future was asked by another clock, or before ours was set back.
+            // An entry from the future is by another clock, or from before ours was set back.
             let ago = now.duration_since(entry.at).max(SignedDuration::ZERO);
             if ago < COUNTS_FOR && !all.iter().any(is_known) {
                 all.push(BudgetEntry {
@@ -347,7 +348,7 @@ impl OrderBudget {
         all.sort_by_key(|known| known.entry.number);
     }
 
-    /// What counts for whoever asks: what was asked for the same names, and for the same holder.
+    /// Returns the entries that count for a request: those for the same names, and those of the same holder.
     fn past(&self, asks: &Budget<'_>) -> Vec<Past> {
         let counts = |known: &&BudgetEntry| {
             known.holder == asks.holder || known.is_for(asks.account, asks.names)
@@ -375,8 +376,8 @@ impl OrderBudget {
         self.all().iter().any(|known| known.entry.uid == order.metadata.uid && !known.is_ours)
     }
 
-    /// Notes that one goes out again, if it is ours.
-    fn asked_again(&self, holder: &str, number: u64) -> Option<Reserved<'_>> {
+    /// Records that an entry goes out again, if it is ours.
+    fn reserve_again(&self, holder: &str, number: u64) -> Option<Reserved<'_>> {
         let mut all = self.all();
         let of_holder = all.iter_mut().filter(|known| known.holder == holder && known.is_ours);
         let mut found = of_holder.filter(|known| known.entry.number == number);
@@ -391,7 +392,7 @@ impl OrderBudget {
     }
 }
 
-fn over(holder: &LedgerHolder, denial: Denial, now: Timestamp) -> ReconcileError {
+fn over_budget_error(holder: &LedgerHolder, denial: Denial, now: Timestamp) -> ReconcileError {
     let until = denial.pause().and_then(|pause| now.checked_add(pause).ok());
     ReconcileError::OverBudget(Box::new(OverBudget { holder: holder.key.clone(), denial, until }))
 }
@@ -458,7 +459,7 @@ mod tests {
             }
         }
 
-        /// What became of each newOrder, as another process reads it.
+        /// Returns the result of each newOrder, as another process reads it.
         async fn kept(&self) -> Vec<Became> {
             let key = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
             let metadata = self.store.get(&key).await.unwrap().unwrap().metadata();

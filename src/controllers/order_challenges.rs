@@ -1,4 +1,4 @@
-//! The Challenges of an Order: made, and deleted.
+//! Creation and deletion of the Challenges of an Order.
 
 use futures_util::future::try_join_all;
 
@@ -9,10 +9,10 @@ use crate::reconcile::order::required::Required;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// Makes those that are missing, side by side.
+/// Creates missing Challenges, in parallel.
 ///
 /// # Errors
-/// Fails when the store does, and where something else has the name of one.
+/// Fails if the store does, or if another object has the name of a Challenge.
 pub(super) async fn create(
     challenges: &Resources<Challenge>,
     order: &Order,
@@ -50,10 +50,10 @@ async fn create_one(
     }
 }
 
-/// Deletes those of the Order that have one of these names, side by side.
+/// Deletes the Challenges of the Order that have one of these names, in parallel.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store does.
 pub(super) async fn delete(
     challenges: &Resources<Challenge>,
     of_order: &[Challenge],

@@ -1,4 +1,4 @@
-//! newOrder: what has to be known before, the right to ask, the request, and what came of it.
+//! newOrder: its terms, its permit, the request, and the outcome.
 
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::store::error::StoreError;
 use crate::store::events::reference;
 
 impl OrderController {
-    /// Asks for the order, unless the CA has taken it already; an account that the CA has forgotten is registered again before the next try.
+    /// Requests the order. An account that the CA has forgotten is registered again before the next try.
     pub(super) async fn create(
         &self,
         at_ca: OrderAtCa<'_>,
@@ -31,11 +31,11 @@ impl OrderController {
             Ok(Err(outcome)) => return Ok(outcome),
             Err(unanswered) => return self.told(at_ca, Err(unanswered)).await,
         };
-        // Pebble fails each time over one certificate of 256, whose serial number it does not find again.
+        // Pebble fails each time for one certificate in 256, whose serial number it does not find again.
         let has_failed = self.budget.has_failed_at_ca(at_ca.order);
-        // What is granted goes out at once: what has to be read before may take its time.
+        // A permit is used at once: whatever has to be read first may take its time.
         if let Err(error) = at_ca.acme.prepare().await {
-            return self.not_made(at_ca, issuer, error).await;
+            return self.handle_refusal(at_ca, issuer, error).await;
         }
         let Granted { permit, excuse, reserved } = match self.permit(at_ca, &wanted).await? {
             Ok(granted) => granted,
@@ -48,7 +48,7 @@ impl OrderController {
             );
         }
         if has_failed || excuse == Some(Excuse::Unread) {
-            // The order of which nobody knows may replace it already; and a CA may fail over it each time.
+            // The unread order may replace the certificate already; and a CA may fail over `replaces` each time.
             wanted.replaces = None;
         }
         let asked = at_ca.create(wanted, permit).await;
@@ -60,7 +60,7 @@ impl OrderController {
             }
             Err(Unanswered { error, .. }) if is_unknown_account(&error) => {
                 self.budget.note(at_ca.order, Became::NotMade);
-                self.not_made(at_ca, issuer, error).await
+                self.handle_refusal(at_ca, issuer, error).await
             }
             asked => {
                 self.budget.note_answer(at_ca.order, &asked, at_ca.now + begun.elapsed());
@@ -69,8 +69,8 @@ impl OrderController {
         }
     }
 
-    /// What the CA says in place of an order; an account that it does not know any more is registered again.
-    async fn not_made(
+    /// Returns the outcome of a refused newOrder; an account that the CA no longer knows is registered again.
+    async fn handle_refusal(
         &self,
         at_ca: OrderAtCa<'_>,
         issuer: &Issuer,
@@ -83,7 +83,7 @@ impl OrderController {
         self.told(at_ca, refused(OrderRequest::Create, error)).await
     }
 
-    /// The right to ask for an order, or the CA's refusal that still holds; why there is another one after one before is told.
+    /// Returns the permit to request an order, or the CA's refusal that still holds; notes why one is repeated.
     async fn permit(
         &self,
         at_ca: OrderAtCa<'_>,
@@ -110,7 +110,7 @@ impl OrderController {
         }
     }
 
-    /// Whether nobody wants the order any more: to be granted it may have taken its time.
+    /// Returns whether the Order is gone or left over: the grant may have taken its time.
     async fn is_gone(&self, order: &Order) -> Result<bool, StoreError> {
         let known = self.orders.get_known(&order.name()).await?;
         if known.is_none_or(|known| known.metadata.uid != order.metadata.uid) {

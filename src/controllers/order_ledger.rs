@@ -1,4 +1,4 @@
-//! The ledger of a Certificate's orders in the store: whose it is, how it is written, and what an outcome is in it.
+//! Ledger of a Certificate's orders in the store: its holder, its writing, and the result of an outcome in it.
 
 use super::order_requests::Unanswered;
 use crate::model::order_ledger::{Became, Ledger};
@@ -8,22 +8,22 @@ use crate::reconcile::order::Outcome;
 use crate::store::error::StoreError;
 use crate::store::{Part, Store};
 
-/// The object whose orders are counted.
+/// Object whose orders are counted.
 #[derive(Debug)]
 pub(super) struct LedgerHolder {
     pub(super) key: Key,
     pub(super) uid: String,
     pub(super) ledger: Ledger,
-    /// The last issuance that succeeded.
+    /// Revision of the last issuance that succeeded.
     pub(super) issued: i64,
-    /// The Certificate, where there is one: its ledger is kept.
+    /// Certificate, if there is one: its ledger is stored.
     pub(super) certificate: Option<Record>,
 }
 
-/// The Certificate above an Order, else what nobody owns; `anew` after a write that rested on something old.
+/// Returns the Certificate above an Order, else the topmost object; `anew` after a write based on an old state.
 ///
 /// # Errors
-/// Fails when an owner is gone, with which the Order goes, or the store does.
+/// Fails if an owner is gone, so that the Order goes too, or the store fails.
 pub(super) async fn holder(
     store: &dyn Store,
     order: &Order,
@@ -52,19 +52,19 @@ pub(super) async fn holder(
     Ok(LedgerHolder { key, uid, ledger: Ledger::default(), issued: 0, certificate: None })
 }
 
-/// Tells whether an Order is written down with its order by now.
+/// Returns whether the store has an Order with its order by now.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store does.
 pub(super) async fn has_its_order(store: &dyn Store, order: &Order) -> Result<bool, StoreError> {
     let known = store.get_anew(&Key::new(Kind::Order, order.name())).await?;
     Ok(known.is_some_and(|known| !known.text("/status/url").is_empty()))
 }
 
-/// Writes the ledger; nothing where there is no Certificate.
+/// Writes the ledger; does nothing if there is no Certificate.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store does.
 pub(super) async fn write(
     store: &dyn Store,
     holder: &LedgerHolder,
@@ -78,7 +78,7 @@ pub(super) async fn write(
     store.replace(Record { key, object }, Part::Metadata).await.map(drop)
 }
 
-/// What became of the newOrder of an Order by what is recorded now of an outcome.
+/// Returns the result of the newOrder of an Order, by the recorded status of an outcome.
 pub(super) fn became(order: &Order, is_dropped: bool, now: &OrderStatus) -> Option<Became> {
     let before = &order.status;
     if is_dropped {
@@ -93,7 +93,7 @@ pub(super) fn became(order: &Order, is_dropped: bool, now: &OrderStatus) -> Opti
     }
 }
 
-/// Tells whether the CA answered that it made no order; a gateway's fault does not tell.
+/// Returns whether the CA replied that it made no order; a gateway's fault does not show that.
 pub(super) fn is_not_made(asked: &Result<Outcome, Unanswered>) -> bool {
     match asked {
         Ok(Outcome::Refused(_, Refusal::Until(problem, _))) => problem.status < 500,

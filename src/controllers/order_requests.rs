@@ -1,4 +1,4 @@
-//! What an Order asks the CA: one deed each, and what came of it.
+//! Requests of an Order to the CA, and their outcomes.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ use crate::reconcile::Refusal;
 use crate::reconcile::order::required::OrderTerms;
 use crate::reconcile::order::{OrderRequest, Outcome, SeenOrder};
 
-/// How many profiles of a CA are told, and how much of the name of each.
-const PROFILES: usize = 20;
-const PROFILE: usize = 100;
+/// Largest number of a CA's profiles that a reason names, and of characters of each name.
+const PROFILES_LISTED_MAX: usize = 20;
+const PROFILE_CHARS_MAX: usize = 100;
 
-/// How many authorizations of one order are read side by side.
-const SIDE_BY_SIDE: usize = 32;
+/// Number of authorizations of one order that are read in parallel.
+const PARALLEL_READS: usize = 32;
 
 /// An Order at its CA.
 #[derive(Clone, Copy, Debug)]
@@ -33,30 +33,30 @@ pub struct OrderAtCa<'a> {
     pub acme: &'a dyn Acme,
     /// The Order.
     pub order: &'a Order,
-    /// Its Challenges.
+    /// Challenges of the Order.
     pub challenges: &'a [Challenge],
-    /// The root that the chain should lead to; empty for the CA's choice.
+    /// Root that the chain should lead to; empty for the CA's choice.
     pub preferred_chain: &'a str,
-    /// Whether records that stay are asked for, so that what the CA says of them is kept.
+    /// Whether persistent records are asked for, so that the CA's offers for them are kept.
     pub persists: bool,
-    /// The moment at which chains must hold.
+    /// Moment at which chains must be valid.
     pub now: Timestamp,
 }
 
-/// A deed that another try may bring to its end.
+/// Failed request that another try may complete.
 #[derive(Debug)]
 pub struct Unanswered {
-    /// What was asked for.
+    /// Request that failed.
     pub deed: OrderRequest,
-    /// What the CA said, or why it said nothing.
+    /// Error from the CA or the transport.
     pub error: AcmeError,
 }
 
 impl OrderAtCa<'_> {
-    /// What is asked for: with the first of the wanted profiles that the CA has, or why there is nothing to ask for.
+    /// Returns the terms to request: with the first wanted profile that the CA has, or an outcome if it has none.
     ///
     /// # Errors
-    /// Fails when the CA does not answer.
+    /// Fails if the CA does not answer.
     pub async fn terms(
         &self,
         wanted: OrderTerms,
@@ -72,10 +72,10 @@ impl OrderAtCa<'_> {
         Ok(Ok(OrderTerms { profile, ..wanted }))
     }
 
-    /// Asks for the order.
+    /// Requests the order (newOrder).
     ///
     /// # Errors
-    /// Fails when the CA does not answer, or no longer knows the account.
+    /// Fails if the CA does not answer, or no longer knows the account.
     pub async fn create(&self, wanted: OrderTerms, permit: Permit) -> Result<Outcome, Unanswered> {
         let request = NewOrder {
             identifiers: wanted.identifiers,
@@ -84,19 +84,19 @@ impl OrderAtCa<'_> {
             replaces: wanted.replaces,
         };
         match self.acme.create_order(&request, permit).await {
-            Ok(reply) => Ok(Outcome::Created(seen(reply))),
+            Ok(reply) => Ok(Outcome::Created(parse_reply(reply))),
             Err(error) if is_unknown_account(&error) => Err(unanswered(error)),
             Err(error) => refused(OrderRequest::Create, error),
         }
     }
 
-    /// Reads authorizations side by side; the order is kept. Behind a refusal no more are asked for, and what was read before it counts.
+    /// Reads authorizations in parallel. After a refusal no more are requested; those read before it count.
     ///
     /// # Errors
-    /// Fails when the CA does not answer.
+    /// Fails if the CA does not answer.
     pub async fn authorizations(&self, urls: &[String]) -> Result<Outcome, Unanswered> {
         let (mut read, mut fault) = (Vec::new(), None);
-        for some in urls.chunks(SIDE_BY_SIDE) {
+        for some in urls.chunks(PARALLEL_READS) {
             for (url, reply) in
                 some.iter().zip(join_all(some.iter().map(|url| self.read(url))).await)
             {
@@ -132,7 +132,7 @@ impl OrderAtCa<'_> {
         Ok(reply)
     }
 
-    /// What is kept of an offer of dns-persist-01; of draft -02 half is in the directory.
+    /// Returns the part of a dns-persist-01 offer that is kept; in draft -02 half of it is in the directory.
     async fn offer(&self, offer: Option<Offer>) -> Result<Option<Offer>, AcmeError> {
         let Some(offer) = offer.filter(|_| self.persists) else { return Ok(None) };
         Ok(Some(match offer.account {
@@ -148,7 +148,7 @@ impl OrderAtCa<'_> {
     /// authorizations are read for the reason, which Boulder's order leaves out.
     ///
     /// # Errors
-    /// Fails when the CA does not answer.
+    /// Fails if the CA does not answer.
     pub async fn fetch(&self) -> Result<Outcome, Unanswered> {
         let reply = match self.acme.order(&self.order.status.url).await {
             Ok(reply) => reply,
@@ -157,11 +157,11 @@ impl OrderAtCa<'_> {
         Ok(self.conclude(reply).await?.map_or_else(|other| other, Outcome::Fetched))
     }
 
-    /// Sends the signing request. Once the CA has taken it, it is not sent again, whether or not the chain can be had: the next
-    /// reading of the order finds that.
+    /// Sends the signing request. Once the CA has taken the request, it is not sent again, whether or not the chain can
+    /// be had: the next reading of the order finds the chain.
     ///
     /// # Errors
-    /// Fails when the CA does not answer.
+    /// Fails if the CA does not answer.
     pub async fn finalize(&self) -> Result<Outcome, Unanswered> {
         let request = match csr::read(&self.order.spec.request.0) {
             Ok(request) => request,
@@ -173,10 +173,10 @@ impl OrderAtCa<'_> {
         match self.acme.finalize(&self.order.status.finalize_url, &request.der).await {
             Ok(reply) => {
                 let reply = OrderReply { url: url.clone(), ..reply };
-                let taken = seen(reply.clone());
+                let taken = parse_reply(reply.clone());
                 Ok(match self.conclude(reply).await {
                     Ok(Ok(seen)) => Outcome::Finalized(seen),
-                    // The CA took our signing request, and answers it with something else.
+                    // The CA took our signing request, but issued for another key.
                     Ok(Err(Outcome::OtherKey(why))) => Outcome::GivenUp(why, None),
                     Ok(Err(Outcome::Refused(_, Refusal::Until(_, at)))) => {
                         Outcome::Finalized(SeenOrder { retry_after: Some(at), ..taken })
@@ -185,8 +185,8 @@ impl OrderAtCa<'_> {
                     Err(_) => Outcome::Finalized(taken),
                 })
             }
-            // 403: a finalize whose answer was lost, one of somebody else to whom the CA gave the same order, or a CA that
-            // still thinks (RFC 8555 §7.4). The order tells.
+            // 403: a finalize whose reply was lost, a finalize by another Order with the same order, or a CA that is
+            // still at work (RFC 8555 §7.4). The order shows which.
             Err(error) if error.problem().is_some_and(|problem| problem.status == 403) => {
                 match self.acme.order(url).await {
                     Ok(reply) if is_ready(&reply) && !is_not_ready(&error) => {
@@ -200,7 +200,7 @@ impl OrderAtCa<'_> {
         }
     }
 
-    /// What stands in an order that could not be finalized: only one that is still ready waits for our signing request.
+    /// Returns the outcome for an order that could not be finalized: only a ready one awaits our signing request.
     async fn after_refusal(&self, reply: OrderReply) -> Result<Outcome, Unanswered> {
         Ok(match self.conclude(reply).await? {
             Ok(seen) if seen.state == Some(State::Ready) => Outcome::Finalized(seen),
@@ -209,11 +209,11 @@ impl OrderAtCa<'_> {
         })
     }
 
-    /// What the order brought: its state, or why that is all.
+    /// Returns the order as read, with the checked chain if there is one, or the outcome that ends the Order.
     async fn conclude(&self, reply: OrderReply) -> Result<Result<SeenOrder, Outcome>, Unanswered> {
         let certificate = reply.certificate.clone();
         let error = reply.error.clone();
-        let mut seen = seen(reply);
+        let mut seen = parse_reply(reply);
         if seen.state == Some(State::Invalid) {
             seen.problems = self.problems(error).await;
         }
@@ -247,8 +247,8 @@ impl OrderAtCa<'_> {
         }
     }
 
-    /// Why an order is invalid: its own error, and that of every challenge that was tried; else which authorizations do not
-    /// hold. Best effort: an authorization that cannot be read adds nothing.
+    /// Returns why an order is invalid: its own error, and that of every challenge that was tried; else the
+    /// authorizations that are not valid. Best effort: an authorization that cannot be read adds nothing.
     async fn problems(&self, error: Option<Problem>) -> Vec<(String, Problem)> {
         let tried = self.challenges.iter().filter(|c| c.status.processing);
         let mut urls: Vec<&str> = tried.map(|c| c.spec.authorization_url.as_str()).collect();
@@ -275,8 +275,8 @@ fn unanswered(error: AcmeError) -> Unanswered {
     Unanswered { deed: OrderRequest::Create, error }
 }
 
-/// An authorization as it is kept: one that the CA proves already counts as processing, for the schema of an Order has no
-/// place for the state of a challenge. One that is used up is not on offer, as long as there is another.
+/// Returns an authorization as it is stored. If the CA validates already, the state is processing, because the schema
+/// of an Order has no field for a challenge's state. Used-up challenges are left out, as long as there are others.
 fn first_read(url: String, reply: AuthorizationReply) -> Authorization {
     let mut initial_state = State::of_acme(&reply.status);
     let mut challenges = reply.challenges;
@@ -305,38 +305,38 @@ fn first_read(url: String, reply: AuthorizationReply) -> Authorization {
     }
 }
 
-/// Tells whether a challenge of a pending authorization needs no answer of ours any more: the CA looks, or has seen enough.
+/// Returns whether a challenge of a pending authorization needs no answer any more: the CA validates, or has validated.
 fn is_under_way(status: &str) -> bool {
     matches!(status, "processing" | "valid")
 }
 
-/// Tells whether a challenge takes no answer any more (RFC 8555 §7.1.6).
+/// Returns whether a challenge takes no answer any more (RFC 8555 §7.1.6).
 pub fn is_used_up(challenge: &ChallengeReply) -> bool {
     is_under_way(&challenge.status) || challenge.status == "invalid"
 }
 
-/// The name that an authorization is for.
+/// Returns the name that an authorization is for.
 fn name_of(reply: &AuthorizationReply) -> String {
     shown_domain(&reply.identifier, reply.wildcard)
 }
 
-/// Says why the CA cannot issue by a profile, when it does not offer it.
+/// Returns why the CA cannot issue by a profile that it does not offer.
 fn not_offered(profile: &str, offered: &BTreeMap<String, String>) -> String {
     if offered.is_empty() {
         return "certificate authority does not support profiles".to_owned();
     }
-    let names = listed(offered.keys(), PROFILES, PROFILE);
+    let names = listed(offered.keys(), PROFILES_LISTED_MAX, PROFILE_CHARS_MAX);
     format!(
         "certificate authority does not advertise a profile with name {profile} (it has {names})"
     )
 }
 
-/// Tells whether the CA has forgotten the account.
+/// Returns whether the CA has forgotten the account.
 pub fn is_unknown_account(error: &AcmeError) -> bool {
     error.problem().is_some_and(|problem| problem.short_kind() == "accountDoesNotExist")
 }
 
-/// An authorization that does not hold, where the CA gives no reason.
+/// Builds the problem of an authorization that is not valid, if the CA gives no reason.
 pub fn lost_authorization(status: &str) -> Problem {
     Problem { detail: format!("the authorization is {status}"), ..Problem::default() }
 }
@@ -345,15 +345,15 @@ fn is_ready(reply: &OrderReply) -> bool {
     State::of_acme(&reply.status) == Some(State::Ready)
 }
 
-/// The CA says that the order cannot be finalized now; any other 403 means this signing request.
+/// Returns whether the CA says that the order cannot be finalized now; any other 403 is about this signing request.
 fn is_not_ready(error: &AcmeError) -> bool {
     error.problem().is_some_and(|problem| problem.short_kind() == "orderNotReady")
 }
 
-/// A refusal is an outcome; a fault of transport is an error that the driver tries again.
+/// Turns a refusal into an outcome; other errors are left for the driver to try again.
 ///
 /// # Errors
-/// Fails when another try may help.
+/// Fails if another try may help.
 pub fn refused(deed: OrderRequest, error: AcmeError) -> Result<Outcome, Unanswered> {
     match (error.retry(), error) {
         (Retry::Never, AcmeError::Refused { problem, .. }) => {
@@ -366,7 +366,7 @@ pub fn refused(deed: OrderRequest, error: AcmeError) -> Result<Outcome, Unanswer
     }
 }
 
-fn seen(reply: OrderReply) -> SeenOrder {
+fn parse_reply(reply: OrderReply) -> SeenOrder {
     SeenOrder {
         url: reply.url,
         finalize_url: reply.finalize,

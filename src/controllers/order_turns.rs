@@ -1,4 +1,4 @@
-//! Whose turn it is to ask for an order: keeps those under way and those that wait, and has one that waits say so.
+//! Turns to request an order: keeps Orders under way and Orders that wait, and makes a waiting Order say so.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -16,17 +16,17 @@ use crate::reconcile::order::{Outcome, waits_for};
 use crate::reconcile::schedule::Limits;
 use crate::store::Store;
 
-/// The turns of all Orders that one process works on.
+/// Turns of all Orders that one process works on.
 #[derive(Debug)]
 pub(super) struct OrderTurns(Mutex<Turns>);
 
 impl OrderTurns {
-    /// Nobody waits yet.
+    /// Builds turns without any Order.
     pub(super) fn new(limits: Limits) -> Self {
         Self(Mutex::new(Turns::new(limits)))
     }
 
-    /// Notes how far an Order is that is looked at.
+    /// Records an Order that has names to prove as under way.
     pub(super) fn note(&self, order: &Order, issuer: &Issuer) {
         if has_challenges_to_come(order) {
             let name = order.name();
@@ -34,12 +34,12 @@ impl OrderTurns {
         }
     }
 
-    /// Notes that the request of an Order came to nothing: whoever asks next may have its turn.
+    /// Records that the request of an Order failed: the next Order that asks may have its turn.
     pub(super) fn give_up(&self, order: &Order) {
         self.0.lock().leave(&order.name());
     }
 
-    /// Notes a change of an Order, `None` if it is gone; returns those whose turn it is now.
+    /// Records a change of an Order, `None` if it is gone; returns the Orders whose turn it is now.
     pub(super) fn note_change(&self, name: &ObjectName, known: Option<&Record>) -> Vec<Key> {
         let mut turns = self.0.lock();
         if known.and_then(|k| Order::deserialize(&k.object).ok()).is_none_or(|o| is_over(&o)) {
@@ -48,7 +48,7 @@ impl OrderTurns {
         turns.admit().into_iter().map(|name| Key::new(Kind::Order, name)).collect()
     }
 
-    /// Goes on if it is the turn of an Order to be begun at the CA; else what there is to do until then.
+    /// Continues if an Order may begin at the CA; otherwise breaks with the outcome or wait until its turn.
     pub(super) async fn turn(
         &self,
         store: &dyn Store,
@@ -75,7 +75,7 @@ impl OrderTurns {
     }
 }
 
-/// Tells whether an Order needs no turn any more. One that has no order yet has its turn, or waits.
+/// Returns whether an Order needs no turn any more. An Order without an order still waits for, or has, its turn.
 fn is_over(order: &Order) -> bool {
     let is_new = order.status.url.is_empty() && order.status.state.is_none();
     !has_challenges_to_come(order) && (!is_new || order.metadata.is_deleted())

@@ -1,6 +1,6 @@
-//! What is remembered of each issuer for as long as it is there.
+//! Values remembered of each issuer for as long as it exists.
 //!
-//! An account key must not outlive its Issuer in memory, so all that is remembered of an issuer lives here and goes
+//! An account key must not outlive its Issuer in memory, so all that is remembered of an issuer is kept here and goes
 //! with it.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{Issuer, Key};
 
-/// One value for each issuer. Another issuer that took the name since has none: it is told by its UID.
+/// One value for each issuer. Another issuer that took the name since has none: issuers are distinguished by UID.
 #[derive(Debug)]
 pub(super) struct PerIssuer<T>(Mutex<HashMap<Key, (String, T)>>);
 
@@ -20,17 +20,17 @@ impl<T> Default for PerIssuer<T> {
 }
 
 impl<T: Clone> PerIssuer<T> {
-    /// The value of an issuer, if it has one.
+    /// Returns the value of an issuer, if it has one.
     pub(super) fn get(&self, issuer: &Issuer) -> Option<T> {
         let all = self.all();
         let (uid, value) = all.get(&key(issuer))?;
         (*uid == issuer.metadata.uid).then(|| value.clone())
     }
 
-    /// The value of an issuer if it fits, else another one that is made meanwhile by nobody else.
+    /// Returns the value of an issuer if it fits, else a new value; no other thread makes one meanwhile.
     ///
     /// # Errors
-    /// Fails when none can be made; what was there before stays.
+    /// Fails if no value can be made; the value from before stays.
     pub(super) fn get_or_make<E>(
         &self,
         issuer: &Issuer,
@@ -50,17 +50,17 @@ impl<T: Clone> PerIssuer<T> {
         Ok(value)
     }
 
-    /// Gives an issuer a value.
+    /// Sets the value of an issuer.
     pub(super) fn insert(&self, issuer: &Issuer, value: T) {
         self.all().insert(key(issuer), (issuer.metadata.uid.clone(), value));
     }
 
-    /// Forgets the value of whatever issuer bears a name.
+    /// Forgets the value of any issuer with this name.
     pub(super) fn forget(&self, key: &Key) {
         self.all().remove(key);
     }
 
-    /// How many have one.
+    /// Returns the number of issuers with a value.
     pub(super) fn count(&self) -> usize {
         self.all().len()
     }

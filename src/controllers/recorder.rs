@@ -1,7 +1,7 @@
-//! Keeps what a machine has recorded: memory first, then the status, then the events. An Issuer forgets last.
+//! Writes the result of a machine: memory first, then the status, then the events. An Issuer's memory is deleted last.
 //!
-//! Between two writes nobody may see a failure that is none: the memory (annotations `kubectl-acme/*`) of a status has
-//! to be there before it.
+//! A reader between two writes must not see a failure that is none: the memory (annotations `kubectl-acme/*`) of a
+//! status is written before the status.
 
 use std::sync::Arc;
 
@@ -25,20 +25,20 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes a recorder.
+    /// Builds a recorder.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store }
     }
 
-    /// The store it writes to.
+    /// Returns the store that the recorder writes to.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Keeps what was recorded for one resource; kinds without memory pass no holder. What did not change is not written.
+    /// Writes the result for one resource; kinds without memory pass no holder. Unchanged parts are not written.
     ///
     /// # Errors
-    /// Fails with a conflict when somebody else wrote since the resource was read.
+    /// Fails with a conflict if another writer came in since the resource was read.
     pub async fn keep<S, T>(
         &self,
         resources: &Resources<Resource<S, T>>,
@@ -55,7 +55,7 @@ impl Recorder {
         let before = &resource.metadata.annotations;
         let mut after = before.clone();
         let has_news = holder.is_some_and(|holder| recorded.memory.write(holder, &mut after));
-        // Without its memory, the old status would be a fault that nobody waits out.
+        // Without its memory, the old status would look like a fault without a retry.
         let forgets = holder == Some(Holder::Issuer)
             && after.iter().all(|(key, value)| before.get(key) == Some(value));
         if has_news && !forgets {
@@ -77,7 +77,7 @@ impl Recorder {
     /// Writes one event.
     ///
     /// # Errors
-    /// Fails when the store does.
+    /// Fails if the store does.
     pub async fn note(
         &self,
         about: &ObjectReference,

@@ -1,7 +1,7 @@
-//! Asks CAs when certificates are to be renewed (RFC 9773).
+//! Inquiry that asks CAs when certificates are to be renewed (RFC 9773).
 //!
-//! Each CA is asked about one certificate after another, and rests when it does not answer: nobody waits for that, and it is no
-//! fault of any Certificate. What it says is kept by the Certificate.
+//! Each CA is asked about one certificate after another, and rests if it does not answer: no Certificate waits for
+//! that, and it is no fault of any Certificate. The Certificate keeps the CA's answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,60 +22,60 @@ use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// How long a CA may take to one answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two questions to one CA lies this at least.
-const APART: SignedDuration = SignedDuration::from_millis(50);
-/// So long a CA rests that has not answered; each further time doubles it.
-const REST: SignedDuration = SignedDuration::from_mins(1);
+/// Longest time that a CA may take for one answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Shortest pause between two questions to one CA.
+const QUESTION_PAUSE_MIN: SignedDuration = SignedDuration::from_millis(50);
+/// Rest of a CA that has not answered; each further time doubles the rest.
+const SILENCE_REST: SignedDuration = SignedDuration::from_mins(1);
 /// Longest rest of a CA.
-const LONGEST_REST: SignedDuration = SignedDuration::from_hours(2);
+const REST_MAX: SignedDuration = SignedDuration::from_hours(2);
 
-/// What comes of wanting to ask.
+/// Result of a question to a CA.
 #[derive(Debug)]
 pub(super) enum Asked {
-    /// The CA has said this, or nothing of use.
+    /// The CA has answered, perhaps without useful information.
     Answered(Answer),
-    /// Not before this moment: others come first, or the CA rests.
+    /// Not before this moment: other certificates come first, or the CA rests.
     Later(Timestamp),
-    /// There is nobody to ask: the issuer is not there or not of ACME, or its CA says nothing of the kind.
+    /// No CA can be asked: the issuer is missing or not of type ACME, or its CA offers no renewal information.
     Nobody,
     /// The issuer says that its CA is not to be asked.
     NotWanted,
 }
 
-/// What asks.
+/// Inquiry into renewal times.
 #[derive(Debug)]
 pub struct RenewalInquiry {
     clients: Arc<Clients>,
     turns: Mutex<HashMap<String, Turns>>,
-    /// Renewals that this process has begun earlier than without a CA's word, by the UID of their Certificates.
+    /// Renewals that this process has begun early because of a CA, by the UID of their Certificates.
     hastened: Mutex<HashMap<String, (u32, Timestamp)>>,
 }
 
-/// Who asks a CA next, and when.
+/// Turns of certificates at one CA.
 #[derive(Debug, Default)]
 struct Turns {
-    /// When the next turn is that nobody has.
+    /// Next turn that is not taken.
     next: Option<Timestamp>,
-    /// Turns of certificates that wait for theirs.
+    /// Turns of certificates that wait.
     given: HashMap<String, Timestamp>,
-    /// Until when the CA rests.
+    /// Moment until which the CA rests.
     rests: Option<Timestamp>,
-    /// How often in a row it has not answered.
+    /// Number of times in a row that the CA has not answered.
     silent: u32,
 }
 
 impl RenewalInquiry {
-    /// Nobody was asked yet.
+    /// Builds the inquiry; no CA was asked yet.
     pub fn new(clients: Arc<Clients>) -> Self {
         Self { clients, turns: Mutex::default(), hastened: Mutex::default() }
     }
 
-    /// Asks the CA of a Certificate's issuer about the certificate that is called so there, when it is its turn.
+    /// Asks the CA of a Certificate's issuer about the certificate with this renewal identifier, if it is its turn.
     ///
     /// # Errors
-    /// Fails when the store does.
+    /// Fails if the store does.
     pub(super) async fn ask(
         &self,
         store: &Arc<dyn Store>,
@@ -102,7 +102,8 @@ impl RenewalInquiry {
         now: Timestamp,
     ) -> Asked {
         let tls = tls_of(acme);
-        let reply = timeout(PATIENCE, self.clients.renewal_info(&acme.server, &tls, id)).await;
+        let reply =
+            timeout(ANSWER_TIMEOUT, self.clients.renewal_info(&acme.server, &tls, id)).await;
         let (answer, pause) = match &reply {
             Ok(Ok(RenewalReply { answer, pause, .. })) => (Some(answer), *pause),
             _ => (None, None),
@@ -110,7 +111,7 @@ impl RenewalInquiry {
         let pause = pause.and_then(|pause| SignedDuration::try_from(pause).ok());
         let said = match answer {
             Some(RenewalAnswer::NotOffered) => {
-                self.answered(&acme.server);
+                self.record_answer(&acme.server);
                 return Asked::Nobody;
             }
             Some(RenewalAnswer::Window(info)) => Ok(info.clone()),
@@ -120,36 +121,40 @@ impl RenewalInquiry {
                 return Asked::Later(self.rest(&acme.server, pause, now));
             }
         };
-        self.answered(&acme.server);
+        self.record_answer(&acme.server);
         Asked::Answered(Answer { said, pause, interval })
     }
 
-    /// Tells until when a renewal that a CA hastens has to wait in the eyes of this process, whatever the Certificate remembers.
+    /// Returns until when this process holds back a renewal that a CA hastens, whatever the Certificate remembers.
     pub(super) fn held_until(
         &self,
         certificate: &Certificate,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let (count, began) = self.begun(certificate, now)?;
+        let (count, began) = self.hastened_renewal(certificate, now)?;
         let until = began.checked_add(renewal_info::stays(count)).ok()?;
         (until > now).then_some(until)
     }
 
     /// Counts a renewal that a CA has hastened.
     pub(super) fn has_begun(&self, certificate: &Certificate, now: Timestamp) {
-        let count = self.begun(certificate, now).map_or(0, |(count, _)| count);
+        let count = self.hastened_renewal(certificate, now).map_or(0, |(count, _)| count);
         let begun = (count.saturating_add(1), now);
         let mut all = self.hastened.lock();
         all.retain(|_, (count, began)| !renewal_info::is_long_ago(*began, *count, now));
         all.insert(certificate.metadata.uid.clone(), begun);
     }
 
-    fn begun(&self, certificate: &Certificate, now: Timestamp) -> Option<(u32, Timestamp)> {
+    fn hastened_renewal(
+        &self,
+        certificate: &Certificate,
+        now: Timestamp,
+    ) -> Option<(u32, Timestamp)> {
         let known = self.hastened.lock().get(&certificate.metadata.uid).copied();
         known.filter(|(count, began)| !renewal_info::is_long_ago(*began, *count, now))
     }
 
-    /// Takes the turn of a certificate at a CA, unless that is later.
+    /// Takes the turn of a certificate at a CA; returns the moment of the turn if that is later.
     fn turn(&self, server: &str, id: &str, now: Timestamp) -> Option<Timestamp> {
         let mut all = self.turns.lock();
         let turns = all.entry(server.to_owned()).or_default();
@@ -167,14 +172,14 @@ impl RenewalInquiry {
         }
         let taken = turns.next.filter(|next| *next > now).unwrap_or(now);
         if taken == now {
-            // Nobody waits any more, but for Certificates that are gone.
+            // No certificate waits any more, except of Certificates that are gone.
             turns.given.clear();
         }
-        // One alone sees whether it is back; the others look again after it, and are spread only then.
+        // A single certificate tests whether the CA is back; the others try after that, and are spread only then.
         if turns.silent > 0 && taken > now {
             return Some(taken);
         }
-        let apart = if turns.silent == 0 { APART } else { REST };
+        let apart = if turns.silent == 0 { QUESTION_PAUSE_MIN } else { SILENCE_REST };
         turns.next = taken.checked_add(apart).ok();
         let later = (taken > now).then_some(taken);
         turns.given.extend(later.map(|at| (id.to_owned(), at)));
@@ -185,17 +190,18 @@ impl RenewalInquiry {
     fn rest(&self, server: &str, pause: Option<SignedDuration>, now: Timestamp) -> Timestamp {
         let mut all = self.turns.lock();
         let turns = all.entry(server.to_owned()).or_default();
-        // Those that were asked side by side count once.
+        // Parallel questions without an answer count once.
         if turns.rests.is_none_or(|until| until <= now) {
             turns.silent = turns.silent.saturating_add(1);
             let doublings = turns.silent.saturating_sub(1).min(16);
-            let rest = (REST * (1 << doublings)).max(pause.unwrap_or_default()).min(LONGEST_REST);
+            let rest =
+                (SILENCE_REST * (1 << doublings)).max(pause.unwrap_or_default()).min(REST_MAX);
             turns.rests = now.checked_add(rest).ok();
         }
         turns.rests.unwrap_or(now)
     }
 
-    fn answered(&self, server: &str) {
+    fn record_answer(&self, server: &str) {
         if let Some(turns) = self.turns.lock().get_mut(server)
             && turns.silent > 0
         {
@@ -205,7 +211,7 @@ impl RenewalInquiry {
     }
 }
 
-/// Tells whether a Certificate's issuer says that its CA is not to be asked.
+/// Returns whether a Certificate's issuer says that its CA is not to be asked.
 pub(super) async fn is_unwanted(
     store: &Arc<dyn Store>,
     certificate: &Certificate,
@@ -253,7 +259,7 @@ mod tests {
         assert_eq!(inquiry.turn(ca, "b", at(2000 + minute)), Some(at(2000 + 2 * minute)));
         assert_eq!(inquiry.turn(ca, "c", at(2000 + minute)), Some(at(2000 + 2 * minute)));
         assert_eq!(inquiry.rest(ca, None, at(3000 + minute)), at(3000 + 3 * minute));
-        inquiry.answered(ca);
+        inquiry.record_answer(ca);
         assert_eq!(inquiry.turn(ca, "b", at(3000 + 3 * minute)), None, "it is back");
         assert_eq!(inquiry.turn(ca, "c", at(3000 + 3 * minute)), Some(at(3050 + 3 * minute)));
         let later = 4000 + 3 * minute;

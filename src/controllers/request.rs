@@ -1,4 +1,4 @@
-//! CertificateRequests: gathers issuer and Order, makes the Order, keeps what came of it.
+//! CertificateRequests: gathers issuer and Order, creates the Order, and records the outcome.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct RequestController {
 }
 
 impl RequestController {
-    /// Puts the controller together.
+    /// Builds the controller.
     pub fn new(recorder: Recorder, accounts: Arc<Accounts>, approval: Approval) -> Self {
         let store = recorder.store();
         Self {
@@ -55,7 +55,7 @@ impl RequestController {
         let mut csr = facts::of_request_unverified(bytes);
         let order = self.order_of(request, issuer.as_ref(), csr.as_ref().ok()).await?;
         if order.is_none() {
-            // Before anything is asked for.
+            // Verified before an Order is requested.
             csr = facts::of_request(bytes);
         }
         let leaf = order.as_ref().and_then(|order| facts::of_issued(&order.status.certificate));
@@ -63,7 +63,7 @@ impl RequestController {
         Ok(Observed { approval: self.approval, csr, issuer, order, leaf, secret })
     }
 
-    /// The Secret of the Certificate that a request belongs to.
+    /// Returns the Secret of the Certificate that a request belongs to.
     async fn secret_of(
         &self,
         request: &CertificateRequest,
@@ -81,7 +81,7 @@ impl RequestController {
         Ok(secret.as_ref().map(facts::of_secret).map(Box::new))
     }
 
-    /// Its own Order, whatever its name, so that a changed issuer does not start a second one; else one of its name.
+    /// Returns the request's own Order, of any name (a changed issuer starts no second one), else an Order of its name.
     async fn order_of(
         &self,
         request: &CertificateRequest,
@@ -94,7 +94,7 @@ impl RequestController {
             return Ok(Some(own));
         }
         let (Some(issuer), Some(csr)) = (issuer, csr) else { return Ok(None) };
-        // One that somebody else made just now refuses ours, and then it is known.
+        // If another writer made one just now, the store refuses ours, and then the other one is known.
         self.orders.get_known(&request::order_for(request, issuer, csr).name()).await
     }
 }

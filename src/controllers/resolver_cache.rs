@@ -1,7 +1,7 @@
-//! Which records the CA has been sent to for which challenge: its resolver may keep what it saw there.
+//! Records that the CA has looked up, by challenge: its resolver may cache what was there.
 //!
-//! What the store tells of it survives a restart: Challenges at the same name, and Orders whose Challenges are gone. What this
-//! process has seen beside that counts too: where aliases lead, and which texts were there already.
+//! Facts from the store survive a restart: Challenges at the same name, and Orders whose Challenges are gone. Facts
+//! that this process alone has seen count too: the targets of aliases, and the texts that were there already.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
-/// So many are kept without asking whether they are still wanted.
-const FEW: usize = 1024;
-/// Longest that a CA looks for one challenge.
-const LONGEST: SignedDuration = SignedDuration::from_mins(10);
-/// How long the others are.
-const LONG_ENOUGH: SignedDuration = SignedDuration::from_hours(2);
+/// Number of entries below which no entry is dropped.
+const ENTRIES_KEPT_MIN: usize = 1024;
+/// Longest time that a CA takes to validate one challenge.
+const VALIDATION_MAX: SignedDuration = SignedDuration::from_mins(10);
+/// Time for which entries of ended validations are kept once there are many.
+const ENTRY_LIFETIME: SignedDuration = SignedDuration::from_hours(2);
 
-/// A record as it was seen.
+/// Record as seen by a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Published {
-    /// Absolute name, where aliases lead; empty when nobody has looked.
+    /// Absolute name after aliases; empty if the record was not looked up.
     name: String,
     /// Texts that every server has.
     texts: BTreeSet<String>,
-    /// Seconds that they may be kept.
+    /// TTL, in seconds.
     ttl: u32,
 }
 
 impl Published {
-    /// What was seen of a record.
+    /// Returns the record that observations show.
     pub(super) fn of(observations: &[Observation]) -> Self {
         let mut published = Self::default();
         let mut common: Option<BTreeSet<&String>> = None;
@@ -61,28 +61,28 @@ impl Published {
     }
 }
 
-/// The CA's looks, by the challenge for which it looks.
+/// Lookups by the CA, by the UID of the challenge that they were for.
 #[derive(Debug)]
 pub(super) struct ResolverCache {
     challenges: Resources<Challenge>,
     orders: Resources<Order>,
-    /// What was there before this process has been read.
+    /// Filled once the store's content from before this process has been read.
     before: OnceCell<()>,
     known: Mutex<BTreeMap<String, ResolverEntry>>,
 }
 
-/// One of them.
+/// Lookup by the CA.
 #[derive(Debug)]
 struct ResolverEntry {
-    /// Absolute names of the record: its own, and where that leads.
+    /// Absolute names of the record: its own, and the target of its alias.
     names: BTreeSet<String>,
-    /// Texts that it found for certain.
+    /// Texts that the CA found for certain.
     texts: BTreeSet<String>,
     look: EarlierLook,
 }
 
 impl ResolverCache {
-    /// Reads what that store tells when it first matters.
+    /// Builds the cache; the store is read when the content first matters.
     pub(super) fn new(store: &Arc<dyn Store>) -> Self {
         Self {
             challenges: Resources::new(Arc::clone(store), Kind::Challenge),
@@ -92,7 +92,7 @@ impl ResolverCache {
         }
     }
 
-    /// Notes that the CA is about to be told of a challenge whose record was seen like that.
+    /// Records that a challenge is about to be accepted while its record was seen as `seen`.
     pub(super) fn told(&self, challenge: &Challenge, seen: Published, now: Timestamp) {
         if !challenge.spec.kind.is_by_record() {
             return;
@@ -103,16 +103,16 @@ impl ResolverCache {
         self.with_room(now).insert(challenge.metadata.uid.clone(), known);
     }
 
-    /// Notes what a Challenge tells that has changed.
+    /// Records the state of a Challenge that has changed.
     pub(super) fn heard(&self, changed: &Record, now: Timestamp) {
         if is_by_record(changed)
             && let Ok(challenge) = typed::<Challenge>(changed.clone())
         {
-            self.saw(&challenge, now);
+            self.observe(&challenge, now);
         }
     }
 
-    fn saw(&self, challenge: &Challenge, now: Timestamp) {
+    fn observe(&self, challenge: &Challenge, now: Timestamp) {
         let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
         let state = challenge.status.state;
         let was_looked_at =
@@ -125,10 +125,10 @@ impl ResolverCache {
         let known = all.entry(challenge.metadata.uid.clone()).or_insert_with(|| ResolverEntry {
             names: [record(challenge)].into(),
             texts: BTreeSet::new(),
-            // One that is over when it is first seen may have been so for long.
+            // A validation that is over when first seen may have been over for long.
             look: EarlierLook {
                 accepted_at: memory.accepted_at,
-                finished_at: ended_by(memory.accepted_at, now).filter(|_| is_over),
+                finished_at: latest_end(memory.accepted_at, now).filter(|_| is_over),
             },
         });
         if is_over {
@@ -136,8 +136,8 @@ impl ResolverCache {
         }
     }
 
-    /// Notes what an Order tells that was there before this process: how the CA looked at its names is not known any more.
-    fn saw_order(&self, order: &Order, now: Timestamp) {
+    /// Records an Order from before this process: the lookups of its names are no longer known in detail.
+    fn observe_order(&self, order: &Order, now: Timestamp) {
         let memory = Memory::read(Holder::Order, &order.metadata.annotations);
         let failed_at = order.status.failure_time.map(Time::timestamp);
         let Some(finished_at) = memory.finalized_at.or(failed_at) else { return };
@@ -149,10 +149,10 @@ impl ResolverCache {
         self.with_room(now).entry(order.metadata.uid.clone()).or_insert(known);
     }
 
-    /// What the CA's resolver may keep of the record of a challenge without its text.
+    /// Returns the old record of a challenge, without its text, that the CA's resolver may cache.
     ///
     /// # Errors
-    /// Fails when the store does.
+    /// Fails if the store does.
     pub(super) async fn lingering(
         &self,
         challenge: &Challenge,
@@ -166,7 +166,7 @@ impl ResolverCache {
         self.before.get_or_try_init(|| self.read(now)).await?;
         let own = record(challenge);
         let name = if seen.name.is_empty() { &own } else { &seen.name };
-        // A record that stays may say the same in other words.
+        // A persistent record may meet the same demand in other words.
         let demand = published::demand(challenge, now);
         let is_good = |text: &String| {
             *text == challenge.spec.key || demand.as_ref().is_some_and(|d| d.is_met_by(text))
@@ -183,10 +183,10 @@ impl ResolverCache {
 
     async fn read(&self, now: Timestamp) -> Result<(), StoreError> {
         for challenge in self.challenges.list(&Scope::all()).await? {
-            self.saw(&challenge, now);
+            self.observe(&challenge, now);
         }
         for order in self.orders.list(&Scope::all()).await? {
-            self.saw_order(&order, now);
+            self.observe_order(&order, now);
         }
         Ok(())
     }
@@ -197,18 +197,18 @@ impl ResolverCache {
 
     fn with_room(&self, now: Timestamp) -> MutexGuard<'_, BTreeMap<String, ResolverEntry>> {
         let mut all = self.lock();
-        // Looked through now and then only: each time there are twice as many.
-        if all.len() >= FEW && all.len().is_power_of_two() {
-            let is_wanted = |at: Timestamp| now.duration_since(at) < LONG_ENOUGH;
+        // Scanned only now and then: each time there are twice as many entries.
+        if all.len() >= ENTRIES_KEPT_MIN && all.len().is_power_of_two() {
+            let is_wanted = |at: Timestamp| now.duration_since(at) < ENTRY_LIFETIME;
             all.retain(|_, known| known.look.finished_at.is_none_or(is_wanted));
         }
         all
     }
 }
 
-/// The latest that a look has ended of which only the beginning is known; nothing when that may be still to come.
-fn ended_by(accepted_at: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
-    accepted_at?.saturating_add(LONGEST).ok().filter(|end| *end < now)
+/// Returns the latest end of a validation of which only the beginning is known; `None` if it may still be under way.
+fn latest_end(accepted_at: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    accepted_at?.saturating_add(VALIDATION_MAX).ok().filter(|end| *end < now)
 }
 
 fn record(challenge: &Challenge) -> String {
@@ -281,7 +281,7 @@ mod tests {
         cache.told(&apex, seen(NAME, &[&["apex"]]), at(60));
         assert_eq!(until(&cache, "example.com", &now).await, Some(at(162)));
         apex.status.state = Some(State::Valid);
-        cache.saw(&apex, at(70));
+        cache.observe(&apex, at(70));
         assert_eq!(until(&cache, "example.com", &now).await, Some(at(131)));
         assert_eq!(until(&cache, "example.net", &Published::default()).await, None);
         let fleeting = Published { ttl: 0, ..now };
@@ -343,13 +343,13 @@ mod tests {
         let mut deleted = accepted(60);
         deleted.metadata.deletion_timestamp = Some(at(70).into());
         let looks_at_deleted = cache();
-        looks_at_deleted.saw(&deleted, at(70));
+        looks_at_deleted.observe(&deleted, at(70));
         assert_eq!(until(&looks_at_deleted, "example.com", &now).await, Some(at(131)));
 
         let mut failed = accepted(-86_400);
         failed.status.state = Some(State::Invalid);
         let looks_at_failed = cache();
-        looks_at_failed.saw(&failed, at(99));
+        looks_at_failed.observe(&failed, at(99));
         let long_ago = at(-86_400 + 600 + 61);
         assert_eq!(until(&looks_at_failed, "example.com", &now).await, Some(long_ago));
     }
@@ -357,10 +357,10 @@ mod tests {
     #[test]
     fn what_is_long_over_is_forgotten() {
         let cache = cache();
-        for number in 0..=FEW {
+        for number in 0..=ENTRIES_KEPT_MIN {
             let mut over = presented("example.com", &format!("n{number}"), 0);
             over.status.state = Some(State::Valid);
-            cache.saw(&over, at(if number < FEW { 0 } else { 7200 }));
+            cache.observe(&over, at(if number < ENTRIES_KEPT_MIN { 0 } else { 7200 }));
         }
         assert_eq!(cache.lock().len(), 1);
     }

@@ -1,8 +1,8 @@
-//! Lets admitted challenges start, and writes down what the others wait for.
+//! Starts admitted challenges, and records the obstacle of each other one.
 //!
-//! Every challenge that is let in is started whatever becomes of the others, and what stands in the way of each is an
-//! obstacle of that challenge alone: one tenant's mistake must not end the work of all. One-shot commands count only
-//! the Challenges that they drive, because those of an interrupted run have nobody who works on them.
+//! Every admitted challenge is started, even if others fail, and a fault of one challenge is an obstacle of that
+//! challenge alone: one tenant's mistake must not stop the others' work. One-shot commands count only the Challenges in
+//! their selection, because the Challenges of an interrupted run are not worked on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,31 +27,31 @@ use crate::store::error::StoreError;
 use crate::store::events::reference;
 use crate::store::resources::Resources;
 
-/// How many challenges one pass tells what they wait for: slots that come free meanwhile are filled by the next one.
-const TOLD: usize = 256;
-/// How many of them side by side.
-const AT_ONCE: usize = 16;
-/// How many times as long as a plan has taken no other one is made: among thousands of challenges one ends at every moment.
-const REST: i32 = 30;
+/// Largest number of challenges whose obstacle one pass records: slots that come free meanwhile wait for the next pass.
+const REASONS_PER_PASS: usize = 256;
+/// Number of reasons that are written in parallel.
+const PARALLEL_WRITES: usize = 16;
+/// Rest between two plans, in multiples of a plan's duration: among thousands of challenges one ends at any moment.
+const REST_FACTOR: i32 = 30;
 /// Longest time without a plan.
-const LONGEST_REST: SignedDuration = SignedDuration::from_millis(300);
+const REST_MAX: SignedDuration = SignedDuration::from_millis(300);
 
-/// Which challenges stood in another one's way, or waited beside one, at the last pass. Clones share it.
+/// Contention between challenges at the last pass. Clones share the value.
 #[derive(Clone, Debug, Default)]
 pub struct SharedContention(Arc<Mutex<Contention>>);
 
 impl SharedContention {
-    /// Tells whether a running challenge stands in another one's way.
+    /// Returns whether a running challenge stands in another one's way.
     pub fn is_held_up_by(&self, challenge: &ObjectName) -> bool {
         self.0.lock().concerns(challenge)
     }
 
-    /// Tells whether another challenge of that Order, by its UID, is kept from the CA.
+    /// Returns whether another challenge of the Order with this UID is kept from the CA.
     pub fn keeps_back(&self, order: &str, now: Timestamp) -> bool {
         self.0.lock().keeps_back(order, now)
     }
 
-    /// Tells whether a challenge that is proven by a record waits for its turn.
+    /// Returns whether a challenge that is proved by a record waits for its turn.
     pub fn has_queued(&self, challenge: &ObjectName) -> bool {
         self.0.lock().has_queued(challenge)
     }
@@ -61,19 +61,19 @@ impl SharedContention {
     }
 }
 
-/// What of a challenge counts for those that wait.
+/// Standing of a challenge, as far as it matters to challenges that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// It waits.
+    /// Waits for its turn.
     Waits,
-    /// It has a slot and its name.
+    /// Has a slot and its name.
     Runs {
-        /// Since when it is kept from the CA.
+        /// Moment since which the challenge is kept from the CA.
         kept_back_from: Option<Timestamp>,
     },
-    /// It has neither, and wants neither.
+    /// Has no slot, and wants none.
     Out,
-    /// Nobody can say: its shape is none of a Challenge.
+    /// Unknown: the object does not have the shape of a Challenge.
     Unknown,
 }
 
@@ -89,10 +89,10 @@ impl Standing {
     }
 }
 
-/// Looks at all challenges on every change that counts for those that wait.
+/// Plans all challenges on every change that matters to challenges that wait.
 #[derive(Debug)]
 pub struct Scheduler {
-    /// The standing of each challenge that has one, as it was told last, by UID: another one of that name is another challenge.
+    /// Last known standing of each challenge that has one, by UID: another challenge may take the name.
     standings: Mutex<HashMap<String, Standing>>,
     challenges: Resources<Challenge>,
     orders: Resources<Order>,
@@ -100,15 +100,15 @@ pub struct Scheduler {
     selection: Selection,
     contention: SharedContention,
     recorder: Recorder,
-    /// Those of which nobody knows whether they were started: the store did not answer.
+    /// Challenges that may have been started: the store did not answer.
     doubtful: Mutex<BTreeSet<ObjectName>>,
-    /// When the next pass may be made.
+    /// Earliest moment of the next pass.
     rest: Mutex<Timestamp>,
 }
 
 impl Scheduler {
-    /// Puts the scheduler together; challenges outside the selection have nobody who works on them and do not count.
-    /// Each pass notes in `contention` who is in the way.
+    /// Builds the scheduler; challenges outside the selection are not worked on and do not count. Each pass records in
+    /// `contention` the challenges that stand in others' way.
     pub fn new(
         recorder: Recorder,
         limits: Limits,
@@ -133,10 +133,10 @@ impl Scheduler {
         }
     }
 
-    /// Starts what may start, and tells some of the others what they wait for; returns whether more are to be told.
+    /// Starts challenges that may start, and records obstacles of others; returns whether more are to be recorded.
     ///
     /// # Errors
-    /// Fails when the store does. What stands in the way of one challenge keeps none of the others.
+    /// Fails if the store does. A fault of one challenge stops none of the others.
     pub async fn pass(&self, now: Timestamp) -> Result<bool, Stopped> {
         let began = Instant::now();
         self.settle_doubts().await?;
@@ -144,8 +144,8 @@ impl Scheduler {
         let all = all.iter().map(|challenge| &**challenge);
         let Plan { admitted, queue } = schedule::plan(all.clone(), self.limits);
         self.contention.is_now(Contention::of(all, &queue));
-        let planning = SignedDuration::try_from(began.elapsed()).unwrap_or(LONGEST_REST);
-        *self.rest.lock() = now + planning.saturating_mul(REST).min(LONGEST_REST);
+        let planning = SignedDuration::try_from(began.elapsed()).unwrap_or(REST_MAX);
+        *self.rest.lock() = now + planning.saturating_mul(REST_FACTOR).min(REST_MAX);
         let mut faults = self.start_all(admitted, now).await;
         let mut untold = Vec::new();
         for queued in &queue {
@@ -154,17 +154,17 @@ impl Scheduler {
                 untold.push((queued.challenge, reason));
             }
         }
-        let told = untold.len().min(TOLD);
-        for some in untold[..told].chunks(AT_ONCE) {
+        let told = untold.len().min(REASONS_PER_PASS);
+        for some in untold[..told].chunks(PARALLEL_WRITES) {
             let writes = some.iter().map(async |(challenge, reason)| {
-                fault(challenge, self.tell(challenge, reason).await)
+                fault(challenge, self.record_reason(challenge, reason).await)
             });
             faults.extend(join_all(writes).await.into_iter().flatten());
         }
         if faults.is_empty() { Ok(told < untold.len()) } else { Err(Stopped::Others(faults)) }
     }
 
-    /// Starts these, each whatever becomes of the others; returns what stands in their way.
+    /// Starts each of these challenges, even if others fail; returns the faults.
     async fn start_all(
         &self,
         admitted: impl IntoIterator<Item = &Challenge>,
@@ -180,20 +180,20 @@ impl Scheduler {
         join_all(starts).await.into_iter().flatten().collect()
     }
 
-    /// Reads anew what may have been started without our hearing of it: it has a slot, and its name, if so.
+    /// Reads again the challenges that may have been started unnoticed: a started one has a slot and its name.
     async fn settle_doubts(&self) -> Result<(), StoreError> {
         let doubtful = self.doubtful.lock().clone();
         for name in doubtful {
             match self.challenges.get_anew(&name).await {
                 Err(error) if error.may_pass() => return Err(error),
-                // What cannot be read is an obstacle of its own.
+                // An unreadable challenge is an obstacle of its own.
                 _ => self.doubtful.lock().remove(&name),
             };
         }
         Ok(())
     }
 
-    async fn tell(&self, challenge: &Challenge, reason: &str) -> Result<(), StoreError> {
+    async fn record_reason(&self, challenge: &Challenge, reason: &str) -> Result<(), StoreError> {
         let status = ChallengeStatus { reason: reason.to_owned(), ..challenge.status.clone() };
         self.challenges.replace_status(challenge, &status).await?;
         Ok(())
@@ -223,19 +223,19 @@ impl Scheduler {
         };
         let message = "Challenge scheduled for processing";
         let note = Note::normal(source::CHALLENGES, reason::STARTED, message);
-        // Told first: the Challenge's controller goes on at the write, and tells of its own deeds.
+        // Recorded first: the write wakes the Challenge's controller, whose events come after this one.
         self.recorder.note(&reference(challenge), &note, now).await?;
         self.challenges.replace_status(challenge, &status).await?;
         Ok(())
     }
 
-    /// The first state of a challenge that has something to prove, as its Order has read it: in the same write. Any other
-    /// first state is told with an event, by the challenge's own machine.
+    /// Returns the first state of a challenge that has something to prove, as its Order has read it, for the same
+    /// write. Any other first state needs an event, which the challenge's own machine records.
     async fn pending(&self, challenge: &Challenge) -> Result<Option<State>, StoreError> {
         let Some(owner) = challenge.metadata.controller() else { return Ok(None) };
         let name = ObjectName::new(&challenge.metadata.namespace, &owner.name);
         let order = match self.orders.get_known(&name).await {
-            // The challenge's own machine says so.
+            // The challenge's own machine reports that.
             Err(StoreError::Unreadable { .. }) => None,
             read => read?,
         };
@@ -244,7 +244,7 @@ impl Scheduler {
     }
 }
 
-/// What stands in the way of one challenge, if anything does.
+/// Returns the fault of one challenge, if there is one.
 fn fault(challenge: &Challenge, outcome: Result<(), StoreError>) -> Option<(Key, ReconcileError)> {
     Some((Key::new(Kind::Challenge, challenge.name()), outcome.err()?.into()))
 }
@@ -255,13 +255,13 @@ impl Controller for Scheduler {
         &[Kind::Challenge]
     }
 
-    /// Every change that counts wakes the one pass there is; changes that come meanwhile are taken together.
+    /// Wakes the only pass for every change that matters; changes that come meanwhile are taken together.
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
         let uid = changed.uid();
         let before = self.standings.lock().get(uid).copied().unwrap_or(Standing::Out);
         let mut standing = Standing::of(changed);
         if standing != Standing::Out {
-            // Of one that is gone its last state is told.
+            // A deleted challenge comes with its last state.
             let known = self.recorder.store().get_known(&changed.key).await?;
             if known.is_none_or(|known| known.uid() != uid) {
                 standing = Standing::Out;
@@ -345,7 +345,7 @@ mod tests {
         let scheduler = scheduler(store, Limits { max_in_flight: 10 });
         let all = scheduler.ours().await.unwrap();
         // Somebody else writes after the list.
-        scheduler.tell(&all[0], "busy").await.unwrap();
+        scheduler.record_reason(&all[0], "busy").await.unwrap();
         let faults = scheduler
             .start_all(all.iter().map(|challenge| &**challenge), Timestamp::UNIX_EPOCH)
             .await;
@@ -386,7 +386,7 @@ mod tests {
     async fn slots_are_filled_between_telling_many_what_they_wait_for() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let challenges = Resources::<Challenge>::new(Arc::clone(&store), Kind::Challenge);
-        for number in 0..=TOLD + 1 {
+        for number in 0..=REASONS_PER_PASS + 1 {
             let waiting = challenge(&format!("n{number}.example.com")).build();
             challenges.create(&waiting).await.unwrap();
         }
@@ -398,9 +398,9 @@ mod tests {
             (running, all.iter().filter(|c| !c.status.reason.is_empty()).count())
         };
         assert!(scheduler.pass(Timestamp::UNIX_EPOCH).await.unwrap(), "one is left");
-        assert_eq!(told().await, (1, TOLD));
+        assert_eq!(told().await, (1, REASONS_PER_PASS));
         assert!(!scheduler.pass(Timestamp::UNIX_EPOCH).await.unwrap(), "none is left");
-        assert_eq!(told().await, (1, TOLD + 1));
+        assert_eq!(told().await, (1, REASONS_PER_PASS + 1));
     }
 
     /// A store in memory that refuses to write the status of Challenges.

@@ -1,4 +1,4 @@
-//! Delivery: the Secrets of a Certificate, temporary and final.
+//! Builds the Secrets of a Certificate, temporary and final.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::model::{Blob, Certificate, CertificateSpec, Kind, Metadata, Secret};
 use crate::reconcile::facts::{OutputFormat, annotation};
 use crate::reconcile::secret_content::SecretMetadata;
 
-/// The temporary Secret that holds the key of a running issuance: PKCS#8, whatever the spec says.
+/// Builds the temporary Secret that holds the key of a running issuance: PKCS#8, whatever the spec says.
 ///
 /// # Errors
-/// Fails when the key cannot be written down.
+/// Fails if the key cannot be encoded.
 pub fn next_key(
     certificate: &Certificate,
     name: Option<String>,
@@ -40,7 +40,7 @@ pub fn next_key(
     })
 }
 
-/// Builds the Secret that a Certificate names; an existing one keeps its type.
+/// Builder of the Secret that a Certificate names; an existing Secret keeps its type.
 #[derive(Clone, Copy, Debug)]
 pub struct Builder<'a> {
     /// The Certificate.
@@ -49,17 +49,17 @@ pub struct Builder<'a> {
     pub existing: Option<&'a Secret>,
     /// Passwords of the keystores that are asked for.
     pub passwords: &'a Passwords,
-    /// Whether the Certificate owns it, so that both go together.
+    /// Whether the Certificate owns the Secret, so that both go together.
     pub is_owned: bool,
-    /// When it is built.
+    /// Moment of the build.
     pub now: Timestamp,
 }
 
 impl Builder<'_> {
-    /// The Secret with a key and its chain; `authorities` are the certificates of the CA, which an ACME server does not name.
+    /// Builds the Secret with a key and its chain; `authorities` are the CA's certificates, which no ACME server gives.
     ///
     /// # Errors
-    /// Fails when the key cannot be written down, or a keystore.
+    /// Fails if the key or a keystore cannot be encoded.
     pub fn of_pair(
         self,
         key: &PrivateKey,
@@ -78,13 +78,13 @@ impl Builder<'_> {
         }
         put_formats(&mut data, spec);
         keystores::put(&mut data, spec.keystores.as_ref(), self.passwords, self.now)?;
-        Ok(Secret { data, ..self.relabelled(metadata) })
+        Ok(Secret { data, ..self.with_metadata(metadata) })
     }
 
-    /// The Secret with the pair that it has, other labels and annotations, and in the forms that the spec asks for.
+    /// Builds the Secret with its present pair, other labels and annotations, and the forms that the spec asks for.
     ///
     /// # Errors
-    /// Fails when a keystore cannot be written.
+    /// Fails if a keystore cannot be encoded.
     pub fn repaired(self, metadata: SecretMetadata) -> Result<Secret, ReconcileError> {
         let spec = &self.certificate.spec;
         let mut data = self.existing.map(|existing| existing.data.clone()).unwrap_or_default();
@@ -93,10 +93,10 @@ impl Builder<'_> {
         }
         put_formats(&mut data, spec);
         keystores::put(&mut data, spec.keystores.as_ref(), self.passwords, self.now)?;
-        Ok(Secret { data, ..self.relabelled(metadata) })
+        Ok(Secret { data, ..self.with_metadata(metadata) })
     }
 
-    fn relabelled(self, metadata: SecretMetadata) -> Secret {
+    fn with_metadata(self, metadata: SecretMetadata) -> Secret {
         let Metadata { namespace, .. } = &self.certificate.metadata;
         let owner = self.is_owned.then(|| self.certificate.owner_reference());
         Secret {
@@ -119,7 +119,7 @@ impl Builder<'_> {
     }
 }
 
-/// Other forms of key and chain that a Secret has, true to these.
+/// Returns the additional forms in a Secret that match its key and chain.
 pub fn formats_in(secret: &Secret) -> BTreeSet<OutputFormat> {
     let is_true = |format: &OutputFormat| {
         let there = secret.value(format.key());
@@ -137,7 +137,7 @@ fn encoding(spec: &CertificateSpec) -> KeyEncoding {
     }
 }
 
-/// Adds the other forms that a spec asks for to key and chain.
+/// Adds the additional forms that a spec asks for to key and chain.
 fn put_formats(data: &mut BTreeMap<String, Blob>, spec: &CertificateSpec) {
     for format in OutputFormat::of(spec) {
         let (Some(key), Some(chain)) = (data.get(TLS_KEY), data.get(TLS_CRT)) else { return };

@@ -1,4 +1,4 @@
-//! The Secret that a Certificate names: written as it is built, with what was issued or until that is there.
+//! Writes of the Secret that a Certificate names, with the issued certificate or a temporary one.
 
 use jiff::Timestamp;
 
@@ -24,22 +24,22 @@ pub(super) struct SecretWriter {
 }
 
 impl SecretWriter {
-    /// Writes to the store of that recorder.
+    /// Builds a writer to the store of this recorder.
     pub(super) fn new(recorder: &Recorder) -> Self {
         let secrets = Resources::new(recorder.store().clone(), Kind::Secret);
         let recorder = recorder.clone();
         Self { secrets: secrets.written_by(source::ISSUING), recorder, is_owned: false }
     }
 
-    /// The same, with the Certificate as the owner of its Secret or without.
+    /// Returns the writer with or without the Certificate as the owner of its Secret.
     pub(super) fn owned(self, is_owned: bool) -> Self {
         Self { is_owned, ..self }
     }
 
-    /// Writes the Secret as it is built. A password that is missing is told as an event, too.
+    /// Builds and writes the Secret. A missing password is also reported as an event.
     ///
     /// # Errors
-    /// Fails when it cannot be built, or the store does.
+    /// Fails if the Secret cannot be built, or the store fails.
     pub(super) async fn apply(
         &self,
         certificate: &Certificate,
@@ -70,7 +70,7 @@ impl SecretWriter {
     /// Writes a key with a certificate that no issuer has signed.
     ///
     /// # Errors
-    /// Fails when no such certificate can be made, there is no password for a keystore, or the store does.
+    /// Fails if no such certificate can be made, there is no password for a keystore, or the store fails.
     pub(super) async fn temporary(
         &self,
         certificate: &Certificate,

@@ -1,4 +1,4 @@
-//! What a command drives: everything, or the objects it was given with all that hangs on them.
+//! Selection of the objects to work on: all, or given objects with everything below them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::model::{Key, Kind, ObjectName};
 use crate::store::Store;
 use crate::store::error::StoreError;
 
-/// Which objects are worked on. Clones share what they have learned.
+/// Objects to work on. Clones share what they have learned.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     given: Option<Arc<BTreeSet<Key>>>,
@@ -17,22 +17,22 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Everything in the store.
+    /// Selects everything in the store.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// These Certificates and Issuers, and what the Certificates own.
+    /// Selects these Certificates and Issuers, and what the Certificates own.
     pub fn only(given: BTreeSet<Key>) -> Self {
         Self { given: Some(Arc::new(given)), ..Self::default() }
     }
 
-    /// Tells whether an object is worked on: it was given, or its chain of owners leads to one that was. A Challenge that is to go
-    /// after its Order is worked on wherever something was given in its namespace, for nobody else takes its answer down. A key
-    /// without a name stands for a whole kind and is always covered.
+    /// Returns whether an object is worked on: it was given, or its chain of owners leads to a given one. A deleted
+    /// Challenge without its Order is worked on if anything was given in its namespace, since nothing else takes its
+    /// answer down. A key without a name stands for a whole kind and is always covered.
     ///
     /// # Errors
-    /// Fails when the store does.
+    /// Fails if the store does.
     pub async fn covers(&self, store: &dyn Store, key: &Key) -> Result<bool, StoreError> {
         let Some(given) = &self.given else { return Ok(true) };
         if key.name.name.is_empty() || self.is_known(key) {

@@ -1,4 +1,4 @@
-//! Self-checks: what a probe sees of the answer of a Challenge, judged, and told in the log.
+//! Self-checks: a probe's view of a Challenge's answer, judged, and logged.
 
 use tokio::time::Instant;
 use tracing::info;
@@ -11,8 +11,8 @@ use crate::reconcile::challenge::Readiness;
 use crate::reconcile::{published, shown, visible};
 use crate::solvers::SolveError;
 
-/// Looks once at the answer of a Challenge, and at those of others that have to stand beside it at one record; without an answer,
-/// says why there is none.
+/// Checks once the answer of a Challenge, and those of others that must stand beside it at one record. Without an
+/// answer, the verdict says why there is none.
 pub(super) async fn self_check(
     solvers: &SolverSet,
     challenge: &Challenge,
@@ -20,7 +20,7 @@ pub(super) async fn self_check(
     others: &[&Challenge],
 ) -> (Readiness, Published) {
     let began = Instant::now();
-    let (readiness, published) = look(solvers, challenge, answer, others).await;
+    let (readiness, published) = probe(solvers, challenge, answer, others).await;
     let (domain, kind) = (&challenge.spec.dns_name, challenge.spec.kind);
     let took = format!("{}ms", began.elapsed().as_millis());
     match &readiness {
@@ -32,7 +32,7 @@ pub(super) async fn self_check(
     (readiness, published)
 }
 
-async fn look(
+async fn probe(
     solvers: &SolverSet,
     challenge: &Challenge,
     answer: Result<&Answer, &String>,
@@ -56,12 +56,12 @@ async fn look(
         ) => {
             let seen = solvers.dns01_probe.look(challenge, answer).await;
             published = Published::of(&seen);
-            let mut readiness = record(solvers, challenge, answer, &seen).await;
+            let mut readiness = judge_record(solvers, challenge, answer, &seen).await;
             for other in others {
                 if readiness == Readiness::Ready
                     && let Ok(answer) = Answer::of(other)
                 {
-                    readiness = record(solvers, other, &answer, &seen).await;
+                    readiness = judge_record(solvers, other, &answer, &seen).await;
                 }
             }
             readiness
@@ -70,8 +70,8 @@ async fn look(
     (readiness, published)
 }
 
-/// Judges what was seen of a record for one of its values.
-async fn record(
+/// Judges the observations of a record for one of its values.
+async fn judge_record(
     solvers: &SolverSet,
     challenge: &Challenge,
     answer: &Answer,
@@ -80,20 +80,20 @@ async fn record(
     match published::judge(challenge, answer, seen) {
         Readiness::Ready => {
             let solver = solvers.solver(challenge);
-            settled(challenge, solver.is_everywhere(challenge, answer).await)
+            judge_settled(challenge, solver.is_everywhere(challenge, answer).await)
         }
         unseen @ Readiness::NotYet { .. } => unseen,
     }
 }
 
-/// Judges what the provider says of a record that is seen already.
-fn settled(challenge: &Challenge, said: Result<bool, SolveError>) -> Readiness {
+/// Judges the provider's report on a record that every server already has.
+fn judge_settled(challenge: &Challenge, said: Result<bool, SolveError>) -> Readiness {
     match said {
         Ok(false) => published::under_way(challenge),
         Err(error) if !error.needs_person => {
             Readiness::NotYet { reason: error.to_string(), cause: None }
         }
-        // Who may not ask has what was seen.
+        // A provider that may not be asked leaves the observations to decide.
         Ok(true) | Err(_) => Readiness::Ready,
     }
 }
@@ -116,7 +116,7 @@ mod tests {
             (error(false), Some("cannot ask: no answer")),
             (error(true), None),
         ] {
-            match settled(&challenge, said) {
+            match judge_settled(&challenge, said) {
                 Readiness::Ready => assert_eq!(waits_for, None),
                 Readiness::NotYet { reason, .. } => {
                     assert!(waits_for.is_some_and(|text| reason.ends_with(text)), "{reason}");

@@ -1,4 +1,4 @@
-//! Which Orders under way got one and the same order from their CA.
+//! Orders under way that got one and the same order from their CA.
 
 use std::collections::HashMap;
 
@@ -6,21 +6,21 @@ use parking_lot::Mutex;
 
 use crate::model::{ObjectName, Order, Record, State};
 
-/// What is known from every change seen; some may have another order by now.
+/// Index from every change seen; an Order may have another order by now.
 #[derive(Debug, Default)]
 pub struct SharedOrders(Mutex<OrderIndex>);
 
 #[derive(Debug, Default)]
 struct OrderIndex {
-    /// By URL, in the order in which they got it.
+    /// Orders by URL, in the sequence in which they got the order.
     orders: HashMap<String, Vec<ObjectName>>,
     urls: HashMap<ObjectName, String>,
-    /// Who has not heard yet what became of an Order.
+    /// Orders that have not been woken yet for a change of an Order.
     unheard: HashMap<ObjectName, Vec<ObjectName>>,
 }
 
 impl SharedOrders {
-    /// Notes which order an Order has, none once it has ended; returns the others that have that one, or the one before.
+    /// Records the order that an Order has, `None` once it has ended; returns the others with that order or the last.
     pub fn note(&self, name: &ObjectName, url: Option<&str>) -> Vec<ObjectName> {
         let mut known = self.0.lock();
         let before = match url {
@@ -46,7 +46,7 @@ impl SharedOrders {
         others
     }
 
-    /// Notes which orders Orders have of which no change has told yet.
+    /// Records the orders of Orders of which no change has arrived yet.
     pub fn meet(&self, orders: &[Record]) {
         for order in orders {
             if !self.0.lock().urls.contains_key(&order.key.name) {
@@ -55,14 +55,14 @@ impl SharedOrders {
         }
     }
 
-    /// Notes which order an Order has got, as soon as it is written; the others hear of it with the change that this write is.
+    /// Records the order that an Order has got, as soon as it is written; the change by that write wakes the others.
     pub fn got(&self, name: &ObjectName, url: &str) {
         let others = self.note(name, Some(url));
         let mut known = self.0.lock();
         known.unheard.entry(name.clone()).or_default().extend(others);
     }
 
-    /// Notes that an Order is gone, which may be found out before that change is told: the others hear of it then.
+    /// Records that an Order is gone, perhaps before that change arrives: the change wakes the others then.
     pub fn forget(&self, name: &ObjectName) {
         let others = self.note(name, None);
         if !others.is_empty() {
@@ -70,7 +70,7 @@ impl SharedOrders {
         }
     }
 
-    /// The other Orders that have this order of a CA, in the order in which they got it, and whether that was before this one.
+    /// Returns the other Orders with this order of a CA, in sequence, and whether each got it before this one.
     pub fn with(&self, name: &ObjectName, url: &str) -> Vec<(ObjectName, bool)> {
         let known = self.0.lock();
         let sharing = known.orders.get(url).map_or(&[][..], Vec::as_slice);
@@ -80,14 +80,14 @@ impl SharedOrders {
     }
 }
 
-/// The order that an Order has at its CA, until it has ended.
+/// Returns the URL of the order that an Order has at its CA, until the Order has ended.
 pub(super) fn url_under_way(record: &Record) -> Option<&str> {
     let state = State::of_acme(record.text("/status/state"));
     let url = Some(record.text("/status/url")).filter(|url| !url.is_empty());
     url.filter(|_| !state.is_some_and(State::is_final))
 }
 
-/// Tells whether an Order has not ended.
+/// Returns whether an Order has not ended.
 pub(super) fn is_under_way(order: &Order) -> bool {
     !order.metadata.is_deleted() && !order.has_ended()
 }

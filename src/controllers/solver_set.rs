@@ -1,4 +1,4 @@
-//! How challenges are answered and looked at, by their types.
+//! Solvers and probes of challenges, by challenge type.
 
 use std::sync::Arc;
 
@@ -9,31 +9,31 @@ use crate::model::{Challenge, ChallengeType};
 use crate::probes::Probe;
 use crate::solvers::Solver;
 
-/// How challenges are answered and looked at.
+/// Solvers and probes of challenges.
 #[derive(Clone, Debug)]
 pub struct SolverSet {
-    /// Answers HTTP-01.
+    /// Solver for HTTP-01.
     pub http01: Arc<dyn Solver>,
-    /// Answers DNS-01, and the other types by record.
+    /// Solver for DNS-01, and the other types by record.
     pub dns01: Arc<dyn Solver>,
-    /// Leaves records that stay to a person, where no provider is named.
+    /// Solver that leaves persistent records to a person if no provider is named.
     pub by_person: Arc<dyn Solver>,
-    /// Answers TLS-ALPN-01.
+    /// Solver for TLS-ALPN-01.
     pub tls_alpn01: Arc<dyn Solver>,
-    /// Looks at HTTP-01 answers as the CA does.
+    /// Probe that checks HTTP-01 answers as the CA does.
     pub http01_probe: Arc<dyn Probe>,
-    /// Looks at the records of DNS-01 as the CA does.
+    /// Probe that checks DNS-01 records as the CA does.
     pub dns01_probe: Arc<dyn Probe>,
-    /// Makes the handshake of TLS-ALPN-01 as the CA does.
+    /// Probe that makes the TLS-ALPN-01 handshake as the CA does.
     pub tls_alpn01_probe: Arc<dyn Probe>,
-    /// Who waits for whom.
+    /// Contention between challenges.
     pub contention: SharedContention,
     /// Longest pause between self-checks (`--dns01-check-retry-period`).
     pub check_period: SignedDuration,
 }
 
 impl SolverSet {
-    /// What answers a challenge.
+    /// Returns the solver for a challenge.
     pub fn solver(&self, challenge: &Challenge) -> &dyn Solver {
         match challenge.spec.kind {
             ChallengeType::Http01 => &*self.http01,

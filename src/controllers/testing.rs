@@ -31,7 +31,7 @@ pub(super) struct Desk {
     pub(super) ca: Arc<FakeCa>,
 }
 
-/// What the CA was asked, and what it will answer.
+/// Fake CA: the requests that it received, and its coming answers.
 #[derive(Debug, Default)]
 pub(super) struct FakeCa {
     pub(super) asked: Mutex<Vec<String>>,

@@ -1,4 +1,4 @@
-//! What this process knows of validations under way and does not write down; another process begins anew.
+//! Facts of this process about validations under way, which are not stored; another process starts anew.
 
 use std::collections::HashMap;
 
@@ -10,21 +10,21 @@ use crate::model::{Challenge, ObjectName};
 use crate::reconcile::challenge::{Followed, Outcome, polled};
 use crate::reconcile::pauses::Polled;
 
-/// The last word of the CA on each challenge, and when answers were given to it.
+/// Last reply of the CA for each challenge, and the moments of acceptance.
 #[derive(Debug, Default)]
 pub(super) struct Validations {
-    /// When the CA spoke last of each, and of the next time: no reading that brings nothing new is written down, and a write may fail.
+    /// Last reading of each: readings without news are not stored, and a write may fail.
     heard: ByObject<Polled>,
-    /// Whether the CA said then that it is at work on it.
+    /// Whether the CA said then that it is at work on the validation.
     at_work: ByObject<bool>,
-    /// When each was first seen accepted.
+    /// Moment at which each was first seen accepted.
     accepted: ByObject<Timestamp>,
-    /// When the last answer of each Order was given to the CA, by UID.
+    /// Moment of the last acceptance of each Order, by UID.
     accepted_last: Mutex<HashMap<String, Timestamp>>,
 }
 
 impl Validations {
-    /// Notes what came of a deed.
+    /// Records the outcome of an action.
     pub(super) fn note(&self, challenge: &Challenge, outcome: &Outcome, now: Timestamp) {
         let metadata = &challenge.metadata;
         if let Some(polled) = polled(outcome, now) {
@@ -38,12 +38,12 @@ impl Validations {
         }
     }
 
-    /// When the CA spoke last of a challenge.
+    /// Returns the last reading of a challenge.
     pub(super) fn polled(&self, challenge: &Challenge) -> Option<Polled> {
         self.heard.of(&challenge.metadata)
     }
 
-    /// What is known of the validation of an accepted challenge, by a CA that ends each by itself or not.
+    /// Returns the facts about an accepted challenge's validation; `is_ended_by_ca`: its CA ends each by itself.
     pub(super) fn followed(
         &self,
         challenge: &Challenge,

@@ -1,4 +1,4 @@
-//! Which objects are looked at next: what is queued, what is looked at, what sleeps, and what is heard meanwhile.
+//! Queue of the objects to reconcile: queued, running and sleeping jobs, and changes that arrive meanwhile.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -7,71 +7,71 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::{Key, Kind};
 use crate::reconcile::Wake;
 
-/// Longest rest of an object after a look, before changes of others make us look again.
-const LONGEST_REST: SignedDuration = SignedDuration::from_millis(30);
-/// Most steps that one object takes in a row; then it pauses, so that no mistake of ours asks a CA without end.
+/// Longest rest of an object after a reconcile, in which changes of other objects do not start another one.
+const REST_MAX: SignedDuration = SignedDuration::from_millis(30);
+/// Largest number of steps of one object in a row; then it pauses, so that no bug asks a CA without end.
 pub(super) const STEPS: u32 = 100;
 
-/// Of so many jobs that start, one is of those farthest from the end.
-const FARTHEST_OF: u64 = 8;
+/// Period, in started jobs, after which one job farthest from a certificate is started.
+const FARTHEST_PERIOD: u64 = 8;
 
-/// One object in the eyes of one controller.
+/// Job: index of a controller, and an object.
 pub(super) type Job = (usize, Key);
 
-/// What is heard of an object; the greater counts more.
+/// News about an object; the greater value counts more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Heard {
-    /// Nothing.
+    /// No news.
     #[default]
     Nothing,
     /// Another object has changed: many may change together.
     Neighbour,
-    /// It has changed as a look may change it.
+    /// The object has changed as a reconcile may change it.
     Progress,
-    /// It has changed as no look does: somebody wants something else of it, or it is gone.
+    /// The object has changed as no reconcile does: others want something else of it, or it is gone.
     Wish,
 }
 
-/// A look that has ended.
+/// Reconcile that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndedStep {
-    /// What was heard of the object meanwhile.
+    /// News about the object that arrived during the reconcile.
     pub(super) heard: Heard,
-    /// Until when changes of others wait: three times as long as it took. An Order of a hundred Challenges changes with each
-    /// of them, and looks at all of them.
+    /// End of the rest, in which changes of others wait: three times as long as the reconcile took. An Order of a
+    /// hundred Challenges changes with each of them, and reads all of them.
     rest: Timestamp,
 }
 
-/// What becomes of a job.
+/// Phase of a job.
 #[derive(Clone, Copy, Debug, Default)]
 enum Phase {
-    /// Nobody looks before something is heard.
+    /// Waits for news.
     #[default]
     Idle,
-    /// It is looked at as soon as there is room.
+    /// Starts as soon as there is room.
     Queued,
-    /// It is looked at.
+    /// Is being reconciled.
     Running { since: Timestamp, heard: Heard },
-    /// It is looked at again then.
+    /// Is reconciled again at this moment.
     Asleep(Alarm),
 }
 
-/// A moment, and a number that keeps those of the same moment apart.
+/// Moment, and a number that keeps alarms of the same moment apart.
 type Alarm = (Timestamp, u64);
 
-/// What is known about one job.
+/// State of one job.
 #[derive(Debug, Default)]
 struct Work {
     phase: Phase,
-    /// Looks in a row that failed.
+    /// Failed reconciles in a row.
     failures: u32,
-    /// Looks in a row in which somebody else was quicker.
+    /// Reconciles in a row in which another writer was quicker.
     races: u32,
     /// Steps in a row.
     steps: u32,
 }
 
-/// All jobs that something is known about.
+/// All jobs with a state.
 #[derive(Debug, Default)]
 pub(super) struct WorkQueue {
     work: HashMap<Job, Work>,
@@ -81,8 +81,8 @@ pub(super) struct WorkQueue {
     rests: HashMap<Job, Timestamp>,
 }
 
-/// The jobs to start, by how near they are to a certificate, each sort oldest first. What has begun is carried to its end before more
-/// is begun: of thousands of Certificates the first is there at once, not when the last has its order.
+/// Jobs to start, by nearness to a certificate, and within each sort oldest first. Work that has begun is completed
+/// before more is begun: of thousands of Certificates the first is ready at once, not when the last has its order.
 #[derive(Debug, Default)]
 struct Queue {
     sorts: [VecDeque<Job>; 4],
@@ -103,7 +103,7 @@ impl Queue {
     fn pop(&mut self) -> Option<Job> {
         self.started += 1;
         let mut sorts = self.sorts.iter_mut();
-        if self.started.is_multiple_of(FARTHEST_OF) {
+        if self.started.is_multiple_of(FARTHEST_PERIOD) {
             sorts.rev().find_map(VecDeque::pop_front)
         } else {
             sorts.find_map(VecDeque::pop_front)
@@ -112,18 +112,18 @@ impl Queue {
 }
 
 impl WorkQueue {
-    /// When the next job wakes by itself.
+    /// Returns when the next job wakes by itself.
     pub(super) fn next_alarm(&self) -> Option<Timestamp> {
         self.alarms.keys().next().map(|(at, _)| *at)
     }
 
-    /// Tells whether a job is looked at now, or will be by itself.
+    /// Returns whether a job is running, or will run by itself.
     pub(super) fn goes_on(&self, job: &Job) -> bool {
         let phase = self.work.get(job).map(|work| work.phase);
         matches!(phase, Some(Phase::Running { .. } | Phase::Asleep(_)))
     }
 
-    /// Has a job looked at for what was heard of its object.
+    /// Queues a job because of news about its object; during a rest, news about others is delayed.
     pub(super) fn hear(&mut self, job: Job, news: Heard, now: Timestamp) {
         let work = self.work.entry(job.clone()).or_default();
         if let Phase::Running { heard, .. } = &mut work.phase {
@@ -139,7 +139,7 @@ impl WorkQueue {
         }
     }
 
-    /// Wakes whose time has come.
+    /// Queues the jobs whose alarm is due.
     pub(super) fn wake_due(&mut self, now: Timestamp) {
         while let Some(entry) = self.alarms.first_entry().filter(|entry| entry.key().0 <= now) {
             let job = entry.get().clone();
@@ -147,7 +147,7 @@ impl WorkQueue {
         }
     }
 
-    /// Has a job looked at then, and not before by itself.
+    /// Lets a job sleep until this moment, unless news arrives.
     pub(super) fn sleep_until(&mut self, job: Job, at: Timestamp) {
         self.serial += 1;
         let alarm = (at, self.serial);
@@ -155,7 +155,7 @@ impl WorkQueue {
         self.alarms.insert(alarm, job);
     }
 
-    /// The jobs to start, those nearest to a certificate first, as many as there is room for.
+    /// Returns the jobs to start, those nearest to a certificate first, as many as there is room for.
     pub(super) fn start(&mut self, room: usize, now: Timestamp) -> Vec<Job> {
         let jobs: Vec<Job> = std::iter::from_fn(|| self.queue.pop()).take(room).collect();
         for job in &jobs {
@@ -164,11 +164,11 @@ impl WorkQueue {
         jobs
     }
 
-    /// Ends a look; what comes of its job is to be said next.
+    /// Ends a reconcile; the caller says next how its job goes on.
     pub(super) fn ended(&mut self, job: &Job, now: Timestamp) -> EndedStep {
         match self.enter(job, Phase::Idle) {
             Phase::Running { since, heard } => {
-                EndedStep { heard, rest: now + (now.duration_since(since) * 3).min(LONGEST_REST) }
+                EndedStep { heard, rest: now + (now.duration_since(since) * 3).min(REST_MAX) }
             }
             Phase::Idle | Phase::Queued | Phase::Asleep(_) => {
                 EndedStep { heard: Heard::Nothing, rest: now }
@@ -176,12 +176,12 @@ impl WorkQueue {
         }
     }
 
-    /// Goes on after a look that went well.
+    /// Goes on after a successful reconcile.
     pub(super) fn went_well(&mut self, job: Job, wake: Wake, look: EndedStep, now: Timestamp) {
         let work = self.work.entry(job.clone()).or_default();
         work.failures = 0;
         work.races = 0;
-        // What each look writes anew would bring the next one, too.
+        // A write that each reconcile makes anew would start the next reconcile, too.
         let goes_on = wake == Wake::Now || look.heard > Heard::Neighbour;
         work.steps = if goes_on { work.steps.saturating_add(1) } else { 0 };
         let is_restless = work.steps > STEPS;
@@ -199,8 +199,8 @@ impl WorkQueue {
         }
     }
 
-    /// Counts a look that failed; returns how many have in a row. What it did before that may be what others answer: their changes
-    /// wait for a second.
+    /// Counts a failed reconcile; returns the number of failures in a row. Changes of others wait for a second, since
+    /// they may be reactions to what the failed reconcile did.
     pub(super) fn failed(&mut self, job: &Job, now: Timestamp) -> u32 {
         self.rests.insert(job.clone(), now + SHORT_PAUSE);
         let work = self.work.entry(job.clone()).or_default();
@@ -209,7 +209,7 @@ impl WorkQueue {
         work.failures
     }
 
-    /// Counts a look in which somebody else was quicker; returns how many times in a row.
+    /// Counts a reconcile in which another writer was quicker; returns how many times in a row.
     pub(super) fn outrun(&mut self, job: &Job) -> u32 {
         let work = self.work.entry(job.clone()).or_default();
         work.races = work.races.saturating_add(1);
@@ -222,7 +222,7 @@ impl WorkQueue {
         }
     }
 
-    /// Changes the phase of a job, which has no alarm any more; returns the phase before.
+    /// Changes the phase of a job and removes its alarm; returns the phase before.
     fn enter(&mut self, job: &Job, phase: Phase) -> Phase {
         let work = self.work.entry(job.clone()).or_default();
         let before = std::mem::replace(&mut work.phase, phase);
@@ -233,7 +233,7 @@ impl WorkQueue {
     }
 }
 
-/// A short pause, for what passes by itself.
+/// Short pause, for conditions that pass by themselves.
 pub(crate) const SHORT_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 #[cfg(test)]
@@ -246,7 +246,7 @@ mod tests {
         (0, Key::new(Kind::Order, ObjectName::new("web", "web")))
     }
 
-    /// What becomes of a job whose look ends with that wish after that was heard: when it is looked at next.
+    /// Checks when a job runs next whose reconcile ends with this wake after this news.
     fn check(wake: Wake, heard: &[Heard], expected: Option<Timestamp>) {
         let mut work_queue = WorkQueue::default();
         work_queue.hear(job(), Heard::Progress, at(0));
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_is_heard_during_a_look_counts_after_it() {
-        let rested = Some(at(2) + LONGEST_REST);
+        let rested = Some(at(2) + REST_MAX);
         check(Wake::OnChange, &[], None);
         check(Wake::OnChange, &[Heard::Neighbour], rested);
         check(Wake::OnChange, &[Heard::Progress, Heard::Neighbour], Some(at(2)));

@@ -1,4 +1,4 @@
-//! The next step: what helps against which obstacle.
+//! Next step against each obstacle.
 
 use super::chain::Chain;
 use super::failure_kind::FailureKind;
@@ -11,7 +11,7 @@ use crate::controllers::ReconcileError;
 use crate::model::order_budget::Denial;
 use crate::model::{Challenge, Key, Kind, Problem};
 
-/// What helps against a fault that stands in the way of an object whose issuer this is.
+/// Returns the step that helps against a fault in the work on an object of `issuer`; `None` if no step is known.
 pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<NextStep> {
     match error {
         ReconcileError::Acme(error) => for_ca(error, issuer),
@@ -19,14 +19,14 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<NextStep> {
         ReconcileError::Solve(error) => error.remedy.as_deref().cloned().map(NextStep::Solver),
         // The message names the annotation.
         ReconcileError::Missing(_) | ReconcileError::Annotation(_) => None,
-        // Its steps show what brings it to be issued again and again.
+        // The timeline of the Certificate shows why it is issued again and again.
         ReconcileError::OverBudget(over)
             if matches!(over.denial, Denial::TooMany { .. })
                 && over.holder.kind == Kind::Certificate =>
         {
             Some(NextStep::Timeline(over.holder.name.clone()))
         }
-        // What waits goes on by itself.
+        // An object that waits until a known time goes on by itself.
         ReconcileError::OverBudget(over) if over.until.is_some() => None,
         ReconcileError::OverBudget(_) => Some(NextStep::AskOnceMore),
         ReconcileError::NameConflict(conflict) => Some(NextStep::FreeName {
@@ -68,18 +68,18 @@ fn for_ca(error: &AcmeError, issuer: &Key) -> Option<NextStep> {
     (!pages.is_empty()).then(|| NextStep::ReadPages(pages.into_iter().map(str::to_owned).collect()))
 }
 
-/// Tells whether a problem of that type ends by a deed of the user at the CA.
+/// Reports whether a problem of the type `kind` ends only when the user acts at the CA.
 fn needs_user(kind: &str) -> bool {
     matches!(kind, "userActionRequired" | "agreementRequired")
 }
 
-/// What helps when only a deed of the user at the CA lets things go on.
+/// Returns the step for a problem that only the user can end, on pages of the CA.
 fn for_pages(problem: &Problem) -> NextStep {
     NextStep::OpenPages(problem.pages().into_iter().map(str::to_owned).collect())
 }
 
-/// What helps when an Issuer has no account at its CA; the problem is the CA's, where it has answered. `secret` is the name of
-/// the Secret with the account key.
+/// Returns the step for an issuer that has no account at its CA. `problem` is the CA's answer, if the CA has answered;
+/// `secret` is the name of the Secret with the account key.
 pub fn for_issuer(
     problem: Option<&Problem>,
     message: &str,
@@ -124,12 +124,12 @@ pub fn for_issuer(
     then_again(step)
 }
 
-/// A step after which the same command is run once more.
+/// Adds to a step that the same command has to be run again afterwards.
 pub fn then_again(step: NextStep) -> NextStep {
     NextStep::ThenAgain(Box::new(step))
 }
 
-/// Returns what helps where the order of a chain has failed; `None` if nothing is known to.
+/// Returns the step that helps after the order of a chain has failed; `None` if no step is known.
 pub fn for_order(
     kind: FailureKind,
     problem: Option<&Problem>,
@@ -156,11 +156,11 @@ pub fn for_order(
             let secret = chain.account_key()?.to_owned();
             Some(then_again(NextStep::OtherAccount { issuer: issuer(), secret }))
         }
-        // The page that lifts the pause stands in the CA's words.
+        // The CA's message names the page that lifts the pause.
         (FailureKind::RateLimited, _, _) if problem.is_some_and(error::says_paused) => {
             Some(NextStep::LiftPause)
         }
-        // cert-manager waits for no limit.
+        // cert-manager does not wait until a limit is over.
         (FailureKind::RateLimited, _, _) => Some(NextStep::AfterLimit),
         (FailureKind::Usage, Some("invalidProfile"), _) => Some(NextStep::Profile(issuer())),
         (
@@ -177,7 +177,7 @@ pub fn for_order(
     }
 }
 
-/// What helps where a challenge's answer is not seen, by what its status says of it.
+/// Returns the step for a challenge whose answer is not seen; the challenge's status says what is there in its place.
 pub fn for_answer(challenge: &Challenge, in_cluster: bool) -> NextStep {
     let (challenge, sighting) = (challenge.clone(), facts::sighting(challenge));
     NextStep::Answer(Box::new(AnswerStep { challenge, sighting, in_cluster }))

@@ -1,5 +1,5 @@
-//! What was observed of a CA beyond its directory, of the way to it, and of the certificate that is there: where it is served, and
-//! what the CA says of its renewal.
+//! Observations of a CA beyond its directory, of the network path to the CA, and of the certificate in a Secret: which
+//! servers serve the certificate, and when the CA wants it renewed.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,131 +13,131 @@ use crate::model::{ObjectName, Problem};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AuthorityCase {
-    /// When it was asked.
+    /// Time of the requests.
     pub at: Timestamp,
-    /// Addresses of its host.
+    /// Addresses of the directory URL's host.
     pub addresses: Vec<IpAddr>,
-    /// Addresses that name servers give, where this machine's hosts file decides; `None` if it does not, or they give none.
+    /// Addresses by name servers if this machine's hosts file decides; `None` if the file does not, or DNS has none.
     pub by_name_servers: Option<Vec<IpAddr>>,
-    /// Addresses of the host that are not on the internet, each with the block that has the address.
+    /// Addresses of the host that are not on the internet, each with the reserved block that contains the address.
     pub reserved: Vec<(IpAddr, String)>,
-    /// One connection by each family.
+    /// Connection attempts, one per address family.
     pub reaches: Vec<AddressReach>,
-    /// What came for one GET, whatever it is.
+    /// Answer to one GET request, whatever its status and content.
     pub answer: Option<PlainAnswer>,
 }
 
-/// What came of a connection to an address.
+/// Result of a connection attempt to one address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AddressReach {
     /// The address.
     pub address: SocketAddr,
-    /// What came of it.
+    /// Result of the attempt.
     pub outcome: ReachOutcome,
 }
 
-/// What comes of a connection.
+/// Result of a connection attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReachOutcome {
-    /// It was made, in so many milliseconds.
+    /// Connected; the time that this took, in milliseconds.
     Connected(u64),
-    /// Nobody listens there.
+    /// Refused: nothing listens at the port.
     Refused,
-    /// This machine has no way to that family.
+    /// No route from this machine for the address family.
     NoRoute,
-    /// Nothing came back in time.
+    /// No reply in time.
     Silent,
 }
 
-/// What the CA holds of an order (RFC 8555 §7.1.3).
+/// An order as the CA has it (RFC 8555 §7.1.3).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldOrder {
-    /// Its URL.
+    /// URL of the order.
     pub url: String,
-    /// Status in the CA's word.
+    /// Status, as the CA spells it.
     pub status: String,
-    /// Until when.
+    /// End of the order's life, if the CA gives one.
     pub expires: Option<Timestamp>,
-    /// Why it is invalid, or why the CA refused to tell.
+    /// Problem that made the order invalid, or with which the CA refused to show the order.
     pub problem: Option<Problem>,
-    /// When it was asked.
+    /// Time of the request.
     pub at: Timestamp,
 }
 
-/// The account of an issuer, as far as its key tells.
+/// Account at the CA that belongs to an issuer's account key.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AccountCase {
-    /// When it was asked.
+    /// Time of the request.
     pub at: Timestamp,
-    /// URL in the issuer's status.
+    /// Account URL in the issuer's status.
     pub recorded: String,
-    /// The account that has the key in the Secret, where that is not the key that was registered.
+    /// URL of the account that has the key in the Secret, if that key is not the registered one.
     pub of_key: Option<String>,
-    /// Orders of the account that have not ended, and of which the store knows nothing, where the CA lists them.
+    /// Orders of the account that have not ended and that the store does not know, if the CA lists orders.
     pub left_orders: Vec<HeldOrder>,
 }
 
-/// The certificate in a Secret, and what of it shows elsewhere.
+/// Certificate in a Secret, with what the CA, the certificate's hosts and Ingresses show of the certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeptCase {
     /// The certificate.
     pub certificate: SeenCertificate,
-    /// Common name of whoever has signed the last certificate of the chain; empty where it has none.
+    /// Common name of the issuer of the chain's last certificate; empty if the issuer has no common name.
     pub top_issuer: String,
-    /// What the CA says of its renewal, where it says something (RFC 9773).
+    /// Renewal window that the CA suggests, if any (RFC 9773).
     pub renewal: Option<RenewalCase>,
-    /// What its names show on port 443.
+    /// Certificates that the names show on port 443.
     pub served: Vec<ServedCase>,
-    /// Secrets that Ingresses name for its names, and that no Certificate writes.
+    /// Secrets that Ingresses name for the certificate's names, and that no Certificate writes.
     pub other_secrets: Vec<IngressSecretCase>,
-    /// When this program had its CA revoke it.
+    /// Time at which this program had the CA revoke the certificate.
     pub revoked_at: Option<Timestamp>,
-    /// The annotations of the Secret that name another issuer than its Certificate asks for, or lack.
+    /// Annotations of the Secret that name another issuer than the Certificate does, or that are missing; as text.
     pub other_issuer: Option<String>,
 }
 
-/// A certificate, as far as it is told from others.
+/// Fields that distinguish one certificate from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SeenCertificate {
     /// Serial number, in hexadecimal digits.
     pub serial: String,
-    /// Common name of whoever has signed it; empty where it has none.
+    /// Common name of the certificate's issuer; empty if the issuer has none.
     pub issuer: String,
-    /// Its own common name; empty where it has none.
+    /// Common name of the subject; empty if the subject has none.
     pub common_name: String,
     /// DNS names.
     pub names: Vec<String>,
-    /// Start.
+    /// Start of the validity.
     pub not_before: Timestamp,
-    /// Last second.
+    /// Last second of the validity.
     pub not_after: Timestamp,
-    /// Whether it is the key of the Secret that it is for.
+    /// Whether the certificate is for the private key in the Secret.
     pub has_kept_key: bool,
 }
 
-/// When a CA wants a certificate to be renewed (RFC 9773 §4.2).
+/// Renewal window that a CA suggests for a certificate (RFC 9773 §4.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RenewalCase {
-    /// URL that was asked.
+    /// URL of the request.
     pub url: String,
-    /// When.
+    /// Time of the request.
     pub at: Timestamp,
     /// Start of the window.
     pub start: Timestamp,
-    /// Its end.
+    /// End of the window.
     pub end: Timestamp,
-    /// A page that says why; empty where there is none.
+    /// URL of a page that explains the window; empty if the CA gives none.
     pub explanation: String,
 }
 
-/// What a name shows in a handshake of TLS.
+/// Certificate that a name shows in a TLS handshake.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServedCase {
@@ -145,30 +145,30 @@ pub struct ServedCase {
     pub name: String,
     /// Address that answered.
     pub address: SocketAddr,
-    /// Whether that is surely another machine than this one.
+    /// Whether the address certainly belongs to another machine than this one.
     #[serde(default)]
     pub is_elsewhere: bool,
-    /// Whether port 443 of the name is known to be for the certificate; `None` if nothing tells.
+    /// Whether port 443 of the name is known to be for the certificate; `None` if unknown.
     #[serde(default)]
     pub is_meant: Option<bool>,
-    /// When.
+    /// Time of the handshake.
     pub at: Timestamp,
-    /// The certificate.
+    /// The certificate that was shown.
     pub certificate: SeenCertificate,
 }
 
-/// The Secret that an Ingress names for a host.
+/// Secret that an Ingress names for a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressSecretCase {
     /// The Ingress.
     pub ingress: ObjectName,
-    /// Host for which it names the Secret.
+    /// Host for which the Ingress names the Secret.
     pub host: String,
     /// Name of the Secret, in the namespace of the Ingress.
     pub secret: String,
-    /// Whether there is such a Secret.
+    /// Whether the Secret exists.
     pub is_there: bool,
-    /// The certificate in it; `None` if it holds none.
+    /// Certificate in the Secret; `None` if the Secret holds none.
     pub certificate: Option<SeenCertificate>,
 }

@@ -1,4 +1,4 @@
-//! What a chain waits for right now, in one line that names whose reason it is.
+//! Description of what a chain waits for right now, in one line that names the object with the reason.
 
 use super::blocker::{of_challenges, of_order};
 use super::chain::{Chain, issuer_key};
@@ -7,8 +7,8 @@ use crate::model::common::is_true;
 use crate::model::{Challenge, Issuer, Key, Kind, State};
 use crate::reconcile::request::Approval;
 
-/// Drops from a chain the Challenges that have nothing to do with this object; tells whether the object is of the running
-/// issuance, or of the last one. What is older waits for nothing.
+/// Drops the Challenges of a chain that are unrelated to the object `key`. Returns whether the object belongs to the
+/// running issuance or to the last one; an older object waits for nothing.
 pub fn narrow(chain: &mut Chain, key: &Key) -> bool {
     let order = chain.order();
     let is_ours = |challenge: &&Challenge| {
@@ -29,7 +29,7 @@ pub fn narrow(chain: &mut Chain, key: &Key) -> bool {
     is_current
 }
 
-/// What a chain waits for: its issuer, its order, the first of its challenges that waits, or its next step.
+/// Describes what a chain waits for: its issuer, its order, the first of its challenges that waits, or its next step.
 pub fn of_chain(chain: &Chain) -> Option<String> {
     let status = &chain.certificate.status;
     if !is_true(&status.conditions, "Issuing") {
@@ -55,7 +55,7 @@ pub fn of_chain(chain: &Chain) -> Option<String> {
     let name = &chain.certificate.metadata.name;
     let is_ready = |of: &Issuer| is_true(&of.status.conditions, "Ready");
     let is_ready = order.is_none() && chain.issuer.as_ref().is_some_and(is_ready);
-    // The last event may say otherwise.
+    // The last event may still say that the issuer is not ready.
     let meanwhile = issuer.filter(|_| is_ready);
     let meanwhile = meanwhile.map(|issuer| format!("{issuer} is ready, and ")).unwrap_or_default();
     Some(format!("{meanwhile}Certificate {name} waits for {}", step.waits_for))

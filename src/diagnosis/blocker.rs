@@ -1,4 +1,4 @@
-//! What keeps a Certificate from going on for now: the CA's patience, a challenge that waits, a store that is away.
+//! Obstacles that hold up a Certificate for now: a pause that the CA wants, a waiting challenge, an unreachable store.
 
 use jiff::Timestamp;
 
@@ -13,27 +13,27 @@ use crate::reconcile::pauses::LONGEST_PAUSE;
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
 
-/// An obstacle that may pass.
+/// Obstacle that may pass.
 #[derive(Clone, Debug)]
 pub struct Blocker {
-    /// Sort, should time run out.
+    /// Kind of failure if time runs out meanwhile.
     pub kind: FailureKind,
-    /// The kind of object that waits.
+    /// Kind of the object that waits.
     pub of: Kind,
-    /// What it is, in one line.
+    /// Description of the obstacle, in one line.
     pub what: String,
-    /// When the next try comes, if that is known.
+    /// Time of the next try, if known.
     pub until: Option<Timestamp>,
-    /// Whether the CA has named that moment, so that no earlier try makes sense.
+    /// Whether the CA named `until`, so that no earlier try makes sense.
     pub named_by_ca: bool,
-    /// The CA's own words, where they are what stands in the way.
+    /// Problem that the CA sent, if the problem is the obstacle.
     pub problem: Option<Box<Problem>>,
-    /// What helps.
+    /// Step that helps, if known.
     pub next_step: Option<NextStep>,
 }
 
 impl Blocker {
-    /// The store does not answer, which may pass.
+    /// Builds the obstacle of a store that does not answer, which may pass.
     pub fn of_store(key: &Key, error: &StoreError) -> Self {
         Self {
             kind: FailureKind::of_store(error),
@@ -47,7 +47,7 @@ impl Blocker {
     }
 }
 
-/// Why the Order stands still, by its status; nothing without a reason. With a moment where the CA has named one.
+/// Returns why an Order stands still, and until when if the CA named a time; `None` if the status has no reason.
 pub fn of_order(chain: &Chain) -> Option<Blocker> {
     let order = chain.order()?;
     if order.status.reason.is_empty() {
@@ -65,14 +65,14 @@ pub fn of_order(chain: &Chain) -> Option<Blocker> {
     Some(Blocker { kind, of, what, until, named_by_ca, problem, next_step: None })
 }
 
-/// The CA wants the order to be left alone until after `deadline`; our own pauses are not worth a word.
+/// Returns an obstacle if the CA wants the order left alone until after `deadline`; our own pauses do not count.
 pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Blocker> {
     let order = chain.order()?;
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
     let until = memory.next_try?;
     let state = order.status.state.filter(|state| !state.is_final())?;
     if memory.finalized_at.is_some() && state != State::Processing {
-        // Memory is written before the status: what the CA said to the CSR is yet to come.
+        // The memory is written before the status: the CA's answer to the CSR is yet to come.
         return None;
     }
     let latest = deadline.saturating_add(LONGEST_PAUSE).unwrap_or(deadline);
@@ -90,7 +90,7 @@ pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Blocker> {
     })
 }
 
-/// What the first waiting challenge waits for.
+/// Returns the obstacle of the first waiting challenge.
 pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
     let challenge =
         chain.challenges.iter().find(|c| !c.has_ended() && !c.status.reason.is_empty())?;
@@ -112,7 +112,7 @@ pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
         _ => (FailureKind::Timeout, None),
     };
     let named_by_ca = refused.is_some() && until.is_some();
-    // One that is held back until a moment of its own goes on by itself.
+    // A challenge that is held back until a time of its own goes on by itself.
     let is_held_back = until.is_some() && cause.is_none();
     let is_unseen = matches!(kind, FailureKind::Timeout | FailureKind::Validation);
     let next_step =
@@ -121,7 +121,7 @@ pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
     Some(Blocker { kind, of, what, until, named_by_ca, problem, next_step })
 }
 
-/// What helps where an answer could not even be put up; nothing where something else is at fault.
+/// Returns the step for an answer that could not even be put up; `None` if something else is at fault.
 fn unpresented(challenge: &Challenge, cause: &Cause) -> Option<NextStep> {
     let namespace = challenge.metadata.namespace.clone();
     match cause {

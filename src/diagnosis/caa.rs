@@ -1,7 +1,7 @@
-//! What helps when CAA records keep a CA from issuing (RFC 8659, RFC 8657): whose records decide, and how one has to
-//! read.
+//! Steps that help when CAA records keep a CA from issuing (RFC 8659, RFC 8657): whose records decide, and which values
+//! these records need.
 //!
-//! A refusal for CAA exits with 4 wherever it comes: the domain has to change, not the manifest.
+//! A refusal because of CAA always exits with 4: the domain has to change, not the manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,28 +12,28 @@ use crate::acme::TlsOptions;
 use crate::model::names::shown_domain;
 use crate::model::{Challenge, Key};
 
-/// Most steps of one sort.
-const MOST: usize = 3;
+/// Maximum number of steps of one sort.
+const MAX_STEPS_PER_SORT: usize = 3;
 
-/// A CA that is kept from issuing.
+/// Refusal of a CA to issue because of CAA records.
 #[derive(Clone, Debug)]
 pub struct CaaRefusal {
-    /// Names, as ordered, and whose records decide; empty where the CA does not tell.
+    /// Names as ordered, each with the owner of the records that decide; the owner is empty if the CA does not name it.
     names: BTreeMap<String, String>,
-    /// Whose records are for one account, where the issuer of a rehearsal has none yet.
+    /// Owners of records that are for one account, if the issuer of a rehearsal has no account yet.
     bound: BTreeSet<String>,
-    /// Whose records could not be looked up.
+    /// Owners of records that could not be looked up.
     lost: BTreeSet<String>,
-    /// How control of them was to be shown.
+    /// ACME names of the challenge types of the refused names.
     methods: BTreeSet<&'static str>,
     issuer: Key,
-    /// Where the CA is asked who it is.
+    /// Directory URL and TLS settings, to ask the CA by which names CAA records call it.
     ca: Option<(String, TlsOptions)>,
 }
 
 impl CaaRefusal {
-    /// Reads from the reason of a failed order and its failed challenges which names the CA may not have for want of a CAA record, if
-    /// any.
+    /// Reads from the reason and the challenges of a failed order which names CAA records keep from the CA; `None` if
+    /// there are none.
     pub fn of(chain: &Chain, challenges: &[&Challenge], reason: &str) -> Option<Self> {
         let acme = chain.issuer.as_ref().and_then(|issuer| issuer.spec.acme.as_ref());
         let trust = |bundle: &[u8], skip_verify| {
@@ -65,29 +65,31 @@ impl CaaRefusal {
         let refused = challenges.iter().filter(|c| foreign::is_caa(&c.status.reason));
         let methods = refused.clone().map(|challenge| challenge.spec.kind.acme_name()).collect();
         if names.is_empty() && bound.is_empty() && foreign::is_caa(reason) {
-            // A CA with words of its own: its types of problems are everybody's.
-            names.extend(refused.map(|challenge| (ordered(challenge), String::new())));
+            // A CA with wording of its own: only the type of its problem is standard.
+            names.extend(refused.map(|challenge| (ordered_name(challenge), String::new())));
         }
         Self { names, bound, lost, methods, issuer, ca: None }
     }
 
-    /// Where the CA can be asked by which name records have to call it: its directory and whom to trust there; nothing where no
-    /// step would name it.
+    /// Returns the directory URL and the TLS settings to ask the CA for the names by which records have to call the CA;
+    /// `None` if no step would use such a name.
     pub fn ca(&self) -> Option<&(String, TlsOptions)> {
         self.ca.as_ref().filter(|_| !self.names.is_empty())
     }
 
-    /// What helps, with the names by which the CA says that records have to call it.
+    /// Returns the steps that help. `identities` are the names by which records have to call the CA, as the CA says.
     pub fn steps(&self, identities: &[String]) -> Vec<CaaStep> {
         let identity = identities.iter().find_map(|identity| plain(identity));
         let issuer = &self.issuer;
-        let lost = self.lost.iter().take(MOST).cloned().map(CaaStep::Servers);
-        let bound = self.bound.iter().take(MOST).cloned();
+        let lost = self.lost.iter().take(MAX_STEPS_PER_SORT).cloned().map(CaaStep::Servers);
+        let bound = self.bound.iter().take(MAX_STEPS_PER_SORT).cloned();
         let bound = bound.map(|owner| CaaStep::AccountFirst { issuer: issuer.clone(), owner });
-        let names = self.names.iter().take(MOST).map(|(name, owner)| CaaStep::NameAuthority {
-            name: name.clone(),
-            owner: owner.clone(),
-            identity: identity.map(ToOwned::to_owned),
+        let names = self.names.iter().take(MAX_STEPS_PER_SORT).map(|(name, owner)| {
+            CaaStep::NameAuthority {
+                name: name.clone(),
+                owner: owner.clone(),
+                identity: identity.map(ToOwned::to_owned),
+            }
         });
         let mut steps: Vec<CaaStep> = lost.chain(bound).chain(names).collect();
         if !self.names.is_empty() {
@@ -99,14 +101,14 @@ impl CaaRefusal {
     }
 }
 
-/// A name as it may stand in a command to copy: what is quoted was said by somebody else.
+/// Returns `name` if it is safe in a command to copy: quoted names come from others.
 fn plain(name: &str) -> Option<&str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._*".contains(c);
     (!name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain)).then_some(name)
 }
 
-/// The name of a challenge as it was ordered.
-fn ordered(challenge: &Challenge) -> String {
+/// Returns the name of a challenge as it was ordered.
+fn ordered_name(challenge: &Challenge) -> String {
     let name = &challenge.spec.dns_name;
     shown_domain(name, challenge.spec.wildcard)
 }
@@ -122,7 +124,7 @@ mod tests {
         Key::new(Kind::Issuer, ObjectName::new("web", "acme"))
     }
 
-    /// What helps against a reason, at a CA that calls itself `ca.example`.
+    /// Checks the steps against a reason, at a CA that CAA records call `ca.example`.
     #[track_caller]
     fn check(reason: &str, challenges: &[Challenge], expected: &[CaaStep]) {
         let challenges: Vec<&Challenge> = challenges.iter().collect();

@@ -1,5 +1,5 @@
-//! What was observed of whatever a person asks about: objects, names, CAs and who drives. Nothing of it is judged yet, all of it
-//! is plain data. No private key and no credential is in it; what proves control of a name is.
+//! Observations of what a person asks about: objects, names, CAs and the leader. Plain data without a verdict. The data
+//! hold no private key and no credential, but the answers that prove control of a name.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,130 +19,130 @@ use crate::model::{
 };
 use crate::reconcile::schedule::Waits;
 
-/// All that was observed.
+/// All observations of one diagnosis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Case {
-    /// When.
+    /// Time of the diagnosis.
     pub at: Timestamp,
     /// Whether the objects are in a cluster.
     pub in_cluster: bool,
     /// Whether several objects were asked about.
     pub is_of_many: bool,
-    /// Certificates with all that hangs below them.
+    /// Certificates with their requests, Orders and Challenges.
     pub certificates: Vec<CertificateCase>,
-    /// Challenges that were asked about and that belong to no Certificate, or are to go.
+    /// Challenges that were asked about and that belong to no Certificate, or are to be deleted.
     pub orphans: Vec<Challenge>,
-    /// Issuers that those refer to.
+    /// Issuers that the certificates and challenges refer to.
     pub issuers: Vec<IssuerCase>,
-    /// Names that are to be proven.
+    /// Names whose control is to be proven.
     pub names: Vec<NameCase>,
-    /// Who works on the objects.
+    /// Program that works on the objects.
     pub driver: DriverCase,
-    /// The cluster, and what works in it.
+    /// The cluster, with the controllers and webhooks in it.
     pub control: ControlCase,
-    /// Challenges among those asked for that wait for their turn.
+    /// Challenges among those of `certificates` that wait for their turn.
     pub queue: Vec<QueuedCase>,
-    /// Challenges that those wait for, a bounded number.
+    /// Challenges that the `queue` waits for, a bounded number.
     pub running: Vec<RunningCase>,
-    /// The path to solvers in a cluster; nothing where nobody has looked.
+    /// Path to solvers in a cluster; `None` if it was not read.
     pub cluster_path: Option<ClusterPathCase>,
-    /// What DNS providers said when they were asked.
+    /// Answers of the DNS providers that were asked.
     pub providers: Vec<ProviderCase>,
-    /// Why this machine cannot listen for HTTP-01, where it has to and was tried.
+    /// Reason why this machine cannot listen for HTTP-01, if it has to and the port was tried.
     pub listener_fault: Option<String>,
-    /// What could not be looked at.
+    /// Objects and questions that could not be observed.
     pub unseen: Vec<Unseen>,
 }
 
-/// Who works on the objects.
+/// Program that works on the objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DriverCase {
-    /// Nobody.
+    /// No program.
     Nobody,
     /// cert-manager.
     CertManager,
     /// This program, in another process.
     KubectlAcme,
-    /// Nobody has looked, or nobody could.
+    /// Unknown: not asked, or without an answer.
     #[default]
     Unknown,
 }
 
-/// Something that could not be looked at: silence is not health.
+/// Object or question that could not be observed; silence is not health.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unseen {
-    /// What: an object, a question, a URL.
+    /// The object, the question, or the URL.
     pub what: String,
-    /// Why.
+    /// Reason.
     pub why: String,
-    /// Whether somebody may not look at it.
+    /// Whether a permission is missing.
     pub is_forbidden: bool,
 }
 
-/// A Challenge that waits for its turn.
+/// Challenge that waits for its turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedCase {
-    /// Which.
+    /// Name of the Challenge.
     pub challenge: ObjectName,
-    /// Name that it is about, a wildcard as such.
+    /// Name to be proven; a wildcard with its `*.`.
     pub domain: String,
-    /// What it waits for.
+    /// Slot or lock that the Challenge waits for.
     pub waits: Waits,
-    /// Whether that is a Challenge of the same order, whose turn is only first.
+    /// Whether the Challenge waits for another Challenge of the same order, whose turn is only first.
     pub is_of_same_order: bool,
 }
 
-/// A Challenge that has a slot, or a name, that others wait for.
+/// Challenge with a slot or a name that others wait for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunningCase {
-    /// Which.
+    /// Name of the Challenge.
     pub challenge: ObjectName,
-    /// Name that it is about, a wildcard as such.
+    /// Name to be proven; a wildcard with its `*.`.
     pub domain: String,
-    /// What it says itself.
+    /// Reason in the Challenge's status.
     pub reason: String,
-    /// When it was made.
+    /// Time of creation.
     pub since: Option<Time>,
 }
 
-/// A Certificate and what hangs below it.
+/// A Certificate with its requests, Orders and Challenges.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateCase {
     /// The Certificate.
     pub certificate: Certificate,
-    /// Its requests, oldest revision first.
+    /// Requests of the Certificate, oldest revision first.
     pub requests: Vec<CertificateRequest>,
-    /// Their Orders.
+    /// Orders of the requests.
     pub orders: Vec<Order>,
-    /// Their Challenges.
+    /// Challenges of the Orders.
     pub challenges: Vec<Challenge>,
-    /// Why it has to be issued now, in cert-manager's word and sentence; nothing where its Secret is as asked for.
+    /// Reason why the Certificate has to be issued now; `None` if its Secret is as asked for.
     pub due: Option<DueReason>,
-    /// Until when a new try waits after a failure.
+    /// Time until which a new try waits after a failure.
     pub next_try: Option<Timestamp>,
     /// Other Certificates with the same Secret.
     pub rivals: Vec<ObjectName>,
-    /// What the CA holds of the names, where an order is open or was refused.
+    /// Authorizations of the names at the CA, if an order is open or was refused.
     pub held: Vec<HeldCase>,
-    /// What the CA holds of the newest order, where it was asked.
+    /// The newest order at the CA, if the CA was asked.
     #[serde(default)]
     pub held_order: Option<HeldOrder>,
-    /// The certificate that is there, where there is one.
+    /// Certificate in the Secret, if there is one.
     #[serde(default)]
     pub kept: Option<KeptCase>,
 }
 
-/// Why a Certificate has to be issued.
+/// Reason why a Certificate has to be issued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DueReason {
     /// cert-manager's word, such as `DoesNotExist`.
     pub reason: String,
-    /// Its sentence.
+    /// cert-manager's sentence.
     pub message: String,
 }
 
@@ -159,55 +159,55 @@ impl DueReason {
     }
 }
 
-/// What the CA holds of one authorization (RFC 8555 §7.1.4).
+/// An authorization as the CA has it (RFC 8555 §7.1.4).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldCase {
-    /// Name, a wildcard as such.
+    /// Name; a wildcard with its `*.`.
     pub name: String,
-    /// Status in the CA's word; empty where it refused to tell.
+    /// Status, as the CA spells it; empty if the CA refused to show the authorization.
     pub status: String,
-    /// Until when.
+    /// End of the authorization's life, if the CA gives one.
     pub expires: Option<Timestamp>,
-    /// Types that it offers.
+    /// Challenge types that the authorization offers.
     pub offered: Vec<String>,
-    /// Why it is invalid, or why the CA refused to tell.
+    /// Problem that made the authorization invalid, or with which the CA refused to show it.
     pub problem: Option<Problem>,
-    /// When the CA has looked at the name, where it tells.
+    /// Time of the CA's validation, if the CA gives one.
     #[serde(default)]
     pub validated: Option<Timestamp>,
-    /// Where that look led it, request by request, where it tells.
+    /// Requests of the CA's validation, one after another, if the CA lists them.
     #[serde(default)]
     pub records: Vec<ValidationRecord>,
-    /// When it was asked.
+    /// Time of the request.
     pub at: Timestamp,
 }
 
-/// An issuer as a Certificate names it.
+/// Issuer that a Certificate names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IssuerCase {
-    /// Which.
+    /// Kind and name of the issuer.
     pub key: Key,
-    /// The issuer; nothing where there is none of that name, or it may not be read.
+    /// The issuer; `None` if there is no issuer of that name, or it may not be read.
     pub issuer: Option<Issuer>,
-    /// Whether the store has told.
+    /// Whether the store has answered.
     pub is_known: bool,
     /// Issuers that may have been meant: of the other kind, of other namespaces, or of a similar name.
     pub near: Vec<Key>,
-    /// Secrets that it names, and what is in them.
+    /// Secrets that the issuer names, and the state of each.
     pub secrets: Vec<SecretCase>,
-    /// What its CA answers.
+    /// Answer of the CA's directory.
     pub directory: Option<DirectoryCase>,
-    /// What is known of the server of the CA beyond that.
+    /// Further observations of the CA's server.
     #[serde(default)]
     pub authority: Option<AuthorityCase>,
-    /// What the CA says of the account whose key is in the Secret.
+    /// Account at the CA that has the key in the Secret.
     #[serde(default)]
     pub account: Option<AccountCase>,
 }
 
-/// What a Secret is for.
+/// Purpose of a Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SecretUse {
@@ -219,61 +219,61 @@ pub enum SecretUse {
     Provider,
 }
 
-/// A Secret that an issuer names. What is in it stays there.
+/// Secret that an issuer names; without the data in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretCase {
-    /// What for.
+    /// Purpose of the Secret.
     pub purpose: SecretUse,
-    /// Which.
+    /// Name of the Secret.
     pub name: ObjectName,
-    /// Entry in it.
+    /// Entry in the Secret.
     pub entry: String,
-    /// What is there.
+    /// State of the entry.
     pub state: SecretState,
-    /// Namespaces that have a Secret of that name.
+    /// Namespaces that have a Secret of this name.
     pub elsewhere: Vec<String>,
 }
 
-/// What is in a Secret, as far as that may be told.
+/// State of an entry in a Secret, as far as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SecretState {
     /// There is no such Secret.
     Missing,
-    /// There is one, without that entry; it has these.
+    /// The Secret lacks the entry; it has these entries.
     NoEntry(Vec<String>),
     /// The entry is empty.
     Empty,
-    /// The entry is not what it has to be, and why.
+    /// The entry is not usable, for this reason.
     Unusable(String),
-    /// The entry is an account key of this algorithm and JWK thumbprint (RFC 7638).
+    /// The entry is an account key of an algorithm and a JWK thumbprint (RFC 7638).
     AccountKey {
-        /// Such as `RSA`.
+        /// Algorithm, such as `RSA`.
         algorithm: String,
         /// Thumbprint, which every key authorization ends with.
         thumbprint: String,
-        /// Whether another key stands beside it that is to take its place.
+        /// Whether the Secret also holds another key that is to take this key's place.
         #[serde(default)]
         is_being_changed: bool,
     },
-    /// The entry is there.
+    /// The Secret has the entry.
     Present,
 }
 
-/// What a CA's directory answered (RFC 8555 §7.1.1).
+/// Answer of a CA's directory (RFC 8555 §7.1.1).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DirectoryCase {
-    /// URL that was asked.
+    /// URL of the directory.
     pub url: String,
-    /// When.
+    /// Time of the request.
     pub at: Timestamp,
-    /// What came.
+    /// The answer.
     pub answer: DirectoryAnswer,
 }
 
-/// What came of asking for a directory.
+/// Result of a request for a directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DirectoryAnswer {
@@ -303,7 +303,7 @@ pub enum DirectoryAnswer {
 }
 
 impl CertificateCase {
-    /// A Certificate with what hangs below it, of which nothing else is known.
+    /// Builds the case of a Certificate with its requests, Orders and Challenges; everything else is unknown.
     pub fn of(chain: Chain) -> Self {
         let Chain { certificate, requests, orders, challenges, .. } = chain;
         Self {
@@ -320,20 +320,20 @@ impl CertificateCase {
         }
     }
 
-    /// Tells whether something is to be issued, so that what stands in the way matters.
+    /// Reports whether something is to be issued, so that obstacles matter.
     pub fn is_open(&self) -> bool {
         self.due.is_some() || is_true(&self.certificate.status.conditions, "Issuing")
     }
 
-    /// Tells whether a name, a wildcard as such, is one that the Certificate asks for.
+    /// Reports whether the Certificate asks for a name; `domain` has its `*.` if it is a wildcard.
     pub fn wants(&self, domain: &str) -> bool {
         let spec = &self.certificate.spec;
         let names = spec.dns_names.iter().chain(&spec.ip_addresses);
         spec.common_name == domain || names.into_iter().any(|name| name == domain)
     }
 
-    /// When the running issuance began, by its condition, or by the Certificate itself where nothing was issued or asked for before;
-    /// `None` if neither says so.
+    /// Returns when the running issuance began: by the condition `Issuing`, else by the creation of the Certificate if
+    /// nothing was issued or asked for before; `None` if neither is known.
     pub fn begun_at(&self) -> Option<Timestamp> {
         let Certificate { metadata, status, .. } = &self.certificate;
         let issuing = condition(&status.conditions, "Issuing")
@@ -344,7 +344,7 @@ impl CertificateCase {
         issuing.or(made).map(Time::timestamp)
     }
 
-    /// Tells whether the CA has refused to make the order: nobody has looked for an answer, and nobody will.
+    /// Reports whether the CA has refused to make the order: the CA has looked for no answer, and never will.
     pub fn is_refused_unseen(&self) -> bool {
         self.order().is_some_and(|order| {
             let has_failed = order.status.state.is_some_and(State::is_failure);
@@ -352,13 +352,13 @@ impl CertificateCase {
         })
     }
 
-    /// The Order of the newest request.
+    /// Returns the Order of the newest request.
     pub fn order(&self) -> Option<&Order> {
         let uid = &self.requests.last()?.metadata.uid;
         self.orders.iter().rev().find(|order| order.metadata.is_controlled_by(uid))
     }
 
-    /// The Challenges of that Order.
+    /// Returns the Challenges of the newest request's Order.
     pub fn current_challenges(&self) -> impl Iterator<Item = &Challenge> {
         let order = self.order().map(|order| &order.metadata.uid);
         self.challenges.iter().filter(move |challenge| {
@@ -368,7 +368,7 @@ impl CertificateCase {
 }
 
 impl IssuerCase {
-    /// An issuer, or that there is none of that name; what it names and what its CA answers was not looked at.
+    /// Builds the case of an issuer, or of a missing one; its Secrets and its CA were not observed.
     pub fn of(key: Key, issuer: Option<Issuer>) -> Self {
         let (near, secrets) = (Vec::new(), Vec::new());
         Self {
@@ -385,12 +385,12 @@ impl IssuerCase {
 }
 
 impl Case {
-    /// The case of an issuer.
+    /// Returns the case of an issuer.
     pub fn issuer(&self, key: &Key) -> Option<&IssuerCase> {
         self.issuers.iter().find(|case| case.key == *key)
     }
 
-    /// Tells whether a name stands in Certificates whose orders the CA has refused to make, and in no other that is to be issued.
+    /// Reports whether a name is in open Certificates, and the CA has refused to make the order of each of them.
     pub fn is_refused_unseen(&self, name: &NameCase) -> bool {
         let shown = name.shown();
         let asks = |of: &&CertificateCase| {

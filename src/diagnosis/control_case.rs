@@ -1,5 +1,5 @@
-//! What was observed of the cluster itself: who works on the objects, and what may keep them from it. No key, no credential and no
-//! value of a variable of the environment is in it, but for the names that are exempt from a proxy.
+//! Observations of the cluster itself: the controllers that work on the objects, and obstacles to the controllers' work.
+//! Without keys, credentials and values of environment variables, except the names that are exempt from a proxy.
 
 use std::collections::BTreeMap;
 
@@ -8,39 +8,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Key, ObjectName};
 
-/// The cluster, as far as it may be looked at; empty on one machine.
+/// The cluster, as far as it may be read; empty on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ControlCase {
     /// Deployments of cert-manager's controller.
     pub controllers: Vec<ControllerCase>,
-    /// Leases by which one of several controllers works.
+    /// Leases by which one of several controllers leads.
     pub leases: Vec<LeaseCase>,
-    /// Leases that somebody held and has not renewed in time.
+    /// Leases that their holder has not renewed in time.
     pub lapsed: Vec<LapsedLeaseCase>,
-    /// cert-manager's own admission webhooks as the API server knows them, and those of others that are asked about an issuance.
+    /// cert-manager's admission webhooks as the API server knows them, and others that review objects of an issuance.
     pub admission: Vec<AdmissionCase>,
     /// Webhooks that issuers name for DNS-01.
     pub dns_webhooks: Vec<DnsWebhookCase>,
-    /// Kinds of cert-manager that the API server does not serve; then no object was looked at.
+    /// Kinds of cert-manager that the API server does not serve; if any, no object was read.
     pub undefined: Vec<UndefinedCase>,
-    /// Releases that labels of the definitions name, by the name of the definition.
+    /// Releases in the labels of the resource definitions, by the name of the definition.
     pub definitions: BTreeMap<String, String>,
-    /// Fields that a manifest had, and that the stored object has not.
+    /// Fields that a manifest had, and that the stored object lacks.
     pub dropped: Vec<DroppedCase>,
-    /// Namespaces that are being deleted, and what the API server says they wait for.
+    /// Reasons why namespaces that are being deleted remain, as the API server gives them, by namespace.
     pub ending: BTreeMap<String, String>,
-    /// Secrets of keys that the next certificates are to have.
+    /// Secrets with the private keys of the next certificates.
     pub next_keys: Vec<NextKeyCase>,
-    /// Secrets of certificates that are marked as not to be changed.
+    /// Secrets of certificates that are marked as immutable.
     pub immutable: Vec<ImmutableSecretCase>,
-    /// Counts of quotas that are used up.
+    /// Counts of ResourceQuotas that are used up.
     pub quotas: Vec<QuotaCase>,
-    /// Who else has written the Secrets of certificates that are not as asked for.
+    /// Secrets of certificates that are not as asked for, with the other programs that have written these Secrets.
     pub secrets: Vec<IssuedSecretCase>,
-    /// What the controller's account may not do, as the API server reviews it.
+    /// Permissions that the controller's account lacks, as the API server reviews them.
     pub lacking: Vec<LackingCase>,
-    /// Warnings of others about the objects that are looked at.
+    /// Warning Events of others about the observed objects.
     pub warnings: Vec<WarningCase>,
 }
 
@@ -48,141 +48,141 @@ pub struct ControlCase {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ControllerCase {
-    /// Which.
+    /// Namespace and name.
     pub name: ObjectName,
-    /// Release, by the tag of its image, else by its label; empty where neither tells.
+    /// Release, by the tag of the image, else by the label; empty if neither has one.
     pub release: String,
-    /// Its flags by their names without dashes; `true` where one has no value.
+    /// Flags by their names without dashes; `true` for a flag without a value.
     pub flags: BTreeMap<String, String>,
-    /// Its service account.
+    /// Service account.
     pub account: String,
-    /// Names of the variables that send its requests through a proxy.
+    /// Names of the variables that send the controller's requests through a proxy.
     pub proxies: Vec<String>,
-    /// Names that are exempt from that (`NO_PROXY`).
+    /// Names that are exempt from the proxy (`NO_PROXY`).
     pub exempt: Vec<String>,
-    /// How many Pods there have to be.
+    /// Number of Pods that there have to be.
     pub wanted: u64,
-    /// How many are ready.
+    /// Number of ready Pods.
     pub ready: u64,
-    /// What its Pods say that are not well: phase, reason of a waiting container, restarts.
+    /// Descriptions of the Pods that are not well: phase, reason of a waiting container, restarts.
     pub ailing: Vec<String>,
 }
 
-/// A Lease of cert-manager's name that somebody holds.
+/// Lease of cert-manager's name that has a holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaseCase {
-    /// Its namespace.
+    /// Namespace of the Lease.
     pub namespace: String,
-    /// Who holds it, as it calls itself.
+    /// Identity of the holder.
     pub holder: String,
-    /// Whether that is this program.
+    /// Whether the holder is this program.
     pub is_ours: bool,
 }
 
-/// A Lease of cert-manager's name that has run out.
+/// Lease of cert-manager's name that has run out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LapsedLeaseCase {
-    /// Its namespace.
+    /// Namespace of the Lease.
     pub namespace: String,
-    /// Who held it, as it called itself.
+    /// Identity of the last holder.
     pub holder: String,
-    /// When it was renewed last.
+    /// Time of the last renewal.
     pub renewed: Timestamp,
 }
 
 /// Name of cert-manager's own admission webhook.
 pub const OWN_WEBHOOK: &str = "webhook.cert-manager.io";
 
-/// A webhook that the API server asks before it takes objects of an issuance.
+/// Webhook that the API server calls before it takes objects of an issuance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdmissionCase {
     /// Kind and name of the configuration.
     pub configuration: String,
-    /// Name of the webhook in it.
+    /// Name of the webhook in the configuration.
     pub webhook: String,
-    /// Service that is called; nothing where it is a URL.
+    /// Service that is called; `None` if the configuration gives a URL.
     pub service: Option<ObjectName>,
     /// Whether the configuration has a bundle of CAs.
     pub has_bundle: bool,
-    /// Whether what the webhook cannot judge is refused.
+    /// Whether an object that the webhook cannot judge is refused.
     pub fails_closed: bool,
-    /// How many endpoints of the Service are ready; nothing where they were not read.
+    /// Number of ready endpoints of the Service; `None` if they were not read.
     pub endpoints: Option<usize>,
-    /// Plurals of the objects of an issuance that the webhook is asked about; none for cert-manager's own, which is asked about all of its
-    /// kinds.
+    /// Plurals of an issuance's objects for which the webhook is called; none for cert-manager's own webhook, which is
+    /// called for all of cert-manager's kinds.
     pub asked_about: Vec<String>,
-    /// Namespaces in which a Certificate has to be issued, and in which the webhook is asked.
+    /// Namespaces in which a Certificate has to be issued, and in which the webhook is called.
     pub guarded: Vec<String>,
 }
 
 impl AdmissionCase {
-    /// Tells whether the webhook is cert-manager's own.
+    /// Reports whether the webhook is cert-manager's own.
     pub fn is_own(&self) -> bool {
         self.webhook == OWN_WEBHOOK
     }
 }
 
-/// A webhook for DNS-01 that an issuer names.
+/// Webhook for DNS-01 that an issuer names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DnsWebhookCase {
     /// The issuer.
     pub issuer: Key,
-    /// Its `groupName`.
+    /// `groupName` of the webhook.
     pub group: String,
-    /// Its `solverName`.
+    /// `solverName` of the webhook.
     pub solver: String,
-    /// What the API server knows of that group.
+    /// State of the group at the API server.
     pub api: WebhookApi,
-    /// Names that the group serves; nothing where it was not told.
+    /// Names that the group serves; `None` if unknown.
     pub served: Option<Vec<String>>,
-    /// Account of the controller that has to call it, where that is known.
+    /// Account of the controller that has to call the webhook, if known.
     pub caller: Option<String>,
-    /// Whether that account may; nothing where the API server was not asked, or did not tell.
+    /// Whether the controller's account may call the webhook; `None` if the API server was not asked, or did not answer.
     pub may_call: Option<bool>,
-    /// Account of the webhook's own Pods, where that is known.
+    /// Account of the webhook's own Pods, if known.
     pub account: Option<ObjectName>,
     /// Secrets that the solver's configuration names and that the webhook's account may not read.
     pub closed_secrets: Vec<ObjectName>,
 }
 
-/// What the API server knows of the group of a webhook.
+/// State of a webhook's API group at the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WebhookApi {
-    /// Nobody could look.
+    /// Unknown: the APIService could not be read.
     Unknown,
-    /// There is no APIService for it.
+    /// There is no APIService for the group.
     Absent,
-    /// It is available.
+    /// The APIService is available.
     Available,
-    /// It is not available.
+    /// The APIService is not available.
     Unavailable {
-        /// The API server's word for it.
+        /// Reason, as the API server gives it.
         reason: String,
-        /// Its sentence.
+        /// Message of the API server.
         message: String,
         /// Service that is called.
         service: ObjectName,
     },
 }
 
-/// A kind of cert-manager that the API server does not serve in the version that is read here.
+/// Kind of cert-manager that the API server does not serve in the version that this program reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UndefinedCase {
-    /// Its plural.
+    /// Plural of the kind.
     pub plural: String,
-    /// Its group and version.
+    /// Group and version of the kind.
     pub api_version: String,
     /// Versions of the group that are served.
     pub served: Vec<String>,
 }
 
-/// Fields that a manifest had, as its last application is noted, and that the stored object has not.
+/// Fields that a manifest had, by the record of its last application, and that the stored object lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DroppedCase {
@@ -190,11 +190,11 @@ pub struct DroppedCase {
     pub object: Key,
     /// Paths of the fields.
     pub fields: Vec<String>,
-    /// Whether the definition was read, and lacks them.
+    /// Whether the resource definition was read, and lacks the fields.
     pub is_undefined: bool,
 }
 
-/// The Secret with the key that the next certificate is to have.
+/// Secret with the private key of the next certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NextKeyCase {
@@ -202,11 +202,11 @@ pub struct NextKeyCase {
     pub certificate: ObjectName,
     /// Name of the Secret.
     pub secret: String,
-    /// What is wrong with it; nothing where its key can be read.
+    /// Fault of the Secret; `None` if its key can be read.
     pub fault: Option<String>,
 }
 
-/// The Secret of a certificate that nobody may change: Kubernetes' field `immutable` is true.
+/// Secret of a certificate that cannot be changed: Kubernetes' field `immutable` is true.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImmutableSecretCase {
@@ -216,7 +216,7 @@ pub struct ImmutableSecretCase {
     pub secret: String,
 }
 
-/// The Secret of a certificate, and who has written its data.
+/// Secret of a certificate, and the writers of its data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IssuedSecretCase {
@@ -224,13 +224,13 @@ pub struct IssuedSecretCase {
     pub certificate: ObjectName,
     /// Name of the Secret.
     pub secret: String,
-    /// Field managers of its data that are not cert-manager's, with the time of the last write.
+    /// Field managers of the data other than cert-manager, each with the time of the last write.
     pub writers: Vec<(String, Option<Timestamp>)>,
     /// Labels and annotations of tools that manage objects.
     pub marks: Vec<String>,
 }
 
-/// A right that the controller's account has not.
+/// Permission that the controller's account lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LackingCase {
@@ -240,11 +240,11 @@ pub struct LackingCase {
     pub verb: String,
     /// Plural and group.
     pub resource: String,
-    /// Where.
+    /// Namespace.
     pub namespace: String,
 }
 
-/// A count of a ResourceQuota that is used up.
+/// Count of a ResourceQuota that is used up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuotaCase {
@@ -252,11 +252,11 @@ pub struct QuotaCase {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// What is counted, in the quota's word.
+    /// Counted resource, as the quota names it.
     pub resource: String,
-    /// How many there are.
+    /// Number of objects that there are.
     pub used: u64,
-    /// How many there may be.
+    /// Number of objects that there may be.
     pub hard: u64,
 }
 
@@ -268,32 +268,32 @@ pub struct WarningCase {
     pub about: String,
     /// Namespace and name of the object.
     pub name: ObjectName,
-    /// The word for it.
+    /// Reason, one word.
     pub reason: String,
-    /// The sentence, cut where nobody reads on.
+    /// Message, cut to a readable length.
     pub message: String,
-    /// When it was told last.
+    /// Time of the last occurrence.
     pub at: Option<Timestamp>,
-    /// How often.
+    /// Number of occurrences.
     #[serde(default)]
     pub count: u64,
-    /// The program that told it, as it calls itself; empty if it does not.
+    /// Program that reported the Event, as it calls itself; empty if the Event does not say.
     #[serde(default)]
     pub by: String,
 }
 
 impl ControllerCase {
-    /// A flag of the controller; nothing where it is not given.
+    /// Returns the value of a flag of the controller; `None` if the flag is not given.
     pub fn flag(&self, name: &str) -> Option<&str> {
         self.flags.get(name).map(String::as_str)
     }
 
-    /// Whether its flags are all there is to know: a file of configuration may say otherwise.
+    /// Reports whether the flags are the whole configuration; with `--config` a file may say otherwise.
     pub fn is_told_by_flags(&self) -> bool {
         !self.flags.contains_key("config")
     }
 
-    /// Namespace of the Lease that it takes.
+    /// Returns the namespace of the controller's Lease.
     pub fn lease_namespace(&self) -> &str {
         self.flag("leader-election-namespace").unwrap_or("kube-system")
     }

@@ -1,17 +1,17 @@
-//! What cert-manager's controllers lack, in their words and in those of the API server: clients, features, credentials, rights.
+//! Clients, features, credentials and rights that cert-manager's controllers lack, by messages of them or the API server.
 
-/// What cert-manager lacks, by its own words for it (1.21.2).
+/// Deficiency of cert-manager, read from its message (1.21.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerLack {
     /// Support for Gateway API, which is off.
     GatewayApi,
-    /// Credentials: those of the machine are not for Issuers.
+    /// Credentials: the machine's own ones are not for Issuers.
     AmbientCredentials,
-    /// A client for the issuer, which is made when that was set up.
+    /// A client for the issuer, which is made when the issuer is set up.
     Client,
 }
 
-/// Reads what cert-manager says that it lacks.
+/// Reads from a message of cert-manager what it lacks.
 pub fn controller_lack(text: &str) -> Option<ControllerLack> {
     let says = |words: &str| text.contains(words);
     if says("gateway api is not enabled") {
@@ -25,21 +25,21 @@ pub fn controller_lack(text: &str) -> Option<ControllerLack> {
     }
 }
 
-/// Tells whether the account key could not be kept because a Secret of its name is there.
+/// Reports whether the account key could not be kept because a Secret of its name already exists.
 pub fn says_secret_is_there(message: &str) -> bool {
     message.contains("secrets \"") && message.contains("\" already exists")
 }
 
-/// What an API server says of an API group that somebody else serves.
+/// Fault of an API group that another server serves, as the API server describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupFault {
-    /// What serves it does not answer.
+    /// The server of the group does not answer.
     Unavailable,
-    /// It does not have the resource, or there is no such group.
+    /// The server does not have the resource, or there is no such group.
     Unknown,
 }
 
-/// Reads what an API server says of an API group.
+/// Reads the fault of an API group from an API server's message.
 pub fn group_fault(text: &str) -> Option<GroupFault> {
     if text.contains("the server is currently unable to handle the request") {
         Some(GroupFault::Unavailable)
@@ -50,16 +50,16 @@ pub fn group_fault(text: &str) -> Option<GroupFault> {
     }
 }
 
-/// The name of the webhook that an API server had to ask about an object, and could not; `None` if `text` does not say so.
+/// Returns the name of the webhook that an API server had to call for an object, and could not; `None` if there is none.
 pub fn unreached_webhook(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("failed calling webhook \"")?;
     Some(rest.split_once('"')?.0).filter(|name| !name.is_empty())
 }
 
-/// A right that an API server says is missing.
+/// Permission that is missing, as an API server says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingRight<'a> {
-    /// Who lacks it.
+    /// User that lacks the permission.
     pub user: &'a str,
     /// Verb of a Role.
     pub verb: &'a str,
@@ -67,7 +67,7 @@ pub struct MissingRight<'a> {
     pub resource: &'a str,
     /// API group; empty for the core one.
     pub group: &'a str,
-    /// Where; nothing for all of the cluster.
+    /// Namespace; `None` for the whole cluster.
     pub namespace: Option<&'a str>,
 }
 
@@ -83,12 +83,12 @@ pub fn missing_right(text: &str) -> Option<MissingRight<'_>> {
     Some(MissingRight { user, verb, resource, group, namespace })
 }
 
-/// Tells whether cert-manager says that it works without Gateway API.
+/// Reports whether cert-manager says that it works without Gateway API.
 pub fn lacks_gateway_api(reason: &str) -> bool {
     reason.contains("gateway api is not enabled")
 }
 
-/// Tells whether an API server refuses an HTTPRoute because two of its parents are the same (a rule of Gateway API's definitions).
+/// Reports whether an API server refuses an HTTPRoute for two equal parents (a rule of Gateway API's definitions).
 pub fn names_parent_twice(reason: &str) -> bool {
     reason.contains("when parentRefs includes 2 or more references to the same parent")
 }

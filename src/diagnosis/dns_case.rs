@@ -1,5 +1,5 @@
-//! What was observed of a name in DNS: its zone, and what each vantage says. Whoever sees it otherwise than the CA does is told
-//! apart by whom the CA asks: the zone's own servers.
+//! Observations of a name in DNS: its zone, and the reply of each vantage. A vantage with another view than the CA's is
+//! found by comparison with the zone's own servers, which the CA asks.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,65 +14,65 @@ use crate::model::zone_look::{DnsOutcome, DnsReply, ZoneLook};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DnsCase {
-    /// Absolute name of the record that proves it, where one does.
+    /// Absolute name of the record that proves control of the name, for the types that use a record.
     pub record: Option<String>,
-    /// Its zone, where that was found.
+    /// Zone of the name, if it was found.
     pub zone: Option<ZoneLook>,
-    /// A name at or above it of which resolvers know servers, and no SOA record.
+    /// Name at or above the domain for which resolvers know name servers, but no SOA record.
     pub without_soa: Option<WithoutSoa>,
-    /// Single questions, and what came.
+    /// Single questions with their replies.
     pub replies: Vec<VantageReply>,
-    /// What servers of the zone say of the record a moment later, one after another, where it was there.
+    /// Replies of the zone's servers a moment later, one after another, if the record was there.
     pub later: Vec<VantageReply>,
-    /// What a server of the zone says of a record at a name that nobody has made.
+    /// Reply of one of the zone's servers for a record at a name that does not exist.
     pub nobody: Option<VantageReply>,
-    /// The server of dynamic updates; `None` if that is one of the zone's servers, or was not asked.
+    /// Server of dynamic updates; `None` if it is one of the zone's servers, or was not asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_update_server: Option<UpdateServerCase>,
-    /// What a wildcard alone gives to the name, for which a record is to be made below it.
+    /// Records that the name has by a wildcard alone; a record is to be made below the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_wildcard: Option<WildcardCase>,
 }
 
-/// The server to which a solver sends its dynamic updates (RFC 2136), and that is none of those that the world asks.
+/// Server to which a solver sends dynamic updates (RFC 2136), and which is not among the zone's public name servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateServerCase {
-    /// Where it was asked.
+    /// Address of the server.
     pub address: SocketAddr,
-    /// Its reply to the question for the record.
+    /// Reply to the question for the record.
     pub record: VantageReply,
-    /// The serial number of the zone there; `None` if it does not have the zone.
+    /// Serial number of the zone on the server; `None` if the server does not have the zone.
     pub serial: Option<u32>,
-    /// Absolute names of the zone's servers by its copy.
+    /// Absolute names of the zone's servers, by the server's copy of the zone.
     pub name_servers: Vec<String>,
 }
 
-/// A name that has its records by a wildcard alone.
+/// Name that has its records by a wildcard alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WildcardCase {
-    /// What a name beside it has that nobody has made.
+    /// Records of a name beside the host that does not exist.
     pub records: Vec<String>,
-    /// Whether the name has nothing now, since something stands below it.
+    /// Whether the name has no records now, because a name below it exists.
     pub is_hidden: bool,
 }
 
-/// A zone that a resolver withholds.
+/// Zone whose SOA record a resolver withholds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WithoutSoa {
     /// Absolute name that has NS records.
     pub name: String,
-    /// These.
+    /// NS records.
     pub servers: Vec<String>,
-    /// What came of the walk for SOA records.
+    /// Result of the search for SOA records.
     pub why: String,
     /// Resolver that was asked.
     pub resolver: String,
 }
 
-/// What came of one question.
+/// Reply to one question from one vantage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VantageReply {
@@ -80,17 +80,17 @@ pub struct VantageReply {
     pub name: String,
     /// Type asked for.
     pub kind: String,
-    /// Who was asked.
+    /// Server that was asked.
     pub from: DnsVantage,
     /// Whether the resolver was asked not to validate (CD).
     pub is_unvalidated: bool,
-    /// When.
+    /// Time of the question.
     pub at: Timestamp,
-    /// What came.
+    /// The reply, or why there is none.
     pub heard: DnsOutcome,
 }
 
-/// Who was asked.
+/// Server that was asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DnsVantage {
@@ -98,39 +98,39 @@ pub enum DnsVantage {
     Authority {
         /// Absolute name.
         name: String,
-        /// Where it was asked.
+        /// Address of the server.
         address: SocketAddr,
     },
-    /// A resolver of this machine, or that its flags name in its place.
+    /// A resolver of this machine, or one that this program's flags name in its place.
     Resolver(String),
-    /// A resolver elsewhere that somebody named to compare with.
+    /// A resolver elsewhere that the user named to compare with.
     Other(String),
 }
 
-/// A question that is not answered alike everywhere.
+/// Question with different answers at different servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement<'a> {
     /// Absolute name.
     pub name: &'a str,
     /// Type.
     pub kind: &'a str,
-    /// Everybody who was asked, in order.
+    /// Replies of all servers that were asked, in order.
     pub rows: Vec<DisagreementRow<'a>>,
 }
 
-/// What one of them says.
+/// Reply of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisagreementRow<'a> {
-    /// Who.
+    /// The server.
     pub from: &'a DnsVantage,
-    /// What it says, in words.
+    /// Reply, in words.
     pub came: String,
-    /// Whether it is the side that is wrong; nothing where that cannot be told.
+    /// Whether the reply is the wrong one; `None` if unknown.
     pub is_wrong: Option<bool>,
 }
 
 impl VantageReply {
-    /// Tells whether a server of the zone said so that anybody can reach: others may have an inner copy of it.
+    /// Reports whether a public server of the zone replied; servers inside may have an inner copy of the zone.
     pub fn is_by_public_server(&self) -> bool {
         match &self.from {
             DnsVantage::Authority { address, .. } => reserved::block(address.ip()).is_none(),
@@ -140,7 +140,7 @@ impl VantageReply {
 }
 
 impl DnsVantage {
-    /// The word for it.
+    /// Returns the word for the vantage.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Authority { .. } => "authority",
@@ -149,7 +149,7 @@ impl DnsVantage {
         }
     }
 
-    /// The server, as people name it.
+    /// Returns the server's name for people.
     pub fn server(&self) -> String {
         match self {
             Self::Authority { name, address } => {
@@ -160,7 +160,7 @@ impl DnsVantage {
     }
 }
 
-/// What was heard, in words.
+/// Describes a reply, in words.
 pub fn words(heard: &DnsOutcome) -> String {
     match heard {
         DnsOutcome::Reply(reply) if !reply.records.is_empty() => reply.records.join(", "),
@@ -173,15 +173,15 @@ pub fn words(heard: &DnsOutcome) -> String {
 }
 
 impl DnsCase {
-    /// What came of a question to everybody, with validation where they do that.
+    /// Returns the replies of all servers to a question, with validation if the server validates.
     pub fn asked(&self, name: &str, kind: &str) -> impl Iterator<Item = &VantageReply> {
         self.replies.iter().filter(move |reply| {
             !reply.is_unvalidated && reply.kind == kind && reply.name.eq_ignore_ascii_case(name)
         })
     }
 
-    /// Tells whether resolvers fail for the addresses of a name that the zone's servers give, and answer for its SOA record: they
-    /// withhold these addresses.
+    /// Reports whether resolvers withhold addresses of a name: the zone's servers give the addresses, resolvers fail for
+    /// them, but answer for the name's SOA record.
     pub fn are_addresses_withheld(&self, name: &str) -> bool {
         let by_resolvers = |kind: &'static str| {
             self.asked(name, kind).filter(|it| matches!(it.from, DnsVantage::Resolver(_)))
@@ -195,14 +195,14 @@ impl DnsCase {
             && !by_resolvers("A").any(has_answer)
     }
 
-    /// Whether resolvers were asked for addresses of a name, and none of them has answered anything.
+    /// Reports whether resolvers were asked for addresses of a name, and none has answered anything.
     pub fn is_of_silent_resolvers(&self, name: &str) -> bool {
         let asked = |reply: &&VantageReply| !matches!(reply.from, DnsVantage::Authority { .. });
         let mut replies = self.asked(name, "A").filter(asked).peekable();
         replies.peek().is_some() && replies.all(|reply| reply.heard.reply().is_none())
     }
 
-    /// Questions that are not answered alike by all who answer.
+    /// Returns the questions to which servers give different answers.
     pub fn disagreements(&self) -> Vec<Disagreement<'_>> {
         let mut questions: BTreeMap<(&str, &str), Vec<&VantageReply>> = BTreeMap::new();
         for reply in self.replies.iter().filter(|reply| !reply.is_unvalidated) {
@@ -215,7 +215,7 @@ impl DnsCase {
         differ
             .map(|((name, kind), mut replies)| {
                 replies.sort_by_key(|reply| &reply.from);
-                let right = right(&replies);
+                let right = records_for_ca(&replies);
                 let rows = replies.into_iter().map(|reply| DisagreementRow {
                     from: &reply.from,
                     came: words(&reply.heard),
@@ -227,20 +227,20 @@ impl DnsCase {
     }
 }
 
-/// What of an answer has to be the same everywhere; nothing of a server that gives none.
+/// Returns the records that have to be the same at all servers; `None` if the server gives no answer.
 fn content(heard: &DnsOutcome) -> Option<&[String]> {
     let reply = heard.reply().filter(|reply| reply.is_an_answer() || reply.code == "SERVFAIL")?;
     Some(if reply.is_an_answer() { &reply.records[..] } else { &[] })
 }
 
-/// What the CA is told: by the zone's servers where these agree, else by the resolvers elsewhere.
-fn right<'a>(replies: &[&'a VantageReply]) -> Option<&'a [String]> {
+/// Returns the records that the CA gets: by the resolvers elsewhere if these agree, else by the zone's servers.
+fn records_for_ca<'a>(replies: &[&'a VantageReply]) -> Option<&'a [String]> {
     let agreed = |of: fn(&DnsVantage) -> bool| {
         let mut all = replies.iter().filter(|reply| of(&reply.from));
         let first = all.find_map(|reply| content(&reply.heard))?;
         all.all(|reply| content(&reply.heard).is_none_or(|other| other == first)).then_some(first)
     };
-    // Servers that an inner resolver has led to may be inner ones: whoever stands outside knows better.
+    // An inner resolver may have led to inner servers: a resolver elsewhere knows better.
     agreed(|from| matches!(from, DnsVantage::Other(_)))
         .or_else(|| agreed(|from| matches!(from, DnsVantage::Authority { .. })))
 }
@@ -278,7 +278,7 @@ mod tests {
         DnsVantage::Other("https://dns.example/dns-query".to_owned())
     }
 
-    /// What is wrong, in the order of the rows; nothing where all agree.
+    /// Returns which rows are wrong, in their order; empty if all servers agree.
     fn wrong(replies: Vec<VantageReply>) -> Vec<Option<bool>> {
         let case = DnsCase { replies, ..DnsCase::default() };
         let found = case.disagreements();

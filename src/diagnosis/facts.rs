@@ -1,5 +1,5 @@
-//! What is known of an object beyond its words: kept as data where this program wrote the status, else read from what others
-//! have written there.
+//! Facts of an object beyond its messages: kept as data if this program wrote the status, else read from the messages of
+//! others in the status.
 
 use jiff::Timestamp;
 
@@ -10,16 +10,16 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::provider_refusal::ProviderRefusal;
 use crate::model::{Challenge, ChallengeType, Issuer, Order, Problem};
 
-/// What a resolver keeps of a record that is not so any more.
+/// Outdated answer that a resolver keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptAnswer {
-    /// That there is no such record.
+    /// The record's absence.
     Absence,
-    /// Values without the one that is there now.
+    /// Values without the current one.
     Values,
 }
 
-/// Why a challenge does not go on, if its status says anything of it.
+/// Returns why a challenge does not go on, if its status says so.
 pub fn cause(challenge: &Challenge) -> Option<Cause> {
     let reason = &challenge.status.reason;
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
@@ -27,7 +27,7 @@ pub fn cause(challenge: &Challenge) -> Option<Cause> {
     kept.or_else(|| foreign::cause(challenge))
 }
 
-/// What was seen in place of a challenge's answer, by whoever looked last: this program, another, or the CA.
+/// Returns the last sighting in place of a challenge's answer, by this program, another program, or the CA.
 pub fn sighting(challenge: &Challenge) -> Option<Sighting> {
     match cause(challenge)? {
         Cause::Seen(sighting) => Some(sighting),
@@ -38,7 +38,7 @@ pub fn sighting(challenge: &Challenge) -> Option<Sighting> {
     }
 }
 
-/// When the CA was told of a challenge since every name server was seen to have its record; `None` if nobody has looked before.
+/// Returns when the CA was asked to validate after every name server had the record; `None` without an earlier self-check.
 pub fn seen_everywhere_at(challenge: &Challenge) -> Option<Timestamp> {
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
     let spec = &challenge.spec;
@@ -46,12 +46,12 @@ pub fn seen_everywhere_at(challenge: &Challenge) -> Option<Timestamp> {
     memory.accepted_at.filter(|_| spec.kind.is_by_record() && was_looked_for)
 }
 
-/// What a CA's resolver keeps of a record that every name server had when the CA was told of it, by what the CA says.
+/// Returns what the CA's resolver still keeps, by the CA's problem, if every name server had the record by then.
 pub fn kept_by_resolver(challenge: &Challenge, problem: &Problem) -> Option<KeptAnswer> {
     let is_of_value =
         matches!(challenge.spec.kind, ChallengeType::Dns01 | ChallengeType::DnsAccount01);
     seen_everywhere_at(challenge).filter(|_| is_of_value)?;
-    // Elsewhere in the world it may not have been there yet.
+    // Elsewhere in the world the record may not have been there yet.
     if foreign::perspective(problem) == Perspective::Secondary {
         return None;
     }
@@ -62,12 +62,12 @@ pub fn kept_by_resolver(challenge: &Challenge, problem: &Problem) -> Option<Kept
     }
 }
 
-/// What came to the listener of the process that answers, where that explains why the answer is not seen.
+/// Returns the sighting at this program's listener if it explains why the answer is not seen.
 pub fn sighting_of_listener(challenge: &Challenge) -> Option<Sighting> {
     sighting(challenge).filter(|sighting| sighting.symptom.is_of_listener())
 }
 
-/// What a DNS provider refuses of a challenge's record, and whether that is known as data, rather than read.
+/// Returns the refusal of a challenge's record by a DNS provider, and whether it is known as data, rather than read.
 pub fn refusal(challenge: &Challenge) -> Option<(ProviderRefusal, bool)> {
     let reason = &challenge.status.reason;
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
@@ -78,7 +78,7 @@ pub fn refusal(challenge: &Challenge) -> Option<(ProviderRefusal, bool)> {
     }
 }
 
-/// The CA's problem that an Order's reason tells of.
+/// Returns the CA's problem that an Order's reason describes.
 pub fn problem(order: &Order) -> Option<Problem> {
     let reason = &order.status.reason;
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
@@ -86,7 +86,7 @@ pub fn problem(order: &Order) -> Option<Problem> {
     kept.or_else(|| foreign::problem_of_order(reason))
 }
 
-/// Tells whether a CA that gives no reason (step-ca: bare `malformed`) has refused a new order for a name: one in it is no host name.
+/// Reports whether a bare refusal of a new order (step-ca: `malformed`) is about an ordered name that is no host name.
 pub fn is_refused_name(order: &Order, problem: &Problem) -> bool {
     let is_bare = problem.short_kind() == "malformed" && problem.status == 400;
     let is_host_letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'*');
@@ -94,13 +94,13 @@ pub fn is_refused_name(order: &Order, problem: &Problem) -> bool {
     is_bare && order.status.url.is_empty() && order.spec.dns_names.iter().any(is_odd)
 }
 
-/// Why an Order stands still that has not ended.
+/// Returns why an Order that has not ended stands still.
 pub fn waits_for(order: &Order) -> Option<OrderWait> {
     let reason = &order.status.reason;
     crate::reconcile::order::waits_for(order).or_else(|| foreign::order_wait(reason))
 }
 
-/// The CA's problem that the message of an issuer's condition tells of.
+/// Returns the CA's problem that the message of an issuer's condition describes.
 pub fn problem_of_issuer(issuer: &Issuer, message: &str) -> Option<Problem> {
     let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
     let kept = memory.problem.as_ref().and_then(|about| about.of(message).cloned());

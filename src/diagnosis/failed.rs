@@ -1,4 +1,4 @@
-//! How the wait for an object ends badly.
+//! Failed outcome of the wait for an object.
 
 use jiff::Timestamp;
 
@@ -7,38 +7,38 @@ use super::failure_kind::FailureKind;
 use super::next_step::NextStep;
 use crate::model::Problem;
 
-/// Why only a change helps.
+/// Failure that only a change can end.
 #[derive(Debug)]
 pub struct Failed {
-    /// Sort.
+    /// Kind of the failure.
     pub kind: FailureKind,
-    /// What failed for which object, and why.
+    /// Message that names the object, the fault and the reason.
     pub message: String,
-    /// What helps, if that is known.
+    /// Steps that help, if any is known.
     pub next_steps: Vec<NextStep>,
-    /// The CA's own words, where it has refused something.
+    /// Problem that the CA sent, if the CA has refused something.
     pub problem: Option<Box<Problem>>,
-    /// The order that failed, if one did.
+    /// Order that failed, if any.
     pub order: Option<Tried>,
-    /// Set where CAA records keep the CA from issuing: it may know more.
+    /// Refusal because of CAA records, if that is the cause: the CA can be asked for more.
     pub excluded: Option<Box<CaaRefusal>>,
 }
 
 impl Failed {
-    /// A failure against which nothing is known to help.
+    /// Builds a failure without a step that helps.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let (message, next_steps) = (message.into(), Vec::new());
         Self { kind, message, next_steps, problem: None, order: None, excluded: None }
     }
 
-    /// The same failure with what the CA said, if that is known.
+    /// Adds the CA's problem to the failure, if there is a problem.
     #[must_use]
     pub fn told_by(mut self, problem: Option<Problem>) -> Self {
         self.problem = problem.map(Box::new);
         self
     }
 
-    /// The same failure with something more that helps, where there is any.
+    /// Adds a step that helps to the failure, if there is a step.
     #[must_use]
     pub fn helped_by(mut self, step: impl Into<Option<NextStep>>) -> Self {
         self.next_steps.extend(step.into());
@@ -46,13 +46,13 @@ impl Failed {
     }
 }
 
-/// An order that failed.
+/// Order that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// UID.
     pub uid: String,
-    /// Name, in the namespace of its Certificate.
+    /// Name, in the namespace of the order's Certificate.
     pub name: String,
-    /// When the CA was last given an answer or a signing request of it, as far as is known.
+    /// Time when the CA was last sent an answer or a signing request of the order, if known.
     pub last_deed: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! Sorts of failure, each with its exit code.
+//! Kinds of failure, each with its exit code.
 
 use crate::acme::error::{self, Sort};
 use crate::controllers::ReconcileError;
@@ -6,16 +6,16 @@ use crate::model::Problem;
 use crate::store::cluster::ClusterFault;
 use crate::store::error::StoreError;
 
-/// Sorts of failure, each with its exit code (stable: scripts rely on them).
+/// Kinds of failure, each with its exit code (stable: scripts rely on the codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureKind {
-    /// Nobody foresaw it.
+    /// Unforeseen failure.
     Unexpected,
-    /// Wrong usage, or a manifest that cannot be.
+    /// Wrong usage, or an impossible manifest.
     Usage,
-    /// The CA looked and did not find the answer.
+    /// The CA validated, and did not find the answer.
     Validation,
-    /// Too much was asked of the CA, or it has paused the account.
+    /// A limit of the CA was reached, or the CA has paused the account.
     RateLimited,
     /// The CA cannot be reached, or fails itself.
     CaUnreachable,
@@ -27,13 +27,13 @@ pub enum FailureKind {
     Solver,
     /// `diagnose` has found what keeps a certificate from being issued, or `certificate check` one that must be replaced.
     CausesFound,
-    /// It has found nothing but warnings, and they count; or not all could be found out.
+    /// `diagnose` has found nothing but warnings, and warnings count; or not everything could be found out.
     WarningsFound,
-    /// Somebody else drives.
+    /// Another controller or process drives the objects.
     OwnedByAnother,
     /// A person has to do something first.
     Person,
-    /// Time is up.
+    /// The time limit is over.
     Timeout,
     /// Interrupted (SIGINT).
     Interrupted,
@@ -42,7 +42,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Every sort, by its exit code.
+    /// Every kind, in the order of the exit codes.
     pub const ALL: [Self; 15] = [
         Self::Unexpected,
         Self::Usage,
@@ -61,7 +61,7 @@ impl FailureKind {
         Self::Terminated,
     ];
 
-    /// The word by which programs know it (stable, as the exit codes are).
+    /// Returns the word for the kind in machine-readable output (stable, as the exit codes are).
     pub fn word(self) -> &'static str {
         match self {
             Self::Unexpected => "unexpected",
@@ -82,7 +82,7 @@ impl FailureKind {
         }
     }
 
-    /// What its exit code tells, for the pages of the manual.
+    /// Returns the meaning of the exit code, for the pages of the manual.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Unexpected => "Something unexpected: the message says what.",
@@ -111,7 +111,7 @@ impl FailureKind {
         }
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Unexpected => 1,
@@ -132,12 +132,12 @@ impl FailureKind {
         }
     }
 
-    /// The sort of a CA's refusal.
+    /// Returns the kind of a CA's refusal.
     pub fn of_problem(problem: &Problem) -> Self {
         Self::of_sort(error::sort_problem(problem))
     }
 
-    /// The sort of an error that a CA shows in a challenge: its types say there what it met when it looked, and not what it refuses.
+    /// Returns the kind of an error in a challenge: its type says what validation met, not what the CA refuses.
     pub fn of_validation(problem: &Problem) -> Self {
         match problem.short_kind() {
             "serverInternal" => Self::CaUnreachable,
@@ -145,7 +145,7 @@ impl FailureKind {
         }
     }
 
-    /// The sort of a fault that stood in the way of an object.
+    /// Returns the kind of a fault in the work on an object.
     pub fn of_error(error: &ReconcileError) -> Self {
         match error {
             ReconcileError::Acme(error) => Self::of_sort(error::sort(error)),
@@ -165,13 +165,13 @@ impl FailureKind {
             Sort::Account => Self::Account,
             Sort::RateLimited | Sort::Paused => Self::RateLimited,
             Sort::Connection | Sort::Unavailable => Self::CaUnreachable,
-            // What the CA will not certify has to be changed in the manifest.
+            // The manifest has to change if the CA will not certify it.
             Sort::Identifier | Sort::Profile | Sort::SigningRequest => Self::Usage,
             Sort::OrderState | Sort::Replaced | Sort::Gone | Sort::Other => Self::Unexpected,
         }
     }
 
-    /// The sort of a fault of the store.
+    /// Returns the kind of a fault of the store.
     pub fn of_store(error: &StoreError) -> Self {
         match error {
             StoreError::NotFound { .. }

@@ -1,4 +1,4 @@
-//! What is wrong, as data: a cause of the catalogue, whom it concerns, how sure that is, and what shows it.
+//! Findings as data: a cause of the catalogue, its subject, the certainty, and the evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +11,20 @@ use super::dns_case::{self, VantageReply};
 use crate::model::ObjectName;
 use crate::model::observation::{Observation, Vantage};
 
-/// How sure a finding is.
+/// Certainty of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
-    /// What was observed can mean nothing else.
+    /// The observations allow no other cause.
     Certain,
-    /// Something else is possible, and rare.
+    /// Another cause is possible, but rare.
     Likely,
-    /// One of several.
+    /// One of several possible causes.
     Possible,
 }
 
 impl Grade {
-    /// The word for it.
+    /// Returns the word for the grade.
     pub fn word(self) -> &'static str {
         match self {
             Self::Certain => "certain",
@@ -34,40 +34,40 @@ impl Grade {
     }
 }
 
-/// One observation as it came: what was asked, from where, when, and the answer.
+/// One unchanged observation: the question, the vantage, the time, and the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What was asked or read: a field of an object, a URL, a question to a name server.
+    /// Question or source: a field of an object, a URL, a question to a name server.
     pub asked: String,
-    /// From where it was looked; absent of what stands in the store.
+    /// Vantage of the observation; absent for data of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vantage: Option<Vantage>,
-    /// When.
+    /// Time of the observation.
     pub at: Timestamp,
-    /// What came.
+    /// Answer.
     pub came: String,
 }
 
-/// One cause, found.
+/// Cause that was found.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Which.
+    /// Id of the cause.
     pub cause: CauseId,
-    /// How sure that is.
+    /// Certainty of the finding.
     pub grade: Grade,
-    /// Whom it concerns: an object, or a name.
+    /// Subject of the finding: an object, or a name.
     pub subject: String,
-    /// Names and values for the words in braces of the catalogue's sentence, and in capitals of its steps.
+    /// Names and values for the words in braces of the catalogue's sentence, and for the words in capitals of its steps.
     pub facts: BTreeMap<&'static str, String>,
-    /// The same for lines to copy, where the sentence has no value that can stand in one.
+    /// Values for lines to copy only, if the sentence has no value that is fit for a command line.
     pub in_lines: BTreeMap<&'static str, String>,
-    /// What shows it; never empty.
+    /// Observations that show the cause; never empty.
     pub evidence: Vec<Evidence>,
-    /// Findings that are explained by this one.
+    /// Causes that this finding explains.
     pub explains: Vec<CauseId>,
-    /// What it means for the certificate, where that is not what the catalogue says.
+    /// Severity, if it differs from the severity in the catalogue.
     pub own_severity: Option<CauseSeverity>,
-    /// Whether what was observed fails, for this cause or for another one.
+    /// Whether a failure was observed, from this cause or from another one.
     pub is_failing: bool,
 }
 
@@ -94,26 +94,26 @@ impl Finding {
         self
     }
 
-    /// Adds an observation.
+    /// Adds observations.
     #[must_use]
     pub fn shown_by(mut self, more: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(more);
         self
     }
 
-    /// The same where it means something else for the certificate than it mostly does.
+    /// Sets a severity that differs from the severity in the catalogue.
     #[must_use]
     pub fn meaning(self, severity: CauseSeverity) -> Self {
         Self { own_severity: Some(severity), ..self }
     }
 
-    /// The same where what was observed fails, and the cause alone may be another one.
+    /// Sets whether a failure was observed; the cause alone may be another one.
     #[must_use]
     pub fn failing(self, is_failing: bool) -> Self {
         Self { is_failing, ..self }
     }
 
-    /// What it means for the certificate; a warning where nothing was seen failing and the cause is one of several.
+    /// Returns the severity; only a warning if no failure was observed and the cause is one of several.
     pub fn severity(&self) -> CauseSeverity {
         let is_guess = self.grade == Grade::Possible && !self.is_failing;
         match self.own_severity.unwrap_or_else(|| catalogue::entry(self.cause).severity) {
@@ -122,23 +122,23 @@ impl Finding {
         }
     }
 
-    /// Tells whether somebody has to act.
+    /// Reports whether a person has to act.
     pub fn is_error(&self) -> bool {
         matches!(self.severity(), CauseSeverity::Fatal | CauseSeverity::Error)
     }
 
-    /// Tells whether it counts where warnings do.
+    /// Reports whether the finding counts if warnings count.
     pub fn is_warning(&self) -> bool {
         !self.is_error() && self.severity() != CauseSeverity::Info
     }
 }
 
-/// What follows from other causes, whatever these are: the state in which they leave a Certificate or an issuer.
+/// Reports whether a cause only follows from other causes: a state in which they leave a Certificate or an issuer.
 pub fn is_consequence(cause: CauseId) -> bool {
     matches!(cause, CauseId::Cfg02 | CauseId::Ord02 | CauseId::Ord04)
 }
 
-/// Tells whether a cause can leave an issuer, or an order, in that state.
+/// Reports whether a cause can leave an issuer, or an order, in a state.
 fn leads_to(cause: CauseId, state: CauseId) -> bool {
     use CauseFamily as Family;
     let family = cause.family();
@@ -165,16 +165,16 @@ fn leads_to(cause: CauseId, state: CauseId) -> bool {
     }
 }
 
-/// Which Certificates a subject concerns.
+/// Function from a subject to the Certificates that the subject concerns.
 pub type Concerns<'a> = dyn Fn(&str) -> BTreeSet<ObjectName> + 'a;
 
-/// The name that a subject is, a wildcard as its base; `None` if the subject is an object, which has its kind before its name.
+/// Returns the subject if it is a name, a wildcard as its base; `None` if it is an object, whose kind precedes its name.
 fn name(subject: &str) -> Option<&str> {
     (!subject.contains(' ')).then(|| subject.strip_prefix("*.").unwrap_or(subject))
 }
 
-/// Puts findings in order, each cause once for each subject, and what a cause explains below it: one finding for each root.
-/// `concerns` tells which Certificates a subject is about: a cause explains what happens to these.
+/// Merges findings of one cause and subject, and sorts them; findings that a cause explains go below that root cause.
+/// `concerns` returns the Certificates of a subject: a cause explains only findings about its own Certificates.
 pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
     let mut kept: Vec<Finding> = Vec::new();
     for finding in found {
@@ -199,7 +199,7 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
     let scopes: Vec<BTreeSet<ObjectName>> = kept.iter().map(|f| concerns(&f.subject)).collect();
     let explains = |root: usize, other: usize| {
         let (cause, effect) = (&kept[root], &kept[other]);
-        // What is wrong with one name says nothing of another one in the same Certificate.
+        // A fault of one name says nothing of another name in the same Certificate.
         let are_two_names = match (name(&cause.subject), name(&effect.subject)) {
             (Some(one), Some(other)) => !one.eq_ignore_ascii_case(other),
             _ => false,
@@ -222,7 +222,7 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
             below
         })
         .collect();
-    // That it fails is as true of what explains it.
+    // A root fails if a finding that it explains fails.
     let fails: Vec<bool> = all
         .clone()
         .map(|root| {
@@ -232,8 +232,8 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
         .collect();
     let is_root: Vec<bool> =
         all.clone().map(|other| !all.clone().any(|root| explains(root, other))).collect();
-    // Whatever has an error as its consequence keeps a certificate from being issued, save what nobody here can mend and what stands
-    // beside an error of its own.
+    // A cause of an error keeps a certificate from being issued, except a cause that cannot be mended here, and a cause
+    // beside another root that is an error.
     let has_error = |of: usize| {
         let is_beside = |other: usize| {
             kept[other].subject == kept[of].subject || !scopes[other].is_disjoint(&scopes[of])
@@ -263,40 +263,40 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
         .collect();
     let rank = |finding: &Finding| match (finding.severity(), finding.is_error()) {
         (CauseSeverity::Fatal, true) => 0,
-        // That something has failed, and is tried again later, is said behind all that may be why.
+        // A failure that is tried again later comes behind all of its possible causes.
         _ if finding.cause == CauseId::Ord02 => 3,
         (_, true) => 1,
         _ if finding.is_warning() => 2,
-        // That all is well is said last.
+        // The finding that all is well comes last.
         _ if finding.cause == CauseId::Ord01 => 5,
         _ => 4,
     };
-    // What only follows from something comes behind what it may follow from.
+    // A mere consequence comes behind its possible causes.
     roots.sort_by_key(|finding| (rank(finding), finding.grade, is_consequence(finding.cause)));
     roots
 }
 
-/// Tells whether a cause keeps an order from being made, so that nobody looks for an answer.
+/// Reports whether a cause keeps an order from being made, so that the CA never looks for an answer.
 fn comes_before_answers(cause: CauseId) -> bool {
     use CauseFamily as Family;
     matches!(cause.family(), Family::Acc | Family::Lim | Family::Cfg | Family::Env)
 }
 
 impl Finding {
-    /// Tells whether a CA or a provider is away or busy, which is nobody's error here and may be all that is wrong.
+    /// Reports whether a CA or a provider is away or busy: no error on this side, and possibly the only fault.
     fn is_away(&self) -> bool {
         matches!(self.cause, CauseId::Lim07 | CauseId::Lim08 | CauseId::Prv12)
     }
 
-    /// Tells whether another finding may be a consequence of this one: the catalogue says so, it is the same cause told of an object
-    /// further down, or it is a state that anything leads to.
+    /// Reports whether another finding may be a consequence of this finding: by the catalogue, as the same cause on an
+    /// object further down, or as a state that any cause leads to.
     fn may_explain(&self, other: &Self) -> bool {
-        // That it has failed is no guess, and a state follows from that.
+        // An observed failure is no guess, and a state follows from the failure.
         let is_proof = self.is_failing && is_consequence(other.cause);
         if self.grade == Grade::Possible && other.grade != Grade::Possible && !is_proof {
             return false;
         }
-        // A machine without IPv6 has not seen what the CA sees there.
+        // A machine without IPv6 has not seen what the CA sees over IPv6.
         if self.cause == CauseId::Http06 && self.grade == Grade::Possible {
             return false;
         }
@@ -314,7 +314,7 @@ impl Finding {
         if other.cause == CauseId::Http34 && comes_before_answers(self.cause) {
             return self.is_error() || is_away;
         }
-        // Until when a limit lasts is not said by what has used it up.
+        // The cause that has used up a limit does not say until when the limit lasts.
         if other.cause.family() == CauseFamily::Lim && self.cause != other.cause {
             return false;
         }
@@ -325,7 +325,7 @@ impl Finding {
     }
 }
 
-/// What an observation of a probe shows.
+/// Builds evidence from an observation of a probe.
 pub fn seen(observation: &Observation, came: impl Into<String>) -> Evidence {
     Evidence {
         asked: observation.url.clone(),
@@ -335,18 +335,18 @@ pub fn seen(observation: &Observation, came: impl Into<String>) -> Evidence {
     }
 }
 
-/// What stands in the store.
+/// Builds evidence from data of the store.
 pub fn stored(asked: impl Into<String>, at: Timestamp, came: impl Into<String>) -> Evidence {
     Evidence { asked: asked.into(), vantage: None, at, came: came.into() }
 }
 
-/// What this machine was told.
+/// Builds evidence from an answer to this machine.
 pub fn told(asked: impl Into<String>, at: Timestamp, came: impl Into<String>) -> Evidence {
     let vantage = Some(Vantage::ThisMachine);
     Evidence { asked: asked.into(), vantage, at, came: came.into() }
 }
 
-/// What a name server said.
+/// Builds evidence from a name server's reply.
 pub fn heard(reply: &VantageReply) -> Evidence {
     let (name, server) = (reply.name.trim_end_matches('.'), reply.from.server());
     let without = if reply.is_unvalidated { " without validation" } else { "" };

@@ -1,5 +1,5 @@
-//! What others have written, read for what they mean: cert-manager's words (in Go's), those of a CA, those of an admission
-//! plugin. Nothing else on this floor reads prose; what this program has written itself is kept as data beside it
+//! Parser for messages of others: cert-manager (in Go's wording), CAs, and admission plugins. Only this module and the
+//! `*_words` modules parse prose on this floor. Facts of this program are kept as data beside its messages
 //! (`model::memory`), and read by `diagnosis::facts`.
 
 use std::net::{IpAddr, SocketAddr};
@@ -12,13 +12,13 @@ use crate::model::guard::Guard;
 use crate::model::{Challenge, ChallengeType, Problem};
 use crate::store::cluster::{guard_that_says, is_refused_by_admission};
 
-/// How the types of a CA's problems begin, with the blank between status and type.
+/// Start of a problem's type, with the blank between status and type.
 const PROBLEM: &str = " urn:ietf:params:acme:error:";
-/// Begins the type of a problem.
+/// Start of a problem's type.
 const ACME_ERROR: &str = "urn:ietf:params:acme:error:";
 
-/// Finds a problem in a text that quotes one as cert-manager does: `… 429 urn:ietf:params:acme:error:rateLimited: …`. cert-manager
-/// leaves out the space before it in `Failed to update ACME account:400 …`.
+/// Finds a problem that a text quotes as cert-manager does: `… 429 urn:ietf:params:acme:error:rateLimited: …`.
+/// cert-manager leaves out the space before the status in `Failed to update ACME account:400 …`.
 pub fn problem_in(text: &str) -> Option<Problem> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let numbered = words.windows(2).find_map(|pair| {
@@ -35,7 +35,7 @@ pub fn problem_in(text: &str) -> Option<Problem> {
     Some(Problem { kind, detail, status, ..Problem::default() })
 }
 
-/// The problem that an Order's reason tells of. Which profiles a CA has cert-manager finds out itself, before it asks.
+/// Returns the problem in an Order's reason; cert-manager finds out by itself which profiles a CA has, before any request.
 pub fn problem_of_order(reason: &str) -> Option<Problem> {
     let is_profile = ["does not support profiles", "does not advertise a profile"];
     problem_in(reason).or_else(|| {
@@ -44,14 +44,14 @@ pub fn problem_of_order(reason: &str) -> Option<Problem> {
     })
 }
 
-/// What an Order waits for by its reason.
+/// Returns what an Order waits for, by its reason.
 pub fn order_wait(reason: &str) -> Option<OrderWait> {
     reason
         .starts_with("Failed to determine a valid solver configuration")
         .then_some(OrderWait::Solver)
 }
 
-/// Why a challenge does not go on, by its reason.
+/// Returns why a challenge does not go on, by its reason.
 pub fn cause(challenge: &Challenge) -> Option<Cause> {
     let reason = &challenge.status.reason;
     if let Some(problem) = problem_in(reason).map(Box::new) {
@@ -64,7 +64,7 @@ pub fn cause(challenge: &Challenge) -> Option<Cause> {
     if ingress.is_some_and(|name| reason.ends_with(&format!("ingress {name} not found"))) {
         return Some(Cause::NoIngress);
     }
-    // cert-manager puts what it did before the server's words.
+    // cert-manager puts its own action before the server's message.
     let of_webhook = reason.find("admission webhook").map_or(reason.as_str(), |at| &reason[at..]);
     if let Some(guard) = guard_that_says(reason).or_else(|| guard_that_says(of_webhook)) {
         return Some(Cause::Denied(guard));
@@ -75,14 +75,14 @@ pub fn cause(challenge: &Challenge) -> Option<Cause> {
     sighting(challenge, reason).map(Cause::Seen)
 }
 
-/// What was seen in place of a challenge's answer, by what cert-manager or a CA says.
+/// Returns the sighting in place of a challenge's answer, by a message of cert-manager or a CA.
 pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
     // The status of the CA's own answer stands before the type of its problem.
     let said = said.rsplit_once(PROBLEM).map_or(said, |(_, said)| said);
     let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(mark));
     if challenge.spec.kind.is_by_record() {
         let is_lame = said.contains(" returned ") && said.contains("NS ");
-        // Resolvers that give an error have not found that there is none.
+        // An error of a resolver does not mean that there is no zone.
         let is_error = said.contains("When querying the SOA record") && said.contains("SERVFAIL");
         let found = ZONE.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom);
         let found = if is_error { Some(Symptom::NameServersFail) } else { found };
@@ -97,22 +97,22 @@ pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
     Some(Sighting { symptom, over_ipv6: said.contains("dial tcp [") })
 }
 
-/// Tells whether cert-manager's self-check says that name servers do not have a record yet.
+/// Reports whether cert-manager's self-check says that name servers do not have a record yet.
 pub fn says_record_is_missing(reason: &str) -> bool {
     reason.contains("not yet propagated")
 }
 
-/// What a look by HTTP-01 met, by what cert-manager or a CA says of it.
+/// Returns the symptom that HTTP-01 validation met, by a message of cert-manager or a CA.
 pub fn symptom_of_http(said: &str) -> Option<Symptom> {
     http_words::symptom(said)
 }
 
-/// Why an Ingress is not served, in the words of those who serve Ingresses.
+/// Reason why an Ingress is not served, by messages of Ingress controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IngressRefusal {
     /// Another Ingress has the host.
     HostTaken,
-    /// The type of the path is not taken.
+    /// The type of the path is not accepted.
     PathType,
     /// The Service is of another type than the load balancer needs.
     ServiceType,
@@ -120,7 +120,7 @@ pub enum IngressRefusal {
     Unhealthy,
 }
 
-/// Reads an event about an Ingress, or what an admission plugin says of one.
+/// Reads an event about an Ingress, or an admission plugin's message about an Ingress.
 pub fn ingress_refusal(said: &str) -> Option<IngressRefusal> {
     let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
     if says(&[
@@ -140,7 +140,7 @@ pub fn ingress_refusal(said: &str) -> Option<IngressRefusal> {
     }
 }
 
-/// cert-manager's words for a record's zone.
+/// cert-manager's messages about a record's zone, with the symptom of each.
 const ZONE: &[(&[&str], Symptom)] = &[
     (&["recursive CNAME record"], Symptom::AliasLoop),
     (
@@ -154,7 +154,7 @@ const ZONE: &[(&[&str], Symptom)] = &[
     ),
 ];
 
-/// Which limit of a CA was reached.
+/// Limit of a CA that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Certificates for the same set of names.
@@ -169,11 +169,11 @@ pub enum Limit {
     Registrations,
     /// The account is paused for a name.
     Paused,
-    /// The CA has too much to do, or says no more than that.
+    /// The CA is too busy, or gives no details.
     Busy,
 }
 
-/// Reads which limit it is, in Boulder's words, which others have taken over.
+/// Reads which limit was reached, in Boulder's wording, which other CAs have taken over.
 pub fn limit(problem: &Problem) -> Limit {
     let detail = problem.detail.to_ascii_lowercase();
     let says = |words: &str| detail.contains(words);
@@ -194,16 +194,16 @@ pub fn limit(problem: &Problem) -> Limit {
     }
 }
 
-/// From where a CA has looked at a name.
+/// Place from which a CA validates a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Perspective {
-    /// From its own place, which looks first.
+    /// The CA's own place, which validates first.
     Primary,
-    /// From other places of the world, which look once the first has seen the answer.
+    /// Other places of the world, which validate once the first place has seen the answer.
     Secondary,
 }
 
-/// The perspective that has failed, by Boulder's prefix.
+/// Returns the perspective that has failed, by Boulder's prefix.
 pub fn perspective(problem: &Problem) -> Perspective {
     let detail = problem.detail.to_ascii_lowercase();
     let prefixes = ["during secondary validation", "during secondary domain validation"];
@@ -214,20 +214,20 @@ pub fn perspective(problem: &Problem) -> Perspective {
     }
 }
 
-/// Tells whether a CA says that it cannot look from as many places as it must, which is its own fault.
+/// Reports whether a CA says that it cannot validate from as many places as it must, a fault of the CA itself.
 pub fn lacks_perspectives(problem: &Problem) -> bool {
     problem.detail.to_ascii_lowercase().contains("insufficient remote perspectives")
 }
 
-/// The address that a CA names before what it met there, in Boulder's words.
+/// Returns the address that a CA names before the fault, in Boulder's wording.
 pub fn address_met(problem: &Problem) -> Option<IpAddr> {
-    // The second is what Go says of a connection, and with it Pebble and step-ca.
+    // `dial tcp` is Go's wording for a connection, and so that of Pebble and step-ca.
     let dialled = |part: &str| part.strip_prefix("dial tcp ")?.parse::<SocketAddr>().ok();
     let address = |part: &str| part.parse().ok().or_else(|| Some(dialled(part)?.ip()));
     problem.detail.split(": ").find_map(address)
 }
 
-/// The URL that a CA says it expected in a signed request, in Boulder's words, which Pebble and step-ca have as well.
+/// Returns the URL that a CA expected in a signed request, in Boulder's wording, which Pebble and step-ca share.
 pub fn other_signed_url(problem: &Problem) -> Option<String> {
     let detail = &problem.detail;
     let is_about_it = detail.contains("parameter 'url' incorrect")
@@ -236,28 +236,28 @@ pub fn other_signed_url(problem: &Problem) -> Option<String> {
     is_about_it.then(|| quoted.to_owned())
 }
 
-/// Tells whether a Challenge's reason is about its answer that could not be put up or taken down, rather than about what is waited
-/// for: it is cert-manager's, or ours.
+/// Reports whether a Challenge's reason is about its answer that could not be put up or taken down, rather than about what
+/// the Challenge waits for. The reason is cert-manager's, or ours.
 pub fn is_about_deed(reason: &str) -> bool {
     !reason.is_empty() && !reason.starts_with("Waiting for ")
 }
 
-/// What is wrong with the record of DNS-01, as a CA says it.
+/// Fault of the record of DNS-01, as a CA describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFault {
-    /// There is none.
+    /// There is no record.
     None,
-    /// There are others only.
+    /// There are other records only.
     Others,
     /// The name servers answered with an error.
     Servers,
-    /// They did not answer.
+    /// The name servers did not answer.
     Silence,
     /// The signatures of the zone do not hold (DNSSEC).
     Signatures,
 }
 
-/// Reads what a CA says of the record of DNS-01.
+/// Reads the fault of the record of DNS-01 from a CA's problem.
 pub fn record_fault(problem: &Problem) -> Option<RecordFault> {
     let detail = problem.detail.to_ascii_lowercase();
     let says = |words: &str| detail.contains(words);
@@ -270,14 +270,14 @@ pub fn record_fault(problem: &Problem) -> Option<RecordFault> {
     }
 }
 
-/// Reads why a CA could not look something up, in the words of Boulder and Pebble.
+/// Reads why a CA could not look up a record, in the wording of Boulder and Pebble.
 pub fn lookup_fault(problem: &Problem) -> Option<RecordFault> {
     let detail = problem.detail.to_ascii_lowercase();
     let says = |words: &str| detail.contains(words);
     if !says("dns problem") && !says("looking up") {
         return None;
     }
-    // What a validating resolver adds says more than the code (RFC 8914).
+    // The addition of a validating resolver says more than the code (RFC 8914).
     if says("dnssec")
         || says("dnskey missing")
         || says("rrsigs missing")
@@ -297,23 +297,23 @@ pub fn lookup_fault(problem: &Problem) -> Option<RecordFault> {
     }
 }
 
-/// Tells whether CAA was looked at again when the order was finalized.
+/// Reports whether the CA checked CAA again when the order was finalized.
 pub fn is_caa_again(problem: &Problem) -> bool {
     problem.detail.to_ascii_lowercase().contains("rechecking caa")
 }
 
-/// A name that a CA refuses for the sake of CAA records, in Boulder's words, which our own CA has as well.
+/// Name that a CA refuses because of CAA records, in Boulder's wording, which our own CA shares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedByCaa<'a> {
     /// Name as it was ordered.
     pub name: &'a str,
-    /// Whose records exclude the CA.
+    /// Owner of the records that exclude the CA.
     pub owner: &'a str,
-    /// Whether an account is all that is missing in them, as our own CA says in a rehearsal.
+    /// Whether the records lack nothing but an account, as our own CA says in a rehearsal.
     pub is_bound: bool,
 }
 
-/// The names that a text says are refused.
+/// Returns the names that a text says are refused.
 pub fn refused_by_caa(text: &str) -> impl Iterator<Item = RefusedByCaa<'_>> {
     text.split("While processing CAA for ").skip(1).filter_map(|rest| {
         let (name, why) = rest.split_once(':')?;
@@ -322,28 +322,28 @@ pub fn refused_by_caa(text: &str) -> impl Iterator<Item = RefusedByCaa<'_>> {
     })
 }
 
-/// Whose CAA records could not be looked up.
+/// Returns the owners of CAA records that could not be looked up.
 pub fn lost_caa(text: &str) -> impl Iterator<Item = &str> {
     text.split(" looking up CAA for ").skip(1).map(word)
 }
 
-/// Tells whether a text quotes a problem of the type `caa`, whatever the namespace of its type.
+/// Reports whether a text quotes a problem of the type `caa`, whatever the namespace of its type.
 pub fn is_caa(text: &str) -> bool {
     text.split_whitespace().any(|word| word.ends_with(":caa:"))
 }
 
-/// Tells whether somebody has stopped waiting, in Go's words.
+/// Reports whether a wait has timed out, in Go's wording.
 pub fn has_run_out_of_time(reason: &str) -> bool {
     reason.contains("context deadline exceeded")
 }
 
-/// Tells whether an error that would have passed has ended a Challenge or an Order: cert-manager before 1.21 took any that is no
+/// Reports whether a passing error has ended a Challenge or an Order: cert-manager before 1.21 took any error that is no
 /// problem of the CA for final.
 pub fn is_passing_fault_made_final(reason: &str) -> bool {
     reason.contains("unexpected non-ACME API error") || issuer_words::is_unreachable(reason)
 }
 
-/// The first word of a text, without punctuation behind it.
+/// Returns the first word of a text, without punctuation behind the word.
 fn word(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or_default().trim_end_matches([';', ',', '.'])
 }

@@ -7,7 +7,7 @@ use crate::model::Metadata;
 use crate::model::common::Condition;
 use crate::model::solver::ParentReference;
 
-/// The API group of all of these.
+/// API group of all kinds in this module.
 pub const GROUP: &str = "gateway.networking.k8s.io";
 
 /// An HTTPRoute.
@@ -16,13 +16,13 @@ pub const GROUP: &str = "gateway.networking.k8s.io";
 pub struct RouteCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// What is asked for.
+    /// Specification.
     pub spec: RouteSpecCase,
-    /// What its parents say.
+    /// Status, as the parents report it.
     pub status: RouteStatusCase,
 }
 
-/// What an HTTPRoute asks for.
+/// Specification of an HTTPRoute.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RouteSpecCase {
@@ -30,11 +30,11 @@ pub struct RouteSpecCase {
     pub hostnames: Vec<String>,
     /// Parents.
     pub parent_refs: Vec<ParentReference>,
-    /// Where requests go.
+    /// Rules for requests.
     pub rules: Vec<RouteRuleCase>,
 }
 
-/// Where an HTTPRoute leads requests.
+/// Rule of an HTTPRoute: the back ends that get requests.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RouteRuleCase {
@@ -56,21 +56,21 @@ pub struct BackendRefCase {
     pub name: String,
 }
 
-/// What the parents of an HTTPRoute say.
+/// Status of an HTTPRoute, as its parents report it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RouteStatusCase {
-    /// One entry for each that has said anything.
+    /// One entry for each parent that has reported.
     pub parents: Vec<RouteParentCase>,
 }
 
-/// What one parent of an HTTPRoute says.
+/// Report of one parent of an HTTPRoute.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RouteParentCase {
-    /// Which.
+    /// The parent.
     pub parent_ref: ParentReference,
-    /// Whose word it is.
+    /// Controller that reports.
     pub controller_name: String,
     /// `Accepted`, `ResolvedRefs`.
     pub conditions: Vec<Condition>,
@@ -82,13 +82,13 @@ pub struct RouteParentCase {
 pub struct GatewayCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// What is asked for.
+    /// Specification.
     pub spec: GatewaySpecCase,
-    /// How it is.
+    /// Status.
     pub status: GatewayStatusCase,
 }
 
-/// What a Gateway asks for.
+/// Specification of a Gateway.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GatewaySpecCase {
@@ -96,57 +96,57 @@ pub struct GatewaySpecCase {
     pub gateway_class_name: String,
     /// Listeners.
     pub listeners: Vec<ListenerCase>,
-    /// Which ListenerSets may add listeners; none where nothing is said.
+    /// ListenerSets that may add listeners; none if the Gateway names none.
     pub allowed_listeners: AllowedListenersCase,
 }
 
-/// Which ListenerSets may add listeners to a Gateway.
+/// ListenerSets that may add listeners to a Gateway.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AllowedListenersCase {
-    /// Of which namespaces.
+    /// Namespaces of the ListenerSets.
     pub namespaces: AllowedNamespaces,
 }
 
-/// A set of listeners beside those of a Gateway.
+/// Set of listeners beside the listeners of a Gateway.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ListenerSetCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// What is asked for.
+    /// Specification.
     pub spec: ListenerSetSpecCase,
-    /// How it is.
+    /// Status.
     pub status: GatewayStatusCase,
 }
 
-/// What a ListenerSet asks for.
+/// Specification of a ListenerSet.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenerSetSpecCase {
-    /// Its Gateway.
+    /// Gateway of the ListenerSet.
     pub parent_ref: ParentReference,
     /// Listeners.
     pub listeners: Vec<ListenerCase>,
 }
 
-/// Leave for objects of other namespaces to refer to objects of this one.
+/// Permission for objects of other namespaces to refer to objects of the grant's namespace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReferenceGrantCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// To whom, for what.
+    /// References that are permitted.
     pub spec: ReferenceGrantSpec,
 }
 
-/// To whom a ReferenceGrant gives leave, and for what.
+/// References that a ReferenceGrant permits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReferenceGrantSpec {
-    /// Who may refer.
+    /// Objects that may refer.
     pub from: Vec<GrantFrom>,
-    /// What may be referred to.
+    /// Objects that may be referred to.
     pub to: Vec<GrantTo>,
 }
 
@@ -170,25 +170,25 @@ pub struct GrantTo {
     pub group: String,
     /// Kind.
     pub kind: String,
-    /// Name; every one where there is none.
+    /// Name; every name if absent.
     pub name: Option<String>,
 }
 
-/// One object that refers to another one in a namespace that is not its own.
+/// Reference from one object to an object of another namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossReference<'a> {
-    /// Kind of who refers, of Gateway API.
+    /// Kind of the object that refers, of Gateway API.
     pub from_kind: &'a str,
-    /// Its namespace.
+    /// Namespace of the object that refers.
     pub from: &'a str,
-    /// Group and kind of what it refers to.
+    /// Group and kind of the target.
     pub to_kind: (&'a str, &'a str),
-    /// Namespace and name of that.
+    /// Namespace and name of the target.
     pub to: (&'a str, &'a str),
 }
 
 impl ReferenceGrantCase {
-    /// Tells whether it permits a reference.
+    /// Reports whether the grant permits a reference.
     pub fn permits(&self, reference: CrossReference<'_>) -> bool {
         let CrossReference { from_kind, from, to_kind, to: (namespace, name) } = reference;
         let is_from =
@@ -213,19 +213,19 @@ pub struct ListenerCase {
     pub port: u16,
     /// `HTTP`, `HTTPS`, `TLS`, `TCP` or `UDP`.
     pub protocol: String,
-    /// Host, also as `*.example.com`; empty for every one.
+    /// Host, also as `*.example.com`; empty for every host.
     pub hostname: String,
-    /// Which routes may attach.
+    /// Routes that may attach.
     pub allowed_routes: AllowedRoutesCase,
     /// Certificates.
     pub tls: Option<ListenerTls>,
 }
 
-/// How a listener shows certificates.
+/// Certificates of a listener.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenerTls {
-    /// Secrets with them.
+    /// Secrets with the certificates.
     pub certificate_refs: Vec<ListenerSecret>,
 }
 
@@ -239,13 +239,13 @@ pub struct ListenerSecret {
     pub name: String,
 }
 
-/// Which routes may attach to a listener.
+/// Routes that may attach to a listener.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AllowedRoutesCase {
-    /// Of which namespaces.
+    /// Namespaces of the routes.
     pub namespaces: AllowedNamespaces,
-    /// Of which kinds; those of the protocol where none is named.
+    /// Kinds of the routes; the kinds of the protocol if empty.
     pub kinds: Vec<RouteKindCase>,
 }
 
@@ -259,25 +259,25 @@ pub struct RouteKindCase {
     pub kind: String,
 }
 
-/// Of which namespaces something may attach.
+/// Namespaces from which objects may attach.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AllowedNamespaces {
-    /// `Same` (for routes where nothing is said), `All`, `Selector` or `None` (for ListenerSets where nothing is said).
+    /// `Same` (default for routes), `All`, `Selector` or `None` (default for ListenerSets).
     pub from: String,
-    /// Labels of the namespaces, where it is `Selector`.
+    /// Labels of the namespaces, for `Selector`.
     pub selector: LabelSelection,
 }
 
-/// How a Gateway is.
+/// Status of a Gateway.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GatewayStatusCase {
     /// `Accepted`, `Programmed`.
     pub conditions: Vec<Condition>,
-    /// How its listeners are.
+    /// Status of each listener.
     pub listeners: Vec<ListenerStatusCase>,
-    /// Where it is reached.
+    /// Addresses at which the Gateway is reached.
     pub addresses: Vec<GatewayAddressCase>,
 }
 
@@ -289,7 +289,7 @@ pub struct GatewayAddressCase {
     pub value: String,
 }
 
-/// How a listener is.
+/// Status of a listener.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ListenerStatusCase {

@@ -1,12 +1,12 @@
-//! What a look by HTTP-01 met, in the words of cert-manager (Go's), of Boulder and of Pebble.
+//! Symptoms of HTTP-01 validation, read from the messages of cert-manager (in Go's wording), of Boulder and of Pebble.
 
 use crate::model::cause::Symptom;
 
-/// Go's words (in cert-manager's self-check), and those of Boulder and Pebble. What is told first decides, so that what a web
-/// server's own words may hold comes last.
+/// Messages of Go (in cert-manager's self-check), of Boulder and of Pebble. The first match decides, so that texts which a
+/// web server's own page may hold come last.
 const HTTP: &[(&[&str], Symptom)] = &[
-    // Boulder's words since September 2026, those before, and Pebble's: each before the first quotation mark, where what a web
-    // server has said may begin.
+    // Boulder's messages since September 2026, the older ones, and Pebble's: each stands before the first quotation mark,
+    // where a web server's text may begin.
     (
         &[
             "in redirect target",
@@ -64,8 +64,8 @@ const HTTP: &[(&[&str], Symptom)] = &[
     ),
 ];
 
-/// What Linux says of a connection that it could not make, or that ended (strerror(3), as Go prints it).
-const KERNEL: &[(&[&str], Symptom)] = &[
+/// Linux's messages for a connection that could not be made, or that ended (strerror(3), as Go prints them).
+const KERNEL_MESSAGES: &[(&[&str], Symptom)] = &[
     (
         &[
             "address family not supported by protocol",
@@ -76,7 +76,7 @@ const KERNEL: &[(&[&str], Symptom)] = &[
             "network is unreachable",
             "network unreachable",
             "no route to host",
-            // Also said of files.
+            // Without `connect: ` the message may be about a file.
             "connect: operation not permitted",
             "connect: permission denied",
         ],
@@ -95,8 +95,8 @@ const KERNEL: &[(&[&str], Symptom)] = &[
     ),
 ];
 
-/// How Go begins what it says of a connection that it could not make, and of one that ended: whatever it says behind that.
-const SHAPES: &[(&[&str], Symptom)] = &[
+/// Starts of Go's messages for a connection that could not be made, or that ended, whatever the rest of the message says.
+const GO_MESSAGE_STARTS: &[(&[&str], Symptom)] = &[
     (&["dial tcp ", "dial udp "], Symptom::Unreachable),
     (
         &[
@@ -115,14 +115,14 @@ const SHAPES: &[(&[&str], Symptom)] = &[
     ),
 ];
 
-/// What the resolver of whoever looks says where it has no answer, in Go's words: behind the name that was asked for.
-const LOOKUP: &[(&[&str], Symptom)] = &[
+/// Go's messages for a resolver without an answer, which follow the name of the lookup.
+const LOOKUP_MESSAGES: &[(&[&str], Symptom)] = &[
     (&["i/o timeout", "temporary failure in name resolution"], Symptom::ResolverSilent),
     (&["server misbehaving"], Symptom::NameServersFail),
 ];
 
-/// What web servers write on the page that they show whoever speaks HTTP to a port for TLS: nginx, Go (and Caddy, Traefik), Apache
-/// httpd, Tomcat. Others hang up.
+/// Texts of web servers on the page for a client that sends plain HTTP to a port for TLS: nginx, Go (and Caddy, Traefik),
+/// Apache httpd, Tomcat. Others hang up.
 const TLS_PORT: [&str; 4] = [
     "plain http request was sent to https port",
     "http request to an https server",
@@ -130,13 +130,13 @@ const TLS_PORT: [&str; 4] = [
     "host and port requires tls",
 ];
 
-/// Tells whether a web server's page says that its port is for TLS.
+/// Reports whether a web server's page says that its port is for TLS.
 pub(super) fn is_of_tls_port(page: &str) -> bool {
     let page = page.to_ascii_lowercase();
     TLS_PORT.iter().any(|mark| page.contains(mark))
 }
 
-/// Words of web servers on the page for whoever comes without a certificate of a client: nginx, and HAProxy and Caddy where they answer
+/// Texts of web servers on the page for a client without a client certificate: nginx, and HAProxy and Caddy if they answer
 /// at all. Others end the handshake.
 const CLIENT_CERTIFICATE: [&str; 3] = [
     "no required ssl certificate was sent",
@@ -144,46 +144,47 @@ const CLIENT_CERTIFICATE: [&str; 3] = [
     "client certificate required",
 ];
 
-/// Tells whether a web server's page asks for the certificate of a client.
+/// Reports whether a web server's page asks for the certificate of a client.
 pub(super) fn wants_client_certificate(page: &str) -> bool {
     let page = page.to_ascii_lowercase();
     CLIENT_CERTIFICATE.iter().any(|mark| page.contains(mark))
 }
 
-/// Tells whether an answer of status 403 is that of Envoy, where policies of a service mesh keep a request out (Istio's authorization
-/// policies, Cilium's network policies).
+/// Reports whether an answer of status 403 is Envoy's, for a request that policies of a service mesh keep out (Istio's
+/// authorization policies, Cilium's network policies).
 pub(super) fn is_mesh_denial(page: &str, server: Option<&str>) -> bool {
     match page.trim_end() {
         "RBAC: access denied" => true,
-        // Others have that page, too.
+        // Other servers have this page, too.
         "Access denied" => server.is_some_and(|name| name.ends_with("envoy")),
         _ => false,
     }
 }
 
-/// Tells whether a page says itself what its server wants, so that no folder is to blame.
+/// Reports whether a page itself says what its server wants, so that no folder is to blame.
 pub(super) fn tells_itself(page: &str) -> bool {
     is_of_tls_port(page) || wants_client_certificate(page)
 }
 
-/// Tells whether a page is HAProxy's own where its checks have called every server behind it down (503).
+/// Reports whether a page is HAProxy's own (503), for when its checks have called every server behind it down.
 pub(super) fn lacks_healthy_server(page: &str) -> bool {
     page.to_ascii_lowercase().contains("no server is available to handle this request")
 }
 
-/// What was met, by what is said of it.
+/// Returns the symptom that a message describes.
 pub(super) fn symptom(said: &str) -> Option<Symptom> {
-    // Others change the case of their letters from release to release.
+    // Other programs change the case of letters from release to release.
     let text = said.to_ascii_lowercase();
     let find = |table: &[(&[&str], Symptom)], text: &str| {
         let says =
             |marks: &[&str]| marks.iter().any(|mark| text.contains(&mark.to_ascii_lowercase()));
         table.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom)
     };
-    let lookup = text.split_once("lookup ").and_then(|(_, rest)| find(LOOKUP, rest));
-    let by_words = || [HTTP, KERNEL, SHAPES].iter().find_map(|table| find(table, &text));
-    let symptom = lookup.or_else(|| status_met(&text)).or_else(by_words)?;
-    // Whoever was led to https has found port 80 at work (Boulder names no port there).
+    let lookup = text.split_once("lookup ").and_then(|(_, rest)| find(LOOKUP_MESSAGES, rest));
+    let by_words =
+        || [HTTP, KERNEL_MESSAGES, GO_MESSAGE_STARTS].iter().find_map(|table| find(table, &text));
+    let symptom = lookup.or_else(|| symptom_of_status(&text)).or_else(by_words)?;
+    // A redirect to https means that port 80 works (Boulder names no port there).
     let is_led = text.contains("fetching https://");
     Some(match symptom {
         Symptom::ConnectionRefused | Symptom::Unreachable if is_led => Symptom::TlsPortSilent,
@@ -191,8 +192,8 @@ pub(super) fn symptom(said: &str) -> Option<Symptom> {
     })
 }
 
-/// What the status that a CA names says, in Boulder's words: `Invalid response from URL: 526`; `None` if it names none.
-fn status_met(text: &str) -> Option<Symptom> {
+/// Returns the symptom of the status in Boulder's `Invalid response from URL: 526`; `None` if there is no status.
+fn symptom_of_status(text: &str) -> Option<Symptom> {
     let (_, rest) = text.split_once("invalid response from ")?;
     let status: u16 = rest.rsplit(": ").next()?.split_whitespace().next()?.parse().ok()?;
     Some(match status {
@@ -205,7 +206,7 @@ fn status_met(text: &str) -> Option<Symptom> {
     })
 }
 
-/// What a CA met by TLS-ALPN-01, in the words of Boulder and Pebble: before what is read as for HTTP, which goes by ports.
+/// Messages about TLS-ALPN-01 of Boulder and Pebble; tried before the messages for HTTP, which go by ports.
 const TLS_ALPN: &[(&str, Symptom)] = &[
     ("cannot negotiate alpn protocol", Symptom::NoTls),
     ("did not negotiate the alpn protocol", Symptom::NoTls),
@@ -213,7 +214,7 @@ const TLS_ALPN: &[(&str, Symptom)] = &[
     ("received certificate", Symptom::WrongAnswer),
 ];
 
-/// What was met by TLS-ALPN-01, by what is said of it.
+/// Returns the symptom that a message about TLS-ALPN-01 describes.
 pub(super) fn symptom_of_tls_alpn(said: &str) -> Option<Symptom> {
     let text = said.to_ascii_lowercase();
     let own = TLS_ALPN.iter().find(|(mark, _)| text.contains(mark)).map(|(_, symptom)| *symptom);
@@ -251,7 +252,7 @@ mod tests {
         assert!(lacks_healthy_server(haproxy) && !lacks_healthy_server("503 Service Unavailable"));
     }
 
-    /// Texts of the kernel that connect(2) can bring, as Go prints them on Linux, and what each shows.
+    /// Texts of the kernel that connect(2) can bring, as Go prints them on Linux, and the symptom that each shows.
     const CONNECT: &[(&str, Symptom)] = &[
         ("connection refused", Symptom::ConnectionRefused),
         ("connection timed out", Symptom::Unreachable),
@@ -267,7 +268,7 @@ mod tests {
         ("operation was canceled", Symptom::Unreachable),
         ("a text that nobody has seen", Symptom::Unreachable),
     ];
-    /// The same of reads and writes.
+    /// Texts that read(2) and write(2) can bring.
     const ENDED: [&str; 6] = [
         "connection reset by peer",
         "broken pipe",
@@ -276,7 +277,7 @@ mod tests {
         "use of closed network connection",
         "a text that nobody has seen",
     ];
-    /// What net/http says by itself.
+    /// Messages of net/http itself, and the symptom that each shows.
     const TRANSPORT: &[(&str, Symptom)] = &[
         ("EOF", Symptom::HungUp),
         ("unexpected EOF", Symptom::HungUp),
@@ -296,7 +297,7 @@ mod tests {
             Symptom::Unreachable,
         ),
     ];
-    /// What the resolver says.
+    /// Messages of the resolver, and the symptom that each shows.
     const RESOLVER: &[(&str, Symptom)] = &[
         ("no such host", Symptom::NoAddress),
         ("server misbehaving", Symptom::NameServersFail),

@@ -1,10 +1,10 @@
-//! What is said of issuers and their accounts: by cert-manager in the condition Ready (in Go's words), and by CAs.
+//! Messages about issuers and their accounts: of cert-manager in the condition Ready (in Go's wording), and of CAs.
 
 use super::http_words;
 use crate::model::Problem;
 use crate::model::cause::Symptom;
 
-/// Tells whether cert-manager says that it could not reach a server; it keeps trying
+/// Reports whether cert-manager says that it could not reach a server; cert-manager keeps trying
 /// (`tests/fixtures/traces/07-issuer-errors.jsonl`).
 pub fn is_unreachable(message: &str) -> bool {
     [
@@ -24,18 +24,18 @@ pub fn is_unreachable(message: &str) -> bool {
     .any(|words| message.contains(words))
 }
 
-/// What keeps a controller from its CA.
+/// Fault between a controller and its CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionFault {
-    /// Whoever answers has a certificate that nobody trusts.
+    /// The server has an untrusted certificate.
     Untrusted,
-    /// Whoever answers has a certificate of another host.
+    /// The server has a certificate of another host.
     OtherHost,
-    /// Nobody answers, or the host is not found.
+    /// No server answers, or the host is not found.
     Unreached,
 }
 
-/// Reads what cert-manager says of its way to a CA, in Go's words: `Failed to register ACME account: Get "URL": …`.
+/// Reads the fault from cert-manager's message, in Go's wording: `Failed to register ACME account: Get "URL": …`.
 pub fn connection_fault(message: &str) -> Option<ConnectionFault> {
     let (_, said) = message.split_once("\": ")?;
     if said.contains("x509: certificate is valid for")
@@ -60,22 +60,22 @@ pub fn connection_fault(message: &str) -> Option<ConnectionFault> {
     unreached.then_some(ConnectionFault::Unreached)
 }
 
-/// Tells whether an issuer's message names a Secret that is not there, in cert-manager's words.
+/// Reports whether an issuer's message names a Secret that does not exist, in cert-manager's wording.
 pub fn lacks_secret(message: &str) -> bool {
     message.contains("\" not found in namespace ")
 }
 
-/// Tells whether the key of an external account binding is there, and cannot be read: cert-manager's words end otherwise than ours.
+/// Reports whether a binding's key exists and cannot be read; cert-manager's message ends otherwise than ours.
 pub fn spoils_binding_key(message: &str) -> bool {
     message.contains("external account binding key")
 }
 
-/// Tells whether an issuer's message is about an account key that cannot be used.
+/// Reports whether an issuer's message is about an account key that cannot be used.
 pub fn is_about_account_key(message: &str) -> bool {
     message.starts_with("Account private key is invalid: ")
 }
 
-/// Tells whether a CA speaks of the external account binding, which has no type of problem of its own.
+/// Reports whether a CA's problem is about the external account binding, for which there is no type of problem.
 pub fn is_about_binding(problem: &Problem) -> bool {
     let detail = problem.detail.to_ascii_lowercase();
     let mut words = detail.split(|c: char| !c.is_ascii_alphanumeric());
@@ -83,14 +83,14 @@ pub fn is_about_binding(problem: &Problem) -> bool {
         || words.any(|word| matches!(word, "eab" | "hmac"))
 }
 
-/// What a CA says of an external account binding that it does not take.
+/// Reason why a CA does not take an external account binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindingFault {
-    /// Key ID or HMAC key are not those that the CA has.
+    /// Key ID or HMAC key differ from the CA's.
     Key,
-    /// It was used, or has expired.
+    /// The binding was used, or has expired.
     Spent,
-    /// It does not say.
+    /// The CA does not say.
     Unknown,
 }
 
@@ -119,7 +119,7 @@ pub fn binding_fault(problem: &Problem) -> BindingFault {
     }
 }
 
-/// Tells whether a CA says that the account is no longer one.
+/// Reports whether a CA says that the account is no longer valid.
 pub fn says_account_is_over(problem: &Problem) -> bool {
     [
         "account is not valid",

@@ -1,4 +1,4 @@
-//! What was observed of a name that is to be proven: addresses, web servers, records, CAA.
+//! Observations of a name that is to be proven: addresses, web servers, records, CAA.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,10 +15,10 @@ use crate::model::observation::Observation;
 use crate::model::provider_zone::ProviderZone;
 use crate::model::{Challenge, ChallengeType, Key};
 
-/// How long a record may be on its way from a provider to its name servers.
-const ON_ITS_WAY: SignedDuration = SignedDuration::from_mins(1);
+/// Maximum time that a record takes from a provider to its name servers.
+const RECORD_DELAY_MAX: SignedDuration = SignedDuration::from_mins(1);
 
-/// A name that is to be proven, looked at as a CA would.
+/// Name that is to be proven, with observations as a CA would make them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NameCase {
@@ -26,121 +26,121 @@ pub struct NameCase {
     pub name: String,
     /// Whether a wildcard is asked for.
     pub wildcard: bool,
-    /// The issuer that is to prove it, where there is one.
+    /// Issuer for which the name is to be proven, if any.
     pub issuer: Option<Key>,
-    /// How it is to be proven, where a solver fits or somebody said so.
+    /// Challenge type, if a solver fits or the user has chosen the type.
     pub kind: Option<ChallengeType>,
-    /// Why no solver fits, one line for each, where none does.
+    /// Reasons why no solver fits, one line for each, if none fits.
     pub unfit: Vec<String>,
-    /// Its Challenge, while the answer is up and has to be seen.
+    /// Challenge of the name, while the answer is up and has to be seen.
     pub pending: Option<Challenge>,
-    /// Whether DNS was asked for its addresses, and no flag says where it is.
+    /// Whether DNS was asked for the addresses, and no flag gives an address.
     pub is_looked_for_in_dns: bool,
-    /// The addresses that were found.
+    /// Addresses that were found.
     pub addresses: LookUp<Vec<IpAddr>>,
-    /// Those among them that no CA can reach, each with the block that it is in.
+    /// Found addresses that no CA can reach, each with its reserved block.
     pub reserved: Vec<(IpAddr, String)>,
-    /// One look for each address.
+    /// Probe results, one for each address.
     pub looks: Vec<AddressLook>,
-    /// What was seen of the answer, and what a CA would make of it.
+    /// Observations of the answer, and what a CA would make of them.
     pub answer: Option<AnswerLook>,
-    /// CAA records, from the name upwards, up to the first that has any.
+    /// CAA records, from the name upwards, up to the first name that has any.
     pub caa: Vec<CaaLevel>,
-    /// Whether the records of DNS-01 were found under a doubled name, `_acme-challenge.NAME.NAME`.
+    /// Doubled name, `_acme-challenge.NAME.NAME`, if the records of DNS-01 were found under it.
     pub doubled: Option<String>,
-    /// The folder from which a web server is to show the answer, where it is written as a file.
+    /// Folder from which a web server has to show the answer, if the answer is written as a file.
     #[serde(default)]
     pub webroot: Option<WebrootCase>,
-    /// What DNS says of it, by whom.
+    /// Replies of DNS about the name, by vantage.
     #[serde(default)]
     pub dns: Option<DnsCase>,
-    /// Looks at addresses that the CA is told, and this machine is not.
+    /// Probe results at addresses that the CA gets, and that this machine does not get.
     #[serde(default)]
     pub outer: Vec<AddressLook>,
-    /// A look from inside the cluster, where somebody asked for it.
+    /// Probe result from inside the cluster, if the user asked for it.
     #[serde(default)]
     pub inside: Option<InsideLook>,
-    /// The zones of its zone's name at the provider, where its record is missing and the provider could be asked.
+    /// The provider's zones with the name of the record's zone, if the record is missing and the provider could be asked.
     #[serde(default)]
     pub provider_zones: Vec<ProviderZone>,
 }
 
-/// What came of a question to name servers.
+/// Result of a question to name servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LookUp<T> {
-    /// Nobody has asked.
+    /// No question was asked.
     NotAsked,
-    /// This.
+    /// Records that were found.
     Found(T),
     /// There is no such name.
     NoName(String),
-    /// The name is there, without such a record.
+    /// The name exists, without such a record.
     NoRecord(String),
-    /// The name is an alias of one that is not there.
+    /// The name is an alias of a name that does not exist.
     Dangling {
-        /// Where the alias leads.
+        /// Target of the alias.
         target: String,
     },
     /// Aliases lead in a circle.
     Circle(String),
-    /// A server answered with an error, such as `SERVFAIL`, and the purpose where it says one (RFC 8914).
+    /// Error code of a server, such as `SERVFAIL`, with the purpose if the server gives one (RFC 8914).
     Code(String),
-    /// Nobody answered.
+    /// No server answered.
     Silence(String),
-    /// Something else.
+    /// Another result.
     Other(String),
 }
 
-/// One look at an address of a name.
+/// Probe of one address of a name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AddressLook {
     /// The address, with the port that was connected to.
     pub address: SocketAddr,
-    /// What was seen.
+    /// Observation at the address.
     pub observation: Observation,
-    /// What was looked for.
+    /// Expected answer.
     pub expected: String,
-    /// Whether it had to be there: it is up, or was put up to see.
+    /// Whether the answer had to be there: it is up, or was put up for the probe.
     pub is_expected: bool,
-    /// Whether it was.
+    /// Whether the answer was there.
     pub is_answer: bool,
-    /// What was wrong with what was seen in its place, where that is of a known sort.
+    /// Fault of what was seen in place of the answer, if the fault is of a known sort.
     pub sighting: Option<Sighting>,
-    /// Where cert-manager's self-check and the CA would see it differently.
+    /// Difference between the views of cert-manager's self-check and of the CA, if any.
     pub disagreement: Option<String>,
-    /// What the address says to other paths, where it did not show the answer.
+    /// Answers of the address to other paths, if the address did not show the expected answer.
     #[serde(default)]
     pub web: Option<WebLook>,
-    /// What came to our own listener while it was looked, where this process listens.
+    /// Requests that arrived at our own listener during the probe, if this process listens.
     #[serde(default)]
     pub arrivals: Vec<Arrival>,
 }
 
-/// A look from a Pod inside the cluster.
+/// Probe from a Pod inside the cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InsideLook {
-    /// What was seen.
+    /// Observation of the probe.
     pub observation: Observation,
     /// Whether the answer was seen.
     pub is_answer: bool,
-    /// What was wrong with what was seen in its place, where that is of a known sort.
+    /// Fault of what was seen in place of the answer, if the fault is of a known sort.
     pub sighting: Option<Sighting>,
 }
 
-/// A look at the answer of a Challenge.
+/// Probe of the answer of a Challenge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswerLook {
-    /// What has to be seen.
+    /// Expected value.
     pub expected: String,
-    /// What was seen.
+    /// Observations of the probe.
     pub observations: Vec<Observation>,
-    /// Why a CA would not take it; nothing where it would.
+    /// Reason why a CA would not accept the answer; `None` if the CA would.
     pub reason: Option<String>,
-    /// The same as data, where it is of a known sort.
+    /// Fault that the reason describes, if the fault is of a known sort.
     pub sighting: Option<Sighting>,
 }
 
@@ -150,14 +150,14 @@ pub struct AnswerLook {
 pub struct CaaLevel {
     /// Name.
     pub name: String,
-    /// Records there; none is an answer, too.
+    /// Records at the name; their absence is an answer, too.
     pub records: LookUp<CaaRecordSet>,
-    /// When it was asked.
+    /// Time of the question.
     pub at: Timestamp,
 }
 
 impl NameCase {
-    /// Tells whether the answer was looked for and every look saw the answer as a CA would take it.
+    /// Reports whether the answer was probed, and every probe saw the answer as a CA would accept it.
     pub fn is_answer_seen(&self) -> bool {
         match &self.answer {
             Some(answer) => answer.reason.is_none(),
@@ -165,7 +165,7 @@ impl NameCase {
         }
     }
 
-    /// A name as it is ordered, a wildcard as such, at which nobody has looked.
+    /// Builds the case of a name without observations; `shown` is the name as ordered, a wildcard with its `*.`.
     pub fn of(shown: &str, kind: Option<ChallengeType>) -> Self {
         let (bare, wildcard) = match shown.strip_prefix("*.") {
             Some(bare) => (bare, true),
@@ -193,24 +193,24 @@ impl NameCase {
         }
     }
 
-    /// Tells whether somebody asks about the name alone, with no object behind it.
+    /// Reports whether the user asked about the name alone, with no object behind the name.
     pub fn is_bare(&self) -> bool {
         self.issuer.is_none()
     }
 
-    /// Tells whether this machine's resolvers withhold its addresses, which the zone's servers give.
+    /// Reports whether this machine's resolvers withhold the name's addresses, which the zone's servers give.
     pub fn is_withheld(&self) -> bool {
         let domain = format!("{}.", self.name);
         self.dns.as_ref().is_some_and(|dns| dns.are_addresses_withheld(&domain))
     }
 
-    /// Tells whether its answer was put up so lately that it may be on its way.
+    /// Reports whether the answer was put up so recently that it may still be on its way.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         let since = self.pending.as_ref().and_then(|challenge| challenge.status.presented_at);
-        since.is_some_and(|at| now.duration_since(at.timestamp()) < ON_ITS_WAY)
+        since.is_some_and(|at| now.duration_since(at.timestamp()) < RECORD_DELAY_MAX)
     }
 
-    /// The name as it is ordered, a wildcard as such.
+    /// Returns the name as ordered, a wildcard with its `*.`.
     pub fn shown(&self) -> String {
         shown_domain(&self.name, self.wildcard)
     }

@@ -1,13 +1,13 @@
-//! Issuers that may have been meant where a reference names one that is not there.
+//! Issuers that a reference may have meant if the issuer that it names does not exist.
 
 use crate::model::closest::closest;
 use crate::model::{Key, Kind};
 
-/// Most issuers that are named where none has a similar name.
-const MOST_NAMED: usize = 3;
+/// Maximum number of issuers that are named if none has a similar name.
+const MAX_NAMED: usize = 3;
 
-/// The issuers among those known that may have been meant by a key: of the same name and another kind or namespace, or of a similar name;
-/// else a few of those that can be referred to from the key's namespace.
+/// Returns the known issuers that a key may have meant: of the same name and another kind or namespace, or of a similar
+/// name; else a few issuers that objects of the key's namespace can refer to.
 pub fn near_issuers(key: &Key, known: &[Key]) -> Vec<Key> {
     let same_name = known.iter().filter(|other| other.name.name == key.name.name);
     let same_name: Vec<Key> = same_name.cloned().collect();
@@ -16,11 +16,11 @@ pub fn near_issuers(key: &Key, known: &[Key]) -> Vec<Key> {
     }
     match similar_issuer(key, known) {
         Some(similar) => vec![similar.clone()],
-        None => reachable(key, known).take(MOST_NAMED).cloned().collect(),
+        None => reachable(key, known).take(MAX_NAMED).cloned().collect(),
     }
 }
 
-/// The issuer that most likely was meant: the only one of the same name, else one of a similar name; `None` if there is neither.
+/// Returns the issuer most likely meant: the only one of the key's name, else one of a similar name; `None` if none.
 pub fn meant_issuer<'a>(key: &Key, known: &'a [Key]) -> Option<&'a Key> {
     let mut same_name = reachable(key, known).filter(|other| other.name.name == key.name.name);
     match (same_name.next(), same_name.next()) {

@@ -13,29 +13,29 @@ use crate::model::Metadata;
 pub struct NetworkPolicyCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// What it permits.
+    /// Specification.
     pub spec: NetworkPolicySpec,
 }
 
-/// What a NetworkPolicy permits.
+/// Specification of a NetworkPolicy.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkPolicySpec {
-    /// Which Pods it is about.
+    /// Pods to which the policy applies.
     pub pod_selector: LabelSelection,
-    /// `Ingress`, `Egress`; the server fills them in.
+    /// `Ingress`, `Egress`; the API server fills in the types.
     pub policy_types: Vec<String>,
-    /// What may come in; nothing where none are given.
+    /// Rules that permit incoming traffic; no traffic is permitted if there are none.
     pub ingress: Vec<IngressAllowance>,
 }
 
-/// One rule of what may come in.
+/// Rule that permits incoming traffic.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IngressAllowance {
-    /// Ports; every one where none is named.
+    /// Ports; every port if empty.
     pub ports: Vec<PolicyPort>,
-    /// From where; from everywhere where nothing is named.
+    /// Sources; every source if empty.
     pub from: Vec<Value>,
 }
 
@@ -45,7 +45,7 @@ pub struct IngressAllowance {
 pub struct PolicyPort {
     /// Number or name.
     pub port: Option<Value>,
-    /// Last of a range.
+    /// Last port of a range.
     pub end_port: Option<u16>,
 }
 
@@ -53,9 +53,9 @@ pub struct PolicyPort {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelection {
-    /// All of these.
+    /// Labels that all have to match.
     pub match_labels: BTreeMap<String, String>,
-    /// And all of these.
+    /// Conditions that all have to hold as well.
     pub match_expressions: Vec<LabelExpression>,
 }
 
@@ -71,28 +71,28 @@ pub struct LabelExpression {
     pub values: Vec<String>,
 }
 
-/// Who may reach a port of a Pod, as far as one policy says.
+/// Sources that may reach a port of a Pod, by one policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Admits {
-    /// Nobody.
+    /// No source.
     Nobody,
     /// Pods of the same namespace alone.
     Neighbours,
-    /// Some, of which it is not known here who they are.
+    /// Some sources; which ones is not known here.
     Some,
-    /// Everybody, or the policy is not about it.
+    /// Every source, or the policy does not apply.
     Everybody,
 }
 
 impl NetworkPolicyCase {
-    /// Tells whether it is about what comes into a Pod with these labels.
+    /// Reports whether the policy is about incoming traffic of a Pod with these labels.
     pub fn is_about(&self, labels: &BTreeMap<String, String>) -> bool {
         let types = &self.spec.policy_types;
         let is_of_ingress = types.is_empty() || types.iter().any(|kind| kind == "Ingress");
         is_of_ingress && self.spec.pod_selector.fits(labels)
     }
 
-    /// Who may reach that port of the Pods that it is about.
+    /// Returns the sources that may reach a port of the policy's Pods.
     pub fn admits(&self, port: u16) -> Admits {
         let rules = self.spec.ingress.iter().filter(|rule| rule.is_for(port));
         rules.map(IngressAllowance::sources).max().unwrap_or(Admits::Nobody)
@@ -138,7 +138,7 @@ impl IngressAllowance {
 }
 
 impl LabelSelection {
-    /// Tells whether labels fit.
+    /// Reports whether labels match the selector.
     pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
         let is_fit = |expression: &LabelExpression| {
             let value = labels.get(&expression.key);

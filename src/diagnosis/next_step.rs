@@ -1,4 +1,4 @@
-//! What helps, as data: what has to be changed, looked at or run, and on which object. `app::hints` puts it into words.
+//! Steps that help, as data: what has to be changed, inspected or run, and on which object. `app::hints` words the steps.
 
 use super::facts::KeptAnswer;
 use crate::model::cause::{Sighting, Symptom};
@@ -8,10 +8,10 @@ use crate::model::{Challenge, Key, ObjectName};
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
 
-/// What helps.
+/// Step that helps.
 #[derive(Clone, Debug)]
 pub enum NextStep {
-    /// This step, and then the same command once more.
+    /// The given step, and then the same command once more.
     ThenAgain(Box<Self>),
 
     /// Name the root of this issuer's CA.
@@ -24,21 +24,21 @@ pub enum NextStep {
     CheckResolver,
     /// Let this machine connect to this issuer's CA, or correct its URL.
     CheckConnection(Key),
-    /// Name a directory as this issuer's CA: what answers is none.
+    /// Name a directory as this issuer's CA: the server that answers is no directory.
     CheckDirectory(Key),
-    /// Name a directory as this issuer's CA: there is nothing at its URL.
+    /// Name a directory as this issuer's CA: there is nothing at the issuer's URL.
     DirectoryUrl(Key),
     /// Let cert-manager connect to this issuer's CA, or correct its URL.
     ConnectFromCertManager(Key),
-    /// Do what the CA asks for on these pages; in its answer, where it names none.
+    /// Do what the CA asks for on these pages; in the CA's answer, if there are no pages.
     OpenPages(Vec<String>),
     /// Read what the CA says on these pages.
     ReadPages(Vec<String>),
-    /// Ask the CA by other means: by ACME it does not offer this.
+    /// Ask the CA by other means: the CA does not offer the request over ACME.
     BesideAcme,
-    /// Wait for the CA: it says that the fault is its own.
+    /// Wait for the CA: it says that the fault is the CA's own.
     AuthorityAtFault,
-    /// Lift the pause of the account, which ends by nothing else.
+    /// Lift the pause of the account, which does not end by itself.
     LiftPause,
     /// Wait until a limit of the CA is over.
     AfterLimit,
@@ -111,31 +111,31 @@ pub enum NextStep {
     AskOnceMore,
     /// Approve this CertificateRequest.
     Approve(ObjectName),
-    /// Ask whoever approves CertificateRequests.
+    /// Ask the person or program that approves CertificateRequests.
     AskApprover,
-    /// Renew this Certificate once its request is let pass.
+    /// Renew this Certificate once its request may pass.
     RenewOncePassed(ObjectName),
     /// See the CA's answers in this Order.
     DescribeOrder(ObjectName),
     /// See every step of this Certificate.
     Timeline(ObjectName),
-    /// See the name that somebody else has free again.
+    /// Free the name that another object has.
     FreeName {
-        /// The object that has it.
+        /// Object that has the name.
         taken: Key,
-        /// Whose it should be.
+        /// Object that should have the name.
         ours: Key,
-        /// Whether it goes by itself.
+        /// Whether the other object goes by itself.
         passes: bool,
     },
-    /// Tell whoever makes this program.
+    /// Report the fault to the makers of this program.
     Report,
 
-    /// What helps where a keystore cannot be written.
+    /// Step for a keystore that cannot be written.
     Keystore(Box<NoKeystore>),
-    /// What helps against a fault of the store.
+    /// Step against a fault of the store.
     Store(Box<StoreError>),
-    /// What helps a solver.
+    /// Step for a solver.
     Solver(Remedy),
     /// Get the solver's objects past a guard of the cluster.
     PastGuard {
@@ -144,28 +144,28 @@ pub enum NextStep {
         /// Namespace of the objects.
         namespace: String,
     },
-    /// What helps where the way to a record's zone is at fault.
+    /// Step against a fault on the way to a record's zone.
     Zone(Symptom),
-    /// Have the answer of a challenge where the CA looks.
+    /// Put the answer of a challenge where the CA looks.
     Answer(Box<AnswerStep>),
-    /// Wait until the CA's resolver has forgotten what it keeps of this record (absolute).
+    /// Wait until the CA's resolver has dropped its outdated answer for this record (absolute).
     KeptByResolver(KeptAnswer, String),
     /// Change what CAA records say.
     Caa(CaaStep),
 }
 
-/// An answer that is not where the CA looks.
+/// Answer that is not where the CA looks.
 #[derive(Clone, Debug)]
 pub struct AnswerStep {
     /// The challenge.
     pub challenge: Challenge,
-    /// What is there in its place, if that is known.
+    /// Sighting in place of the answer, if known.
     pub sighting: Option<Sighting>,
-    /// Whether something in a cluster leads to the answer; else this machine answers.
+    /// Whether the answer is behind objects of a cluster; else this machine answers.
     pub in_cluster: bool,
 }
 
-/// What helps where CAA records keep a CA from issuing (RFC 8659, RFC 8657). Names are such as may stand in a command line.
+/// Step for CAA records that keep a CA from issuing (RFC 8659, RFC 8657). Names are safe in a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaaStep {
     /// The name servers of this name have to answer questions for CAA records.
@@ -174,25 +174,25 @@ pub enum CaaStep {
     AccountFirst {
         /// Issuer.
         issuer: Key,
-        /// Whose record it is.
+        /// Name that owns the record.
         owner: String,
     },
     /// A record has to name the CA.
     NameAuthority {
         /// Name as it was ordered.
         name: String,
-        /// Whose records decide; empty where the CA does not tell.
+        /// Owner of the records that decide; empty if the CA does not name it.
         owner: String,
-        /// By which name records have to call the CA, if it tells.
+        /// Name by which records have to call the CA, if the CA gives it.
         identity: Option<String>,
     },
-    /// The CA's documentation tells by which name records have to call it.
+    /// The CA's documentation names the value by which records have to call the CA.
     IdentityInDocumentation,
-    /// A record that names the CA may hold conditions that do not hold.
+    /// A record that names the CA may have conditions that are not met.
     Conditions {
         /// Issuer.
         issuer: Key,
-        /// How control of the names was to be shown.
+        /// Challenge types by which control of the names was to be shown.
         methods: Vec<&'static str>,
     },
 }

@@ -1,4 +1,4 @@
-//! How far each object of an issuance is, in a word, and the one thing that it waits for.
+//! State of each object of an issuance, in a word, and the one thing that the object waits for.
 
 use super::chain::Chain;
 use super::verdict::waits::Wait;
@@ -9,18 +9,18 @@ use crate::model::{
     CertificateRequest, Challenge, Condition, ConditionStatus, Issuer, IssuerRef, Order, State,
 };
 
-/// How far an object is.
+/// State of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeState {
-    /// In a word or two, such as `ready` or `pending`.
+    /// State in a word or two, such as `ready` or `pending`.
     pub state: String,
-    /// What it waits for, or why it failed; empty where it waits for nothing.
+    /// Thing that the object waits for, or the reason of its failure; empty if the object waits for nothing.
     pub waits_for: String,
-    /// The same in few words, where these are others.
+    /// Short form of `waits_for`, if different.
     pub in_short: Option<String>,
 }
 
-/// What a request without an Order waits for: its issuer, where whoever works on it has said so.
+/// Describes what a request without an Order waits for: its issuer, if the issuer's controller has said so.
 fn before_order(request: &CertificateRequest) -> String {
     let ready = condition(&request.status.conditions, "Ready");
     let IssuerRef { name, .. } = &request.spec.issuer_ref;
@@ -36,12 +36,12 @@ impl NodeState {
         Self { state: state.to_owned(), waits_for: waits_for.into(), in_short: None }
     }
 
-    /// What it waits for, in few words.
+    /// Returns what the object waits for, in few words.
     pub fn shortly(&self) -> &str {
         self.in_short.as_deref().unwrap_or(&self.waits_for)
     }
 
-    /// Of a Certificate, with all that hangs below it.
+    /// Returns the state of a Certificate, by all objects below it.
     pub fn of_certificate(chain: &Chain) -> Self {
         let status = &chain.certificate.status;
         let conditions = &status.conditions;
@@ -49,7 +49,7 @@ impl NodeState {
             return Self::new("deleting", finalizers(&chain.certificate.metadata.finalizers));
         }
         if is_true(conditions, "Issuing") {
-            // What the request waits for stands below.
+            // The rows below show what the request waits for.
             let before = chain.certificate.status.revision.unwrap_or(0);
             let request = chain.request().filter(|it| it.revision().is_some_and(|it| it > before));
             let waits_for = match request {
@@ -68,7 +68,7 @@ impl NodeState {
         }
     }
 
-    /// Of a request, whose Order may be there.
+    /// Returns the state of a request, by its Order if there is one.
     pub fn of_request(request: &CertificateRequest, order: Option<&Order>) -> Self {
         let conditions = &request.status.conditions;
         let held = |kind| condition(conditions, kind).filter(|c| c.status == ConditionStatus::True);
@@ -91,7 +91,7 @@ impl NodeState {
         }
     }
 
-    /// Of an Order with its Challenges.
+    /// Returns the state of an Order, by its Challenges.
     pub fn of_order(order: &Order, challenges: &[&Challenge]) -> Self {
         let status = &order.status;
         let state = status.state.map_or("new", State::as_str);
@@ -113,7 +113,7 @@ impl NodeState {
         Self::new(state, waits_for)
     }
 
-    /// Of a Challenge.
+    /// Returns the state of a Challenge.
     pub fn of_challenge(challenge: &Challenge) -> Self {
         let status = &challenge.status;
         let state = match status.state {
@@ -134,7 +134,7 @@ impl NodeState {
         Self { in_short, ..Self::new(state, wait.to_string()) }
     }
 
-    /// Of an issuer.
+    /// Returns the state of an issuer.
     pub fn of_issuer(issuer: &Issuer) -> Self {
         match condition(&issuer.status.conditions, "Ready") {
             Some(Condition { status: ConditionStatus::True, .. }) => Self::new("ready", ""),

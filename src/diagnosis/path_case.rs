@@ -1,5 +1,5 @@
-//! What of a cluster stands between a CA and the answer to HTTP-01, without a request sent along that path: the solvers' Pods,
-//! Services, Ingresses and HTTPRoutes, and what these refer to.
+//! Objects of a cluster between a CA and the answer to HTTP-01, without a request sent along that path: the solvers' Pods,
+//! Services, Ingresses and HTTPRoutes, and the objects to which these refer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -16,23 +16,23 @@ use super::plugin_policy::PluginPolicyCase;
 use crate::model::solver::Http01Solver;
 use crate::model::{Event, Metadata, ObjectName};
 
-/// All that was read of the path.
+/// Objects that were read of the path.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterPathCase {
-    /// Names that are answered by a solver in the cluster, or would be.
+    /// Names that a solver in the cluster answers, or would answer.
     pub wanted: Vec<WantedPath>,
-    /// What has been listed, a plural and a namespace with `/` between them: of nothing else is it known that it is not there.
+    /// Listed kinds, as `PLURAL/NAMESPACE`: only for these kinds a missing object is known to be missing.
     pub listed: BTreeSet<String>,
     /// Solvers' Pods.
     pub pods: Vec<PodCase>,
     /// Solvers' Services.
     pub services: Vec<ServiceCase>,
-    /// Where those lead.
+    /// EndpointSlices of the solvers' Services.
     pub endpoints: Vec<EndpointSliceCase>,
     /// Solvers' Ingresses, and others of the same hosts.
     pub ingresses: Vec<IngressCase>,
-    /// How many Ingresses have an address, by their class.
+    /// Number of Ingresses with an address, by class.
     pub addressed: BTreeMap<String, usize>,
     /// Classes of Ingresses.
     pub classes: Vec<IngressClassCase>,
@@ -40,13 +40,13 @@ pub struct ClusterPathCase {
     pub routes: Vec<RouteCase>,
     /// Routes that OpenShift has made of solvers' Ingresses.
     pub openshift_routes: Vec<OpenShiftRouteCase>,
-    /// Gateways that solvers name; none is there for a name that stands in `wanted` alone, if it was looked for.
+    /// Gateways that solvers name. A Gateway named only in `wanted` does not exist, if it was looked for.
     pub gateways: Vec<GatewayCase>,
-    /// ListenerSets that solvers name; the Gateways that these name are among the others.
+    /// ListenerSets that solvers name; the Gateways of the sets are in `gateways`.
     pub listener_sets: Vec<ListenerSetCase>,
-    /// ReferenceGrants of namespaces to which something of another namespace refers.
+    /// ReferenceGrants of namespaces to which objects of other namespaces refer.
     pub grants: Vec<ReferenceGrantCase>,
-    /// Labels of the namespaces in which routes and ListenerSets are, where a Gateway goes by them.
+    /// Labels of the namespaces of routes and ListenerSets, if a Gateway selects namespaces by labels.
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// NetworkPolicies.
     pub policies: Vec<NetworkPolicyCase>,
@@ -54,17 +54,17 @@ pub struct ClusterPathCase {
     pub plugin_policies: Vec<PluginPolicyCase>,
     /// Services with a load balancer.
     pub balancers: Vec<ServiceCase>,
-    /// Addresses of load balancers that are known by their names alone.
+    /// Addresses of load balancers that are known by their names alone, by name.
     pub balancer_names: BTreeMap<String, Vec<IpAddr>>,
-    /// Events that warn.
+    /// Warning Events.
     pub warnings: Vec<Event>,
-    /// UIDs of the Challenges that are there, looked for last, and whether the answer of each has to be up.
+    /// UIDs of the Challenges that exist, read last, each with whether its answer has to be up.
     pub challenges: BTreeMap<String, bool>,
-    /// Whether the definitions of Gateway API are there.
+    /// Whether the resource definitions of Gateway API exist.
     pub has_gateway_api: Option<bool>,
 }
 
-/// A name that is answered by HTTP-01 in the cluster, or would be.
+/// Name that is answered by HTTP-01 in the cluster, or would be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WantedPath {
@@ -72,26 +72,26 @@ pub struct WantedPath {
     pub domain: String,
     /// Namespace of the objects.
     pub namespace: String,
-    /// Its Challenge; nothing before there is one.
+    /// Challenge of the name; `None` before there is a Challenge.
     pub challenge: Option<ObjectName>,
-    /// How it is answered.
+    /// Solver for the name.
     pub solver: Http01Solver,
 }
 
 impl ClusterPathCase {
-    /// Tells whether what is not known of a kind in a namespace is not there.
+    /// Reports whether a kind was listed in a namespace, so that an unlisted object does not exist.
     pub fn has_listed(&self, plural: &str, namespace: &str) -> bool {
         let of = |namespace: &str| self.listed.contains(&format!("{plural}/{namespace}"));
         of(namespace) || of("")
     }
 
-    /// Notes that a kind was listed in a namespace; in all of them where that is empty.
+    /// Records that a kind was listed in a namespace; in all namespaces if `namespace` is empty.
     pub fn note(&mut self, plural: &str, namespace: &str) {
         self.listed.insert(format!("{plural}/{namespace}"));
     }
 }
 
-/// How long an object has been there.
+/// Returns the age of an object; zero without a creation time.
 pub fn age(metadata: &Metadata, now: Timestamp) -> SignedDuration {
     metadata
         .creation_timestamp

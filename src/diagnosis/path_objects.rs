@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::model::Metadata;
 use crate::model::common::{Condition, is_true};
 
-/// The annotation by which an Ingress named its class before there was a field.
-const CLASS: &str = "kubernetes.io/ingress.class";
-/// Whose value makes a class the default.
-const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
+/// Annotation that held the class of an Ingress before there was a field.
+const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
+/// Annotation that makes a class the default if its value is `true`.
+const DEFAULT_CLASS_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
 /// A Pod.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -18,13 +18,13 @@ const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
 pub struct PodCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// What is to run.
+    /// Specification.
     pub spec: PodSpecCase,
-    /// What runs.
+    /// Status.
     pub status: PodStatusCase,
 }
 
-/// What is to run in a Pod.
+/// Specification of a Pod.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpecCase {
@@ -42,7 +42,7 @@ pub struct ContainerCase {
     pub image: String,
 }
 
-/// What runs in a Pod.
+/// Status of a Pod.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatusCase {
@@ -52,7 +52,7 @@ pub struct PodStatusCase {
     pub conditions: Vec<Condition>,
     /// State of each container.
     pub container_statuses: Vec<ContainerStatusCase>,
-    /// Why the Pod as a whole is as it is, such as `Evicted`.
+    /// Reason for the state of the Pod as a whole, such as `Evicted`.
     pub reason: String,
 }
 
@@ -62,25 +62,25 @@ pub struct PodStatusCase {
 pub struct ContainerStatusCase {
     /// Name.
     pub name: String,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restart_count: u32,
-    /// State now.
+    /// Current state.
     pub state: ContainerStateCase,
-    /// State before.
+    /// Previous state.
     pub last_state: ContainerStateCase,
 }
 
-/// What a container does.
+/// State of a container that waits or has ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContainerStateCase {
-    /// It waits.
+    /// Reason of the wait, if the container waits.
     pub waiting: Option<ContainerReason>,
-    /// It has ended.
+    /// Reason of the end, if the container has ended.
     pub terminated: Option<ContainerReason>,
 }
 
-/// Why a container waits, or how it has ended.
+/// Reason why a container waits, or has ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerReason {
@@ -88,7 +88,7 @@ pub struct ContainerReason {
     pub reason: String,
     /// A sentence.
     pub message: String,
-    /// Exit code of what has ended.
+    /// Exit code of an ended container.
     pub exit_code: i32,
 }
 
@@ -98,30 +98,30 @@ pub struct ContainerReason {
 pub struct ServiceCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// What it is.
+    /// Specification.
     pub spec: ServiceSpecCase,
-    /// Where it is.
+    /// Status.
     pub status: BalancedStatus,
 }
 
-/// What a Service is.
+/// Specification of a Service.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceSpecCase {
     /// `ClusterIP`, `NodePort` or `LoadBalancer`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Labels of its Pods.
+    /// Labels of the Service's Pods.
     pub selector: BTreeMap<String, String>,
-    /// `Cluster` or `Local`; empty where nothing comes from outside.
+    /// `Cluster` or `Local`; empty if nothing comes from outside.
     pub external_traffic_policy: String,
 }
 
-/// The status of what a load balancer may stand before.
+/// Status of an object that may have a load balancer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BalancedStatus {
-    /// The load balancer.
+    /// Addresses of the load balancer.
     pub load_balancer: BalancerAddresses,
 }
 
@@ -129,7 +129,7 @@ pub struct BalancedStatus {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BalancerAddresses {
-    /// One entry for each.
+    /// One entry for each address.
     pub ingress: Vec<BalancerAddress>,
 }
 
@@ -139,11 +139,11 @@ pub struct BalancerAddresses {
 pub struct BalancerAddress {
     /// IP address.
     pub ip: String,
-    /// Or a name.
+    /// Host name, if there is no IP address.
     pub hostname: String,
 }
 
-/// A Route of OpenShift, which its ingress controller makes of an Ingress that it owns.
+/// Route of OpenShift, which OpenShift's ingress controller makes of an Ingress; the Ingress owns the Route.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenShiftRouteCase {
@@ -165,17 +165,17 @@ pub struct OpenShiftRouteStatus {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenShiftRouterWord {
-    /// Conditions; `Admitted` tells whether the router serves the Route.
+    /// Conditions; `Admitted` says whether the router serves the Route.
     pub conditions: Vec<Condition>,
 }
 
-/// Where a Service leads.
+/// Endpoints of a Service.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndpointSliceCase {
-    /// Metadata; the label `kubernetes.io/service-name` has the Service.
+    /// Metadata; the label `kubernetes.io/service-name` names the Service.
     pub metadata: Metadata,
-    /// Endpoints; nothing where the server says `null`.
+    /// Endpoints; `None` if the API server sends `null`.
     pub endpoints: Option<Vec<EndpointCase>>,
 }
 
@@ -185,15 +185,15 @@ pub struct EndpointSliceCase {
 pub struct EndpointCase {
     /// Addresses.
     pub addresses: Vec<String>,
-    /// Whether it may be asked.
+    /// Readiness of the endpoint.
     pub conditions: EndpointConditions,
 }
 
-/// Whether an endpoint may be asked.
+/// Readiness of an endpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndpointConditions {
-    /// Nothing counts as ready.
+    /// Whether the endpoint is ready; `None` counts as ready.
     pub ready: Option<bool>,
 }
 
@@ -203,13 +203,13 @@ pub struct EndpointConditions {
 pub struct IngressCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// What is asked for.
+    /// Specification.
     pub spec: IngressSpecCase,
-    /// Where it is served.
+    /// Status, with the addresses.
     pub status: BalancedStatus,
 }
 
-/// What an Ingress asks for.
+/// Specification of an Ingress.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IngressSpecCase {
@@ -217,17 +217,17 @@ pub struct IngressSpecCase {
     pub ingress_class_name: Option<String>,
     /// Rules.
     pub rules: Vec<IngressRuleCase>,
-    /// Hosts that are served by TLS, with the Secrets that hold their certificates.
+    /// Hosts with TLS, and the Secrets with the hosts' certificates.
     pub tls: Vec<IngressTlsCase>,
 }
 
-/// Hosts of an Ingress that are served by TLS.
+/// Hosts of an Ingress with TLS.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IngressTlsCase {
     /// Hosts.
     pub hosts: Vec<String>,
-    /// Name of the Secret; empty where the controller's own certificate is shown.
+    /// Name of the Secret; empty if the controller's own certificate is shown.
     pub secret_name: String,
 }
 
@@ -235,7 +235,7 @@ pub struct IngressTlsCase {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IngressRuleCase {
-    /// Host; empty for every one.
+    /// Host; empty for every host.
     pub host: String,
     /// Paths.
     pub http: IngressPaths,
@@ -245,7 +245,7 @@ pub struct IngressRuleCase {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IngressPaths {
-    /// One entry for each.
+    /// One entry for each path.
     pub paths: Vec<IngressPathCase>,
 }
 
@@ -273,52 +273,52 @@ pub struct NamespaceCase {
 pub struct IngressClassCase {
     /// Metadata.
     pub metadata: Metadata,
-    /// Who serves it.
+    /// Specification.
     pub spec: IngressClassSpec,
 }
 
-/// Who serves a class.
+/// Specification of a class of Ingresses.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IngressClassSpec {
-    /// Controller.
+    /// Controller that serves the class.
     pub controller: String,
 }
 
 impl PodCase {
-    /// Tells whether it takes requests.
+    /// Reports whether the Pod takes requests.
     pub fn is_ready(&self) -> bool {
         is_true(&self.status.conditions, "Ready")
     }
 }
 
 impl IngressCase {
-    /// The class that it asks for, by field or annotation.
+    /// Returns the class of the Ingress, by field or annotation.
     pub fn class(&self) -> Option<&str> {
-        let annotated = || self.metadata.annotations.get(CLASS).map(String::as_str);
+        let annotated = || self.metadata.annotations.get(CLASS_ANNOTATION).map(String::as_str);
         self.spec.ingress_class_name.as_deref().or_else(annotated)
     }
 
-    /// Its addresses, IP addresses or names.
+    /// Returns the addresses of the Ingress: IP addresses or host names.
     pub fn addresses(&self) -> Vec<&str> {
         self.status.addresses()
     }
 
-    /// Tells whether it has a rule for a host.
+    /// Reports whether the Ingress has a rule for a host.
     pub fn has_host(&self, host: &str) -> bool {
         self.spec.rules.iter().any(|rule| rule.host.eq_ignore_ascii_case(host))
     }
 }
 
 impl IngressClassCase {
-    /// Tells whether it is meant where an Ingress names none.
+    /// Reports whether the class is the default for Ingresses that name no class.
     pub fn is_default(&self) -> bool {
-        self.metadata.annotations.get(DEFAULT_CLASS).is_some_and(|value| value == "true")
+        self.metadata.annotations.get(DEFAULT_CLASS_ANNOTATION).is_some_and(|value| value == "true")
     }
 }
 
 impl BalancedStatus {
-    /// Addresses, IP addresses or names.
+    /// Returns the addresses: IP addresses or host names.
     pub fn addresses(&self) -> Vec<&str> {
         let all = self.load_balancer.ingress.iter().flat_map(|one| [&one.ip, &one.hostname]);
         all.map(String::as_str).filter(|one| !one.is_empty()).collect()

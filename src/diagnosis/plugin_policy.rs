@@ -1,5 +1,5 @@
-//! Policies of service meshes and network plugins, which keep requests away from Pods beside what Kubernetes knows: Istio's
-//! PeerAuthentication, Cilium's and Calico's policies.
+//! Policies of service meshes and network plugins, which keep requests away from Pods in addition to Kubernetes' own
+//! policies: Istio's PeerAuthentication, Cilium's and Calico's policies.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::network_policy::LabelSelection;
 use crate::model::Metadata;
 
-/// The namespace whose PeerAuthentications hold for the whole mesh, unless Istio was set up otherwise.
+/// Namespace whose PeerAuthentications apply to the whole mesh, unless Istio was set up otherwise.
 pub const MESH: &str = "istio-system";
 
-/// Which policy it is.
+/// Kind of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PluginPolicyKind {
-    /// Istio's PeerAuthentication: whether requests without mutual TLS are taken.
+    /// Istio's PeerAuthentication: whether requests without mutual TLS are accepted.
     #[default]
     PeerAuthentication,
     /// Cilium's policy of a namespace.
@@ -33,26 +33,26 @@ pub enum PluginPolicyKind {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PluginPolicyCase {
-    /// Which kind; by the list that it was read from.
+    /// Kind of the policy, by the list that the policy was read from.
     #[serde(rename = "policyKind")]
     pub kind: PluginPolicyKind,
-    /// Metadata; without a namespace where it is for all.
+    /// Metadata; without a namespace if the policy is for all namespaces.
     pub metadata: Metadata,
-    /// Specification, as its own definition has it.
+    /// Specification, as the kind's own definition has it.
     pub spec: Value,
 }
 
-/// What a policy keeps away from a Pod.
+/// Traffic that a policy keeps away from a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptAway {
     /// Requests without the mesh's mutual TLS.
     PlainRequests,
-    /// Whatever comes to the port: no rule of the policy lets anybody in there.
+    /// All traffic to the port: no rule of the policy permits any.
     Port,
 }
 
 impl PluginPolicyKind {
-    /// The kind, as its definition calls it.
+    /// Returns the name of the kind, as its definition has it.
     pub fn word(self) -> &'static str {
         match self {
             Self::PeerAuthentication => "PeerAuthentication",
@@ -65,8 +65,8 @@ impl PluginPolicyKind {
 }
 
 impl PluginPolicyCase {
-    /// What the policy keeps away from a port of a Pod with these labels; `None` if it lets something in, is not about that Pod, or
-    /// says so in a form that is not read here.
+    /// Returns what the policy keeps away from a port of a Pod with these labels; `None` if the policy permits some
+    /// traffic, is not about the Pod, or has a form that is not read here.
     pub fn keeps_away(&self, labels: &BTreeMap<String, String>, port: u16) -> Option<KeptAway> {
         match self.kind {
             PluginPolicyKind::PeerAuthentication => self.asks_for_tls(labels, port),
@@ -78,8 +78,8 @@ impl PluginPolicyCase {
         }
     }
 
-    /// How closely a PeerAuthentication is about a Pod: the closest one counts alone (Istio's PeerAuthentication: workload, namespace,
-    /// mesh). `None` if it is not about the Pod.
+    /// Returns how closely a PeerAuthentication is about a Pod: 2 for workload, 1 for namespace, 0 for mesh; only the
+    /// closest one counts (Istio's PeerAuthentication). `None` if the policy is not about the Pod.
     pub fn closeness(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<u8> {
         let chosen = selection(&self.spec, "/selector");
         let is_own = self.metadata.namespace == namespace;
@@ -117,7 +117,7 @@ impl PluginPolicyCase {
 
     fn calico(&self, port: u16) -> Option<KeptAway> {
         let text = |field: &str| self.spec.get(field).and_then(Value::as_str).unwrap_or_default();
-        // Its expressions are a language of their own.
+        // Calico's expressions are a language of their own.
         if !matches!(text("selector").trim(), "" | "all()") || !text("namespaceSelector").is_empty()
         {
             return None;
@@ -139,17 +139,17 @@ impl PluginPolicyCase {
     }
 }
 
-/// A selector of labels in a specification; `None` if none is there, or it is of another shape.
+/// Reads a selector of labels from a specification; `None` if the selector is absent, or of another shape.
 fn selection(spec: &Value, pointer: &str) -> Option<LabelSelection> {
     serde_json::from_value(spec.pointer(pointer)?.clone()).ok()
 }
 
-/// Tells whether a rule of Cilium names nobody: it lets nobody in.
+/// Reports whether a rule of Cilium is empty, and so permits no traffic.
 fn is_empty(rule: &Value) -> bool {
     rule.as_object().is_none_or(serde_json::Map::is_empty)
 }
 
-/// Tells whether a list of ports has one, or is not there.
+/// Reports whether a list of ports has a port; an absent list has every port.
 fn has_port(ports: Option<&Value>, first: &str, last: &str, port: u16) -> bool {
     let Some(ports) = ports.and_then(Value::as_array) else { return true };
     let number = |one: &Value, field: &str| {
@@ -166,7 +166,7 @@ fn has_port(ports: Option<&Value>, first: &str, last: &str, port: u16) -> bool {
     })
 }
 
-/// Tells whether an entry of Calico's ports has one: a number, a range such as `8000:9000`, or a name.
+/// Reports whether an entry of Calico's ports has a port: a number, a range such as `8000:9000`, or a name.
 fn is_calico_port(entry: &Value, port: u16) -> bool {
     let Some(text) = entry.as_str() else {
         return entry.as_u64() == Some(u64::from(port));

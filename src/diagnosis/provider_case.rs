@@ -1,4 +1,4 @@
-//! What a DNS provider said when it was asked by reading alone.
+//! Answer of a DNS provider to a request that only reads.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ use crate::model::solver::Dns01Solver;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderCase {
-    /// The issuer that has the solver.
+    /// Issuer that has the solver.
     pub issuer: Key,
-    /// The solver; it names Secrets, and has none.
+    /// The solver; it names Secrets, and holds none.
     pub solver: Dns01Solver,
-    /// The name that it was asked about, a wildcard as such.
+    /// Name that the question was about, a wildcard with its `*.`.
     pub domain: String,
-    /// When.
+    /// Time of the question.
     pub at: Timestamp,
-    /// What it refused; nothing where all is well.
+    /// Refusal of the provider; `None` if all is well.
     pub refusal: Option<ProviderRefusal>,
 }

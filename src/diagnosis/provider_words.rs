@@ -1,5 +1,5 @@
-//! What DNS providers refuse, in the words of cert-manager, of its libraries and of webhooks. What this program's own solvers were
-//! refused is kept as data beside the reason (`model::provider_refusal`).
+//! Refusals of DNS providers, read from the messages of cert-manager, of its libraries and of webhooks. Refusals that this
+//! program's own solvers met are kept as data beside the reason (`model::provider_refusal`).
 
 use super::controller_words::missing_right;
 use super::foreign::is_about_deed;
@@ -9,12 +9,12 @@ use crate::model::provider_refusal::{
     ProviderFault, ProviderRefusal, is_about_address, provider_name,
 };
 
-/// What a provider refuses of a challenge's record, by its reason.
+/// Returns what a provider refuses of a challenge's record, by the challenge's reason.
 pub fn refusal(challenge: &Challenge) -> Option<ProviderRefusal> {
     let dns01 = challenge.spec.solver.dns01.as_deref()?;
     let reason = challenge.status.reason.as_str();
     let fault = provider_fault(reason).filter(|_| is_about_deed(reason))?;
-    // The search for the zone asks others before the update is sent.
+    // The search for the zone asks other servers before the update is sent.
     if dns01.rfc2136.is_some()
         && fault == ProviderFault::Unreachable
         && !is_about_update(challenge, reason)
@@ -25,24 +25,24 @@ pub fn refusal(challenge: &Challenge) -> Option<ProviderRefusal> {
     Some(ProviderRefusal { provider, ..ProviderRefusal::new(fault, "", reason) })
 }
 
-/// Why a DNS provider does not take a record, by what cert-manager and its libraries say. Whether credentials are unknown or may
-/// not do it, they do not tell apart.
+/// Reads why a DNS provider does not take a record from a message of cert-manager and its libraries. The messages do not
+/// distinguish unknown credentials from credentials without permission.
 fn provider_fault(said: &str) -> Option<ProviderFault> {
     if is_about_address(said) {
         return Some(ProviderFault::AddressRefused);
     }
-    // The API server has refused something, and was never the provider.
+    // The API server has refused a request; the provider never got one.
     if missing_right(said).is_some() {
         return None;
     }
     let said = said.to_lowercase();
     let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(mark));
-    PROVIDER.iter().find(|(marks, _)| says(marks)).map(|(_, fault)| *fault)
+    PROVIDER_MESSAGES.iter().find(|(marks, _)| says(marks)).map(|(_, fault)| *fault)
 }
 
-/// What is told first decides.
-const PROVIDER: &[(&[&str], ProviderFault)] = &[
-    // Credentials that cannot even be sent, and machines that have none of their own.
+/// Messages with the fault that each means; the first match decides.
+const PROVIDER_MESSAGES: &[(&[&str], ProviderFault)] = &[
+    // Credentials that cannot even be sent, and machines without credentials of their own.
     (
         &[
             "contain a newline",

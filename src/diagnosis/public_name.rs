@@ -1,4 +1,4 @@
-//! The names that public CAs take (Boulder's `policy/pa.go`): each rule with the first byte that breaks it, without asking anybody.
+//! Names that public CAs take (Boulder's `policy/pa.go`): each rule with the first byte that breaks it, without a request.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use url::Host;
 use super::catalogue::id::CauseId;
 use crate::model::{Identifier, reserved};
 
-/// Most labels of a name at Let's Encrypt.
-const LABELS: usize = 10;
-/// Most bytes of a label, and of a name (RFC 1035 §2.3.4).
-const LABEL: usize = 63;
-const NAME: usize = 253;
+/// Maximum number of labels of a name at Let's Encrypt.
+const MAX_LABELS: usize = 10;
+/// Maximum number of bytes of a label, and of a name (RFC 1035 §2.3.4).
+const MAX_LABEL_BYTES: usize = 63;
+const MAX_NAME_BYTES: usize = 253;
 
-/// The rule that a name breaks, and where.
+/// Rule that a name breaks, and the place in the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameFault {
-    /// The first byte that is wrong, from 1.
+    /// Number of the first wrong byte, from 1.
     pub byte: usize,
-    /// What stands from there on.
+    /// Text from the wrong byte on.
     pub rest: String,
     /// The rule.
     pub why: &'static str,
@@ -30,7 +30,7 @@ impl fmt::Display for NameFault {
     }
 }
 
-/// Last labels below which nobody owns a name (RFC 2606, RFC 6761, RFC 6762, RFC 7686; ICANN's list of collisions).
+/// Last labels below which names have no owner (RFC 2606, RFC 6761, RFC 6762, RFC 7686; ICANN's list of collisions).
 const NEVER_PUBLIC: [&str; 13] = [
     "local",
     "localhost",
@@ -46,10 +46,10 @@ const NEVER_PUBLIC: [&str; 13] = [
     "invalid",
     "onion",
 ];
-/// The same with two labels.
+/// Last two labels below which names have no owner.
 const NEVER_PUBLIC_PAIRS: [&str; 2] = ["home.arpa", "cluster.local"];
 
-/// Why no public CA certifies a name or an address, whoever asks.
+/// Reason why no public CA certifies a name or an address for any account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotPublic {
     /// An address of this reserved block.
@@ -60,12 +60,12 @@ pub enum NotPublic {
     OneLabel,
     /// A name below this suffix.
     Suffix(String),
-    /// A name that is itself a suffix below which others have their domains, or a wildcard for all of those.
+    /// A name that is itself a suffix below which others have their domains, or a wildcard for all of these domains.
     PublicSuffix,
 }
 
 impl NotPublic {
-    /// The cause that tells more.
+    /// Returns the cause of the catalogue that explains the reason.
     pub fn cause(&self) -> CauseId {
         match self {
             Self::Form(_) => CauseId::Cfg10,
@@ -89,7 +89,7 @@ impl fmt::Display for NotPublic {
     }
 }
 
-/// Returns why no public CA certifies a name or an address; `None` if one may.
+/// Returns why no public CA certifies a name or an address; `None` if a public CA may certify it.
 pub fn refusal(identifier: &Identifier) -> Option<NotPublic> {
     let name = match identifier {
         Identifier::Ip(address) => return reserved::block(*address).map(NotPublic::Address),
@@ -113,21 +113,21 @@ pub fn refusal(identifier: &Identifier) -> Option<NotPublic> {
     is_of_registry(base).then_some(NotPublic::PublicSuffix)
 }
 
-/// Tells whether a zone is a registry's, so that no holder of a domain changes its records: a name of the ICANN section of the public
-/// suffix list. Of the private section a name may be its owner's own. A suffix that the list lacks may be newer than this program.
+/// Reports whether a zone is a registry's, so that no domain holder changes its records: a name of the public suffix list's
+/// ICANN section (a private one may be its owner's). A suffix that the list lacks may be newer than this program.
 pub fn is_of_registry(zone: &str) -> bool {
     psl::suffix(zone.as_bytes())
         .is_some_and(|suffix| suffix.typ() == Some(psl::Type::Icann) && suffix == zone)
 }
 
-/// The first rule that a name breaks, as it is ordered, a wildcard as such; nothing where a public CA may take it.
+/// Returns the first rule that a name as ordered breaks, a wildcard with its `*.`; `None` if a public CA may take the name.
 pub fn fault(name: &str) -> Option<NameFault> {
-    let (at, why) = broken(name)?;
-    let rest = name.get(at..).unwrap_or_default().chars().take(LABEL).collect();
+    let (at, why) = first_fault(name)?;
+    let rest = name.get(at..).unwrap_or_default().chars().take(MAX_LABEL_BYTES).collect();
     Some(NameFault { byte: at + 1, rest, why })
 }
 
-fn broken(name: &str) -> Option<(usize, &'static str)> {
+fn first_fault(name: &str) -> Option<(usize, &'static str)> {
     let base = name.strip_prefix("*.").unwrap_or(name);
     let before = name.len() - base.len();
     if let Some(at) = base.find('*') {
@@ -140,8 +140,8 @@ fn broken(name: &str) -> Option<(usize, &'static str)> {
             "letters, digits and hyphens are all that may stand in a label",
         ));
     }
-    if name.len() > NAME {
-        return Some((NAME, "a name has at most 253 bytes"));
+    if name.len() > MAX_NAME_BYTES {
+        return Some((MAX_NAME_BYTES, "a name has at most 253 bytes"));
     }
     if base.ends_with('.') {
         return Some((name.len() - 1, "a name does not end with a dot"));
@@ -151,7 +151,7 @@ fn broken(name: &str) -> Option<(usize, &'static str)> {
         if let Some(broken) = of_label(label) {
             return Some((at + broken.0, broken.1));
         }
-        if number == LABELS {
+        if number == MAX_LABELS {
             return Some((at, "a name has at most ten labels"));
         }
         at += label.len() + 1;
@@ -162,13 +162,13 @@ fn broken(name: &str) -> Option<(usize, &'static str)> {
     None
 }
 
-/// What is wrong with a label, and from which byte of it on.
+/// Returns the first wrong byte of a label, and the rule that the label breaks.
 fn of_label(label: &str) -> Option<(usize, &'static str)> {
     if label.is_empty() {
         return Some((0, "two dots do not follow each other"));
     }
-    if label.len() > LABEL {
-        return Some((LABEL, "a label has at most 63 bytes"));
+    if label.len() > MAX_LABEL_BYTES {
+        return Some((MAX_LABEL_BYTES, "a label has at most 63 bytes"));
     }
     if label.starts_with('-') {
         return Some((0, "a label does not begin with a hyphen"));

@@ -1,9 +1,9 @@
-//! What a CA refuses a new order for, beyond the type of its problem: Boulder has one type for many rules, and a sentence for each.
-//! Our own CA and others have taken its words over.
+//! Reasons why a CA refuses a new order, beyond the type of the problem: Boulder has one type for many rules, and a
+//! sentence for each rule. Our own CA and others have taken over Boulder's wording.
 
 use crate::model::Problem;
 
-/// What an order asks for that the CA does not take.
+/// Part of an order that the CA does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedWish {
     /// The form of a name.
@@ -12,16 +12,16 @@ pub enum RefusedWish {
     Suffix,
     /// An IP address.
     Address,
-    /// So many names.
+    /// The number of names.
     TooMany,
     /// The dates of the certificate.
     Dates,
-    /// A name, by a list of the CA's.
+    /// A name, by a list of the CA.
     Policy,
 }
 
-/// What a CA says, each with what it means.
-const WORDS: &[(&str, RefusedWish)] = &[
+/// Messages of CAs, each with the part of the order that is refused.
+const REFUSED_WISHES: &[(&str, RefusedWish)] = &[
     ("does not permit IP address", RefusedWish::Address),
     ("IP address in Common Name", RefusedWish::Address),
     ("IP address is in a reserved address block", RefusedWish::Address),
@@ -41,26 +41,26 @@ const WORDS: &[(&str, RefusedWish)] = &[
     ("needs at least one dot", RefusedWish::Suffix),
 ];
 
-/// Reads why a CA refuses what an order asks for; nothing of another problem.
+/// Reads which part of an order a CA refuses; `None` for another problem.
 pub fn refused_wish(problem: &Problem) -> Option<RefusedWish> {
     let kind = problem.short_kind();
     let is_of_wish = matches!(kind, "rejectedIdentifier" | "malformed" | "badCSR");
-    let said = WORDS.iter().find(|(words, _)| problem.detail.contains(words));
+    let said = REFUSED_WISHES.iter().find(|(words, _)| problem.detail.contains(words));
     let said = said.filter(|_| is_of_wish).map(|(_, wish)| *wish);
     let of_name = || (kind == "malformed" && problem.is_of_name()).then_some(RefusedWish::NameForm);
     said.or_else(|| (kind == "rejectedIdentifier").then_some(RefusedWish::Policy)).or_else(of_name)
 }
 
-/// What a CA does not take of a signing request.
+/// Part of a signing request that a CA does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedRequest {
-    /// Its key, or what signs with it.
+    /// The key, or the algorithm that signs with the key.
     Key,
-    /// Its names, or something that is not said.
+    /// The names, or a part that the CA does not name.
     Names,
 }
 
-/// Words about the key of a signing request, in small letters.
+/// Words about the key of a signing request, in lower case.
 const KEY_WORDS: [&str; 14] = [
     "algorithm",
     "public key",
@@ -78,11 +78,11 @@ const KEY_WORDS: [&str; 14] = [
     "key is",
 ];
 
-/// Reads what of a signing request a CA refuses with `badCSR`.
+/// Reads which part of a signing request a CA refuses with `badCSR`.
 pub fn refused_request(problem: &Problem) -> RefusedRequest {
     let own = std::iter::once(&problem.detail);
     let said = own.chain(problem.subproblems.iter().map(|sub| &sub.detail));
-    // Names that are quoted say nothing.
+    // Quoted names say nothing about the reason.
     let is_plain = |word: &&str| !word.trim_end_matches(['.', ',', ':']).contains('.');
     let plain = |said: &String| {
         said.split_whitespace().filter(is_plain).collect::<Vec<_>>().join(" ").to_ascii_lowercase()
@@ -94,11 +94,11 @@ pub fn refused_request(problem: &Problem) -> RefusedRequest {
     if is_of_key { RefusedRequest::Key } else { RefusedRequest::Names }
 }
 
-/// Words about the names of a signing request, in small letters: with them a key is mentioned at most.
+/// Words about the names of a signing request, in lower case: a message with these words only mentions a key, if at all.
 const NAMES_WORDS: [&str; 5] =
     ["common name", "identifiers as order", "subject alternative", "dnsname", "dns name"];
 
-/// Tells whether a text has these words, and not as a part of longer ones: `rsa` is no part of `universal`.
+/// Reports whether a text has these words, and not as a part of longer words: `rsa` is no part of `universal`.
 fn has_words(text: &str, words: &str) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase());
     text.match_indices(words).any(|(at, _)| {
@@ -107,22 +107,22 @@ fn has_words(text: &str, words: &str) -> bool {
     })
 }
 
-/// Tells whether a CA says that an authorization takes no answer any more.
+/// Reports whether a CA says that an authorization takes no answer any more.
 pub fn is_no_longer_pending(problem: &Problem) -> bool {
     problem.detail.contains("authorization must be pending")
 }
 
-/// Tells whether a CA says that a key, which was to be the new one of an account, is that of another account (RFC 8555 §7.3.5).
+/// Reports whether a CA says that the new key for an account is the key of another account (RFC 8555 §7.3.5).
 pub fn is_key_of_another_account(problem: &Problem) -> bool {
     problem.status == 409 && problem.detail.contains("already in use for a different account")
 }
 
-/// Tells whether a CA speaks of CAA records, whatever the type of its problem is.
+/// Reports whether a CA's problem is about CAA records, whatever the type of the problem.
 pub fn is_about_caa(problem: &Problem) -> bool {
     problem.short_kind() == "caa" || problem.detail.starts_with("While processing CAA for ")
 }
 
-/// Tells whether a CA says that a request is signed with another key than that of its account (Boulder's words, and Pebble's).
+/// Reports whether a CA says that a request is signed with another key than its account's (wording of Boulder and Pebble).
 pub fn says_key_is_another(problem: &Problem) -> bool {
     problem.short_kind() == "malformed" && problem.detail.contains("JWS verification error")
 }

@@ -1,4 +1,4 @@
-//! Which certificates have to be replaced now, and why, by what was found of each: a list of rules, none of which asks anybody.
+//! Judgment on which certificates have to be replaced now, and why, by facts: a list of rules that send no requests.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,14 +13,14 @@ use crate::model::certificate_report::{
 };
 use crate::reconcile::policy::Violation;
 
-/// Fewest bits of an RSA key that CAs certify (Baseline Requirements §6.1.5).
-const RSA: u32 = 2048;
-/// Parts of the names of signature algorithms that nobody takes any more.
-const WEAK: [&str; 4] = ["sha1", "md5", "md4", "md2"];
-/// Lives below this are renewed at their half, others when a third is left, as Let's Encrypt advises.
+/// Minimum number of bits of an RSA key that CAs certify (Baseline Requirements §6.1.5).
+const MIN_RSA_BITS: u32 = 2048;
+/// Parts of the names of signature algorithms that are no longer accepted.
+const WEAK_ALGORITHMS: [&str; 4] = ["sha1", "md5", "md4", "md2"];
+/// Lifetime below which certificates are renewed at half of it; others when a third is left, as Let's Encrypt advises.
 const SHORT_LIFE: SignedDuration = SignedDuration::from_hours(10 * 24);
-/// Roots that are over or will be soon, by the common name of whoever has signed the last certificate of a chain, and their last
-/// second: those that chains still lead to long after.
+/// Roots that have ended or will end soon, by the common name of the issuer of a chain's last certificate, with each root's
+/// last second: chains still lead to these roots long after.
 const ENDING_ROOTS: [(&str, i64); 5] = [
     ("AddTrust External CA Root", 1_590_835_718),
     ("Baltimore CyberTrust Root", 1_747_094_340),
@@ -29,86 +29,86 @@ const ENDING_ROOTS: [(&str, i64); 5] = [
     ("GlobalSign Root CA", 1_832_673_600),
 ];
 
-/// What was found of a certificate.
+/// Facts about a certificate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplacementFacts<'a> {
-    /// What it says, where it could be read.
+    /// Content of the certificate, if it could be read.
     pub content: Option<&'a CertificateContent>,
-    /// Why there is no certificate, where there is none.
+    /// Reason why there is no certificate, if there is none.
     pub missing: Option<&'a str>,
-    /// Why it could not be looked at.
+    /// Reason why the certificate could not be inspected, if it could not.
     pub unseen: Option<&'a str>,
-    /// The certificates above it.
+    /// Certificates above this certificate in its chain.
     pub above: &'a [AboveFacts],
-    /// Common name of whoever has signed the last certificate of its chain; empty where it has none.
+    /// Common name of the issuer of the chain's last certificate; empty if the issuer has none.
     pub top_issuer: &'a str,
-    /// How it fits the Certificate that it is for.
+    /// Comparison with the Certificate that asks for the certificate.
     pub asked: Option<&'a AskedFacts>,
-    /// What a client makes of the server that shows it; `None` if it is no server's.
+    /// Result of a client's connection to the server that shows the certificate; `None` if no server does.
     pub server: Option<&'a ReportedServer>,
-    /// The list that has its serial number.
+    /// List that has the certificate's serial number, if any.
     pub listed: Option<&'a str>,
-    /// Whether it was revoked.
+    /// Revocation state.
     pub revocation: Option<&'a ReportedRevocation>,
-    /// When its CA wants it to be renewed.
+    /// Renewal window that the CA suggests.
     pub window: Option<&'a ReportedWindow>,
-    /// What CAA records say of its names.
+    /// CAA records for the certificate's names.
     pub caa: &'a [CaaLook],
 }
 
-/// A certificate above the one that counts.
+/// Certificate above the judged one in a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AboveFacts {
-    /// Whom it names.
+    /// Subject of the certificate.
     pub subject: String,
-    /// Last second.
+    /// Last second of the validity.
     pub not_after: Timestamp,
-    /// What it is signed with; nothing of one that has signed itself, whose signature nobody looks at.
+    /// Algorithm of the signature; `None` for a self-signed certificate, whose signature is never checked.
     pub signature: Option<String>,
 }
 
-/// How a certificate fits the Certificate that it is for.
+/// Comparison of a certificate with the Certificate that asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AskedFacts {
-    /// Why it has to be issued now, if it has to.
+    /// Reason why a certificate has to be issued now, if there is one.
     pub due: Option<Violation>,
-    /// Fields of the spec whose names it has not.
+    /// Fields of the spec with names that the certificate lacks.
     pub names: Vec<&'static str>,
-    /// Fields of the spec that its key is not as.
+    /// Fields of the spec that the certificate's key does not match.
     pub key: Vec<&'static str>,
-    /// From which issuer it is, where that is another.
+    /// Issuer of the certificate, if another issuer is asked for.
     pub issuer: Option<String>,
 }
 
-/// What CAA records say of a name.
+/// Result of the CAA records for a name.
 #[derive(Clone, Debug)]
 pub enum CaaLook {
-    /// They keep the CA out.
+    /// The records forbid issuance by the CA.
     Forbids {
         /// Name.
         name: String,
-        /// Whose records decide.
+        /// Owner of the records that decide.
         owner: String,
-        /// They.
+        /// Records that decide.
         records: CaaRecordSet,
     },
-    /// They could not be read, which keeps the CA out as well, if it sees the same.
+    /// The records could not be read, which forbids issuance as well if the CA cannot read them either.
     Unknown {
         /// Name.
         name: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// What has to be done about a certificate.
+/// Verdict on a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplacementJudgement {
-    /// Whether it has to be replaced.
+    /// Whether the certificate has to be replaced.
     pub verdict: CheckVerdict,
-    /// Why, the most urgent first.
+    /// Reasons for a replacement, the most urgent first.
     pub reasons: Vec<ReplacementReason>,
-    /// What is not known.
+    /// Parts that are not known.
     pub unknown: Vec<UnknownPart>,
 }
 
@@ -127,7 +127,7 @@ const RULES: [ReplacementRule; 10] = [
     caa_forbids,
 ];
 
-/// Judges what was found.
+/// Judges the facts about a certificate.
 pub fn judge(facts: &ReplacementFacts<'_>, now: Timestamp) -> ReplacementJudgement {
     let mut reasons = Vec::new();
     for rule in RULES {
@@ -164,7 +164,7 @@ fn revoked(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<Replaceme
     found.push(reason(ReplacementCause::Revoked, at, detail));
 }
 
-/// It is over, or it is time.
+/// Finds that the certificate has expired, or that its renewal is due.
 fn ended(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<ReplacementReason>) {
     let Some(content) = facts.content else { return };
     let (start, end) = (content.not_before.timestamp(), content.not_after.timestamp());
@@ -173,7 +173,7 @@ fn ended(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<Replaceme
         return;
     }
     let due = match facts.asked {
-        // A Certificate says itself when it is to be renewed.
+        // A Certificate itself says when it is to be renewed.
         Some(asked) => {
             let due = asked.due.as_ref().filter(|due| due.reason == RENEWING);
             due.map(|_| "its time of renewal has come".to_owned())
@@ -185,14 +185,14 @@ fn ended(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<Replaceme
     }
 }
 
-/// The word of `policy` for a renewal by time.
+/// Reason of `policy` for a renewal by time.
 const RENEWING: &str = "Renewing";
-/// The words of `policy` for a Secret without what counts.
+/// Reasons of `policy` for a Secret without the required data.
 const ABSENT: [&str; 2] = ["DoesNotExist", "MissingData"];
-/// The word of `policy` for what was revoked, which is told by itself.
+/// Reason of `policy` for a revoked certificate, which another rule reports.
 const REVOKED: &str = "Revoked";
 
-/// When what no Certificate speaks of is to be renewed.
+/// Returns when a certificate without a Certificate is to be renewed.
 fn renewal(start: Timestamp, end: Timestamp) -> Timestamp {
     let life = end.duration_since(start);
     let left = if life < SHORT_LIFE { life / 2 } else { life / 3 };
@@ -221,7 +221,7 @@ fn listed(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<Replacemen
     }
 }
 
-/// A certificate above it ends before it, and the time that is left is that of a renewal.
+/// Finds a certificate of the chain that ends before the judged one, if so little time is left that a renewal is due.
 fn chain_ends(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<ReplacementReason>) {
     let Some(content) = facts.content else { return };
     let (start, end) = (content.not_before.timestamp(), content.not_after.timestamp());
@@ -237,7 +237,7 @@ fn chain_ends(facts: &ReplacementFacts<'_>, now: Timestamp, found: &mut Vec<Repl
     }
 }
 
-/// Clients refuse what the server shows, for another reason than its end or its names, which have rules of their own.
+/// Finds why clients refuse the server's certificate, other than for its end or its names, which have their own rules.
 fn untrusted(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
     let Some(server) = facts.server else { return };
     let cause = match server.distrust {
@@ -297,7 +297,7 @@ fn weak(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementR
     let Some(content) = facts.content else { return };
     let end = Some(content.not_after.timestamp());
     let key = &content.key;
-    let is_short = key.algorithm == "RSA" && key.size.is_some_and(|size| size < RSA);
+    let is_short = key.algorithm == "RSA" && key.size.is_some_and(|size| size < MIN_RSA_BITS);
     if is_short || key.algorithm.to_ascii_lowercase().starts_with("dsa") {
         let size = key.size.map(|size| format!(" {size}")).unwrap_or_default();
         let detail = format!("its key is {}{size}", key.algorithm);
@@ -305,7 +305,7 @@ fn weak(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementR
     }
     let is_weak = |algorithm: &str| {
         let lower = algorithm.to_ascii_lowercase();
-        WEAK.iter().any(|weak| lower.contains(weak))
+        WEAK_ALGORITHMS.iter().any(|weak| lower.contains(weak))
     };
     if is_weak(&content.signature_algorithm) && content.subject != content.issuer {
         let detail = format!("it is signed with {}", content.signature_algorithm);
@@ -329,7 +329,7 @@ fn caa_forbids(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<Repla
     }
 }
 
-/// What is not known.
+/// Returns the parts that are not known.
 fn unknown(facts: &ReplacementFacts<'_>) -> Vec<UnknownPart> {
     let mut all = Vec::new();
     let mut add = |part, why: &str| all.push(UnknownPart { part, why: why.to_owned() });

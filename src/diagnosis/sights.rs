@@ -1,22 +1,22 @@
-//! Who sees what of a name over HTTP: this machine, and a Pod inside the cluster.
+//! Views of a name over HTTP: from this machine, and from a Pod inside the cluster.
 
 use super::name_case::{AddressLook, NameCase};
 use crate::model::observation::{Observation, Seen, Vantage};
 
-/// What one of those who look sees.
+/// View from one vantage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SightRow<'a> {
-    /// Who looks.
+    /// The vantage.
     pub from: &'a Vantage,
-    /// The address that was asked, as text; empty where none was.
+    /// Address that was asked, as text; empty if no address was asked.
     pub address: String,
-    /// What came.
+    /// Result, in words.
     pub came: String,
-    /// Whether it is not what it has to be; nothing where nothing had to be there.
+    /// Whether the result is not as expected; `None` if nothing was expected.
     pub is_wrong: Option<bool>,
 }
 
-/// What this machine and the Pod see, where that is not the same.
+/// Returns the views of this machine and of the Pod, if the views differ.
 pub fn disagreement(name: &NameCase) -> Option<Vec<SightRow<'_>>> {
     let inside = name.inside.as_ref()?;
     let is_up = name.looks.iter().any(|look| look.is_expected);
@@ -42,7 +42,7 @@ pub fn disagreement(name: &NameCase) -> Option<Vec<SightRow<'_>>> {
     Some(outside.chain([inside]).collect())
 }
 
-/// What came of a look without the words, which name addresses: whether it was the answer, and the status where there was one.
+/// Returns whether a probe got the answer, and the status if any: the result without its text, which names addresses.
 fn outcome(observation: &Observation, is_answer: bool) -> (bool, Option<u16>) {
     match &observation.seen {
         Seen::Reply { status, .. } => (is_answer, Some(*status)),
@@ -50,13 +50,13 @@ fn outcome(observation: &Observation, is_answer: bool) -> (bool, Option<u16>) {
     }
 }
 
-/// The address that a look went to first, as far as it says.
+/// Returns the address that a probe went to first; empty if unknown.
 pub fn asked(observation: &Observation) -> String {
     let address = observation.hops.first().and_then(|hop| hop.address);
     address.map(|address| address.to_string()).unwrap_or_default()
 }
 
-/// What came of a look, in a few words.
+/// Describes the result of a probe in a few words.
 pub fn came(observation: &Observation, is_answer: bool) -> String {
     match &observation.seen {
         _ if is_answer => "the answer".to_owned(),

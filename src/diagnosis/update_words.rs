@@ -1,23 +1,23 @@
-//! The server that takes dynamic updates (RFC 2136), as solvers name it and as texts about connections do.
+//! The server for dynamic updates (RFC 2136), as solvers and messages about connections name it.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::model::Challenge;
 
-/// Tells whether a text is about the server that takes the updates of a challenge's solver (RFC 2136), or names no server at all.
+/// Reports whether a text is about the update server of a challenge's solver (RFC 2136), or names no server at all.
 pub fn is_about_update(challenge: &Challenge, said: &str) -> bool {
     let dns01 = challenge.spec.solver.dns01.as_deref();
     let Some(rfc2136) = dns01.and_then(|dns01| dns01.rfc2136.as_ref()) else { return false };
     let (host, _) = host_and_port(&rfc2136.nameserver);
-    // Which address a name has is not known here.
+    // The addresses of a host name are not known here.
     let Ok(own) = host.trim_matches(['[', ']']).parse::<IpAddr>() else { return true };
     let met = said.split([' ', '>']).map(|word| word.trim_end_matches(':'));
     let mut met = met.filter_map(|word| word.parse::<SocketAddr>().ok()).peekable();
     met.peek().is_none() || met.any(|address| address.ip() == own)
 }
 
-/// Tells whether a text is about a connection to a name server that takes no updates: cert-manager asks its recursive resolvers for the
-/// zone before it writes.
+/// Reports whether a text is about a connection to a name server other than the update server: cert-manager asks its
+/// recursive resolvers for the zone before it writes.
 pub fn is_about_resolver(challenge: &Challenge, said: &str) -> bool {
     let is_of_connection =
         ["dial udp ", "dial tcp ", "read udp ", "read tcp "].iter().any(|mark| said.contains(mark));
@@ -25,10 +25,10 @@ pub fn is_about_resolver(challenge: &Challenge, said: &str) -> bool {
     is_of_connection && is_of_dns && !is_about_update(challenge, said)
 }
 
-/// A server as solvers name it, and its port.
+/// Splits a server, as solvers name it, into host and port; the default port is 53.
 pub fn host_and_port(server: &str) -> (&str, &str) {
     match server.rsplit_once(':') {
-        // Without brackets it is an address of IPv6.
+        // Without brackets the server is an IPv6 address.
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port),
         _ => (server, "53"),
     }

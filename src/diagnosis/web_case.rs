@@ -1,19 +1,19 @@
-//! What was observed of a web server beyond the answer itself: who it says that it is, and what it says to other paths.
+//! Observations of a web server beyond the answer itself: how the server identifies itself, and its replies for other paths.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Most letters of a body that are kept.
-const START: usize = 200;
-/// Most letters of a header that are kept.
-const LONGEST_HEADER: usize = 120;
+/// Maximum number of letters of a body that are kept.
+const MAX_BODY_LETTERS: usize = 200;
+/// Maximum number of letters of a header that are kept.
+const MAX_HEADER_LETTERS: usize = 120;
 
-/// A token that nobody has: what a server says to it is what it says to any.
+/// Token that does not exist: a server's reply for it is the reply for any unknown token.
 pub const UNKNOWN_TOKEN: &str = "kubectl-acme-diagnose";
 
-/// Headers that tell who answers, in lower case.
-const TELLING: [&str; 27] = [
+/// Headers that identify a server or a CDN, in lower case.
+const IDENTIFYING_HEADERS: [&str; 27] = [
     "server",
     "via",
     "location",
@@ -43,7 +43,7 @@ const TELLING: [&str; 27] = [
     "x-ddos-protection",
 ];
 
-/// Marks of pages that mean something by themselves, in lower case, and who sends them.
+/// Marks of pages, in lower case, each with its meaning.
 const MARKS: [(&str, PageMark); 14] = [
     ("slowaes.decrypt", PageMark::Robots),
     ("<title>just a moment...</title>", PageMark::Robots),
@@ -61,65 +61,65 @@ const MARKS: [(&str, PageMark); 14] = [
     ("<title>routeros", PageMark::Router),
 ];
 
-/// What a mark says of the page.
+/// Meaning of a mark in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PageMark {
-    /// It wants to know whether a person asks.
+    /// The page checks whether the client is a person.
     Robots,
-    /// A firewall says that it blocks.
+    /// A firewall says that it blocks the request.
     Blocked,
     /// A router's own page.
     Router,
 }
 
-/// What one address answers to some paths of a name.
+/// Replies of one address for some paths of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebLook {
-    /// A token that nobody has, where challenges are.
+    /// Reply for an unknown token, below the path of challenges.
     pub challenge: WebReply,
-    /// A path beside that of challenges, below `/.well-known/`.
+    /// Reply for a path beside the path of challenges, below `/.well-known/`.
     pub beside: WebReply,
-    /// The first page.
+    /// Reply for the first page.
     pub root: WebReply,
-    /// The first path again behind a header of the PROXY protocol, where the server does not take it without.
+    /// Reply for the first path behind a header of the PROXY protocol, if the server takes no request without one.
     #[serde(default)]
     pub proxied: Option<WebReply>,
-    /// The path of the answer itself, asked for some times more, one after another: machines behind one address may take turns.
+    /// Replies for the path of the answer itself, asked for a few more times: machines behind one address may take turns.
     #[serde(default)]
     pub again: Vec<WebReply>,
 }
 
-/// What came for one path.
+/// Reply for one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WebReply {
-    /// An answer of HTTP.
+    /// HTTP response.
     Reply(PathReply),
     /// A frame of HTTP/2 (RFC 9113 §3.4): the first bytes, in hexadecimal digits.
     Http2(String),
     /// No HTTP at all.
     NotHttp,
-    /// The connection was taken, and ended without a byte.
+    /// The connection was accepted, and ended without a byte.
     Ended,
-    /// The connection was taken, and nothing came.
+    /// The connection was accepted, and nothing came.
     Silent,
     /// No connection.
     NotConnected,
 }
 
-/// An answer of HTTP, as far as it tells who gave it.
+/// HTTP response, as far as it identifies the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PathReply {
     /// Status.
     pub status: u16,
-    /// Headers that tell who answers, names in lower case.
+    /// Headers that identify a server or a CDN, names in lower case.
     pub headers: Vec<(String, String)>,
     /// The beginning of the body.
     pub start: String,
-    /// What the page has in it that means something by itself: the text, and what it says.
+    /// Marks in the page: each text, and its meaning.
     pub marks: Vec<(String, PageMark)>,
 }
 
@@ -140,20 +140,20 @@ impl WebReply {
         let headers = lines.filter_map(|line| {
             let (name, value) = line.split_once(':')?;
             let name = name.trim().to_ascii_lowercase();
-            let is_telling = TELLING.contains(&name.as_str());
-            is_telling.then(|| (name, value.trim().chars().take(LONGEST_HEADER).collect()))
+            let is_telling = IDENTIFYING_HEADERS.contains(&name.as_str());
+            is_telling.then(|| (name, value.trim().chars().take(MAX_HEADER_LETTERS).collect()))
         });
         let page = body.to_ascii_lowercase();
         let marks = MARKS.iter().filter(|(mark, _)| page.contains(mark));
         Self::Reply(PathReply {
             status,
             headers: headers.collect(),
-            start: body.chars().take(START).collect(),
+            start: body.chars().take(MAX_BODY_LETTERS).collect(),
             marks: marks.map(|(mark, what)| ((*mark).to_owned(), *what)).collect(),
         })
     }
 
-    /// The answer, where it is one of HTTP.
+    /// Returns the HTTP response, if there is one.
     pub fn reply(&self) -> Option<&PathReply> {
         match self {
             Self::Reply(reply) => Some(reply),
@@ -182,7 +182,7 @@ impl fmt::Display for WebReply {
 }
 
 impl PathReply {
-    /// The CDN that an answer comes from, by its headers; `None` if they name none.
+    /// Returns the CDN that an answer comes from, by the answer's headers; `None` if the headers name none.
     pub fn edge(&self) -> Option<&'static str> {
         let has = |name: &str| self.header(name).is_some();
         let says = |name: &str, start: &str| {
@@ -207,19 +207,19 @@ impl PathReply {
         .map(|(name, _)| *name)
     }
 
-    /// A header, by its name in lower case.
+    /// Returns the value of a header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// A folder from which a web server of this machine is to show answers.
+/// Folder from which a web server of this machine has to show answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebrootCase {
     /// The document root.
     pub folder: String,
-    /// Whether the file of the answer is in it, with the answer as its content.
+    /// Whether the folder has the file of the answer, with the answer as its content.
     pub has_answer: bool,
 }
 

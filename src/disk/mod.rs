@@ -1,4 +1,4 @@
-//! Files in folders to which others may write, too: looked at without being led elsewhere or held up, and replaced as a whole.
+//! Files in folders that other users may write to: read without following links or blocking, and replaced as a whole.
 
 pub mod private;
 
@@ -10,41 +10,41 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
 use rustix::process::geteuid;
 
-/// Whatever lies there: a link is not followed, and a pipe that nobody fills holds nobody up.
+/// Flags to open a path that others may have replaced: links are not followed, and a pipe without a writer does not block.
 const CAREFULLY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// A file of ours that nobody else may read.
+/// Mode of a file that only its owner may read and write.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Who may read a file.
+/// Users who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Its owner.
+    /// The file's owner.
     Owner,
-    /// Everybody to whom the umask leaves it.
+    /// Every user that the umask permits.
     Permitted,
-    /// Everybody, whatever the umask is.
+    /// Every user, whatever the umask is.
     Everybody,
 }
 
-/// What must survive.
+/// Events that a replaced file must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// The file as long as the system runs.
+    /// The file survives as long as the system runs.
     Fleeting,
-    /// The file even after a power cut.
+    /// The file survives even a power cut.
     Lasting,
 }
 
-/// Whose link may stand in a folder's place.
+/// Links that may stand in a folder's place, by the user who made the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Only one that this user or root has made.
+    /// Only links that this user or root has made.
     Trusted,
-    /// Anybody's.
+    /// Links of any user.
     All,
 }
 
-/// A folder to which others may write, held open: whatever they put in its place meanwhile, we stay in it.
+/// Open handle of a folder to which others may write: later operations stay in that folder, even if its path is replaced.
 #[derive(Debug)]
 pub struct Folder(File);
 
@@ -52,7 +52,7 @@ impl Folder {
     /// Opens a folder.
     ///
     /// # Errors
-    /// Fails when it is no folder, this user may not look into it, or such a link is in its place.
+    /// Fails if the path is no folder, this user may not read the folder, or a link that `links` excludes is in its place.
     pub fn open(path: &Path, links: Links) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -71,17 +71,17 @@ impl Folder {
         Ok(Self(openat(CWD, path, flags | more, Mode::empty())?.into()))
     }
 
-    /// The folder itself, to be locked.
+    /// Returns the handle of the folder itself, to be locked.
     pub fn handle(&self) -> &File {
         &self.0
     }
 
-    /// Tells whether a file of that name has exactly that text. What is no file of that length has not, and is not read.
+    /// Reports whether the named regular file has exactly this text; a file of another length is not read.
     pub fn holds(&self, name: &str, text: &[u8]) -> bool {
         self.read(name, text.len()).is_ok_and(|there| there.is_some_and(|there| there == text))
     }
 
-    /// Reads a file of that length; nothing where there is another, or something else in its place.
+    /// Reads a file of the given length; `None` if the file has another length or is no regular file.
     fn read(&self, name: &str, length: usize) -> io::Result<Option<Vec<u8>>> {
         // Opening a device may do something to it.
         let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -94,21 +94,21 @@ impl Folder {
             return Ok(None);
         }
         let mut text = Vec::with_capacity(length);
-        // It may grow meanwhile.
+        // The file may grow meanwhile.
         file.take(length as u64 + 1).read_to_end(&mut text)?;
         Ok(Some(text))
     }
 
-    /// Tells whether a folder has that name.
+    /// Reports whether a folder has the given name.
     pub fn has_folder(&self, name: &str) -> bool {
         statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
     }
 
-    /// Removes a file, if it is there; of a link, the link.
+    /// Removes a file, if it exists; of a link, the link itself.
     ///
     /// # Errors
-    /// Fails when the folder may not be written to, or a folder has that name.
+    /// Fails if the folder may not be written to, or a folder has the given name.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.0, name, AtFlags::empty()).map_err(io::Error::from) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -135,17 +135,17 @@ impl Folder {
         }
     }
 
-    /// Lets the names in the folder survive a power cut.
+    /// Syncs the folder, so that the names in it survive a power cut.
     ///
     /// # Errors
-    /// Fails when the disk does.
+    /// Fails if the disk reports an error.
     pub fn keep_names(&self) -> io::Result<()> {
         self.0.sync_all()
     }
 }
 
-/// The new text of a file, complete and beside it. Whoever replaces several files that belong together writes all drafts first:
-/// what needs space, or a folder that may be written to, has then succeeded. Without [`Draft::take_place`] it is removed.
+/// New text of a file, complete and stored beside the file. To replace several related files, write all drafts first:
+/// all that needs space or write access has then succeeded. Without [`Draft::take_place`] the draft is removed on drop.
 #[derive(Debug)]
 #[must_use]
 pub struct Draft<'a> {
@@ -156,10 +156,10 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Writes the draft of a file, both by name.
+    /// Writes the draft of a file; the file and the draft are given by name.
     ///
-    /// What stands under the draft's name makes way, and no link is followed, neither there nor in the file's own place: whoever
-    /// may write to the folder could lead us to a file of ours elsewhere.
+    /// A file under the draft's name is removed first. No link is followed, neither there nor in the file's own place:
+    /// a user who may write to the folder could otherwise redirect the write to another file of this user.
     ///
     /// # Errors
     /// Fails when the folder may not be written to; no draft is left then.
@@ -186,7 +186,7 @@ impl<'a> Draft<'a> {
     /// Puts the draft in the place of its file.
     ///
     /// # Errors
-    /// Fails when that file may not be replaced; it is then as it was, and no draft is left.
+    /// Fails if the file may not be replaced; the file is then unchanged, and no draft is left.
     pub fn take_place(mut self) -> io::Result<()> {
         renameat(&self.folder.0, &self.beside, &self.folder.0, self.name)?;
         self.has_place = true;
@@ -214,10 +214,10 @@ fn fill(mut file: File, text: &[u8], readers: Readers, durability: Durability) -
     Ok(())
 }
 
-/// Makes a file in a folder and takes it away again: whether that can be done, and what a private file of ours looks like there.
+/// Creates a private file in a folder and removes it, to test that this works; returns the metadata of the created file.
 ///
 /// # Errors
-/// Fails when nothing can be made there.
+/// Fails if no file can be created in the folder.
 pub fn trial(folder: &Path) -> io::Result<Metadata> {
     let name = format!(".kubectl-acme-trial-{}", std::process::id());
     let folder = Folder::open(folder, Links::All)?;
@@ -233,7 +233,7 @@ pub fn trial(folder: &Path) -> io::Result<Metadata> {
 /// Reads a file that the user has named, which may be a link or a pipe, up to a limit.
 ///
 /// # Errors
-/// Fails when it cannot be read, is no UTF-8, or is larger.
+/// Fails if the file cannot be read, is not UTF-8, or is larger than the limit.
 pub fn read_given(path: &Path, limit: u64) -> io::Result<String> {
     let text = String::from_utf8(read_bytes(File::open(path)?, limit)?);
     text.map_err(|_| {
@@ -241,10 +241,10 @@ pub fn read_given(path: &Path, limit: u64) -> io::Result<String> {
     })
 }
 
-/// Reads all there is, up to a limit.
+/// Reads a source to its end, up to a limit in bytes.
 ///
 /// # Errors
-/// Fails when it cannot be read, or there is more.
+/// Fails if the source cannot be read or has more bytes.
 pub fn read_bytes(from: impl io::Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(limit + 1).read_to_end(&mut bytes)?;
@@ -254,7 +254,7 @@ pub fn read_bytes(from: impl io::Read, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Tells whether a user is this one, or root, who may do everything anyhow.
+/// Reports whether a user ID is the user of this process, or root, who may do everything anyhow.
 pub(crate) fn is_trusted(user: u32) -> bool {
     user == geteuid().as_raw() || user == 0
 }

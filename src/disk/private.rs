@@ -1,4 +1,4 @@
-//! Files and folders that hold secrets: this user's alone, or not used at all.
+//! Files and folders that hold secrets: accessible to this user alone, or not used at all.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -11,23 +11,23 @@ use rustix::process::{Gid, getegid, geteuid, getgroups};
 
 use super::{CAREFULLY, PRIVATE, is_trusted, trial};
 
-/// Why a file or folder is not to be trusted with secrets.
+/// Reasons why a file or folder is not trusted with secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposure {
-    /// A link is in its place, and leads where whoever made it wants.
+    /// A link is in the place of the file or folder, and leads wherever the link's maker wants.
     Link,
     /// A pipe, a device or a folder is in the file's place.
     NoFile,
-    /// It belongs to another user.
+    /// The file or folder belongs to another user.
     Owner {
-        /// That user.
+        /// User ID of the owner.
         theirs: u32,
-        /// This one.
+        /// User ID of this process.
         ours: u32,
     },
-    /// Others may use the file: those bits of its mode.
+    /// Others may use the file; holds the mode of the file.
     OpenFile(u32),
-    /// Others may write to the folder: those bits of its mode, with the one that keeps them from each other's files.
+    /// Others may write to the folder; holds the mode of the folder, including the sticky bit.
     OpenFolder(u32),
 }
 
@@ -45,12 +45,12 @@ impl fmt::Display for Exposure {
     }
 }
 
-/// Why a private file or folder is not used.
+/// Reasons why a private file or folder is not used.
 #[derive(Debug)]
 pub enum Unprotected {
-    /// The system refuses.
+    /// The operating system refused.
     System(io::Error),
-    /// We do.
+    /// The file or folder is exposed to other users.
     Exposed(Exposure),
 }
 
@@ -66,11 +66,11 @@ impl From<rustix::io::Errno> for Unprotected {
     }
 }
 
-/// Makes a folder and those above it, for their owner only. One that is there must be this user's or root's, nobody else may
-/// write to it, and it is no link; that others may look into it is left alone, because its files are private, too.
+/// Creates a folder and its parents, for their owner only. An existing folder must be this user's or root's, writable
+/// by nobody else, and no link. Others may list the folder, because its files are private, too.
 ///
 /// # Errors
-/// Fails when it cannot be made, or is exposed.
+/// Fails if the folder cannot be created, or is exposed.
 pub fn make_private(folder: &Path) -> Result<(), Unprotected> {
     if fs::symlink_metadata(folder).is_err() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -78,10 +78,10 @@ pub fn make_private(folder: &Path) -> Result<(), Unprotected> {
     judge_folder(folder)
 }
 
-/// Judges a folder that is there.
+/// Checks that an existing folder is private.
 ///
 /// # Errors
-/// Fails when it is no folder, or is exposed.
+/// Fails if the path is no folder, or the folder is exposed.
 pub fn judge_folder(folder: &Path) -> Result<(), Unprotected> {
     let found = fs::symlink_metadata(folder)?;
     if found.is_symlink() {
@@ -93,10 +93,10 @@ pub fn judge_folder(folder: &Path) -> Result<(), Unprotected> {
     judge(&found, folder, 0o022).map_err(Unprotected::Exposed)
 }
 
-/// Judges a private file, wherever it is there: it must be this user's or root's, and nobody else's to use.
+/// Checks that a private file, if it exists, belongs to this user or root, and that no other user may use it.
 ///
 /// # Errors
-/// Fails when it is exposed, or cannot be looked at.
+/// Fails if the file is exposed, or its metadata cannot be read.
 pub fn judge_file(path: &Path) -> Result<(), Unprotected> {
     match fs::symlink_metadata(path) {
         Ok(found) => judge_found(&found, path),
@@ -105,14 +105,14 @@ pub fn judge_file(path: &Path) -> Result<(), Unprotected> {
     }
 }
 
-/// Opens a private file for reading and writing, and makes it where there is none; what is in it stays.
+/// Opens a private file for reading and writing, and creates it if it is missing; its content is kept.
 ///
 /// # Errors
-/// Fails when it is exposed, or the system refuses.
+/// Fails if the file is exposed, or the system refuses.
 pub fn open_private(path: &Path) -> Result<File, Unprotected> {
     judge_file(path)?;
     let file = File::from(openat(CWD, path, OFlags::RDWR | OFlags::CREATE | CAREFULLY, PRIVATE)?);
-    // What has come into its place meanwhile.
+    // Another file may have taken the path meanwhile.
     judge_found(&file.metadata()?, path)?;
     Ok(file)
 }
@@ -120,7 +120,7 @@ pub fn open_private(path: &Path) -> Result<File, Unprotected> {
 /// Opens a private file for reading.
 ///
 /// # Errors
-/// Fails when it is not there or exposed, or the system refuses.
+/// Fails if the file is missing or exposed, or the system refuses.
 pub fn open_private_to_read(path: &Path) -> Result<File, Unprotected> {
     judge_file(path)?;
     let file = File::from(openat(CWD, path, OFlags::RDONLY | CAREFULLY, Mode::empty())?);
@@ -139,8 +139,8 @@ fn judge_found(found: &Metadata, path: &Path) -> Result<(), Unprotected> {
     judge(found, folder.unwrap_or_else(|| Path::new(".")), 0o077).map_err(Unprotected::Exposed)
 }
 
-/// Judges owner and mode. Network file systems may give our files to another user, and some keep no modes: a trial in that folder
-/// shows what is usual there.
+/// Checks owner and mode. Network file systems may give files of this process to another user, and some keep no modes:
+/// a trial file in the same folder shows what is usual there.
 fn judge(found: &Metadata, folder: &Path, closed: u32) -> Result<(), Exposure> {
     let is_ours = is_trusted(found.uid());
     let open = found.mode() & closed;
@@ -166,14 +166,14 @@ fn judge(found: &Metadata, folder: &Path, closed: u32) -> Result<(), Exposure> {
     Ok(())
 }
 
-/// The bits of a mode that are everybody's.
+/// Mode bits that apply to all other users.
 const OTHERS: u32 = 0o007;
-/// The bit by which what is made in a folder gets the folder's group.
+/// Mode bit by which new entries of a folder get the folder's group (setgid).
 const SET_GROUP: u32 = 0o2000;
 
-/// Tells whether a file or folder is open to its group because it lies on a volume with `fsGroup`: at each mount kubelet gives all of
-/// it to that group, to read and write, and the folders hand that down. The group is one of this process, and other Pods have it only
-/// where somebody gave them the same.
+/// Reports whether a file or folder is open to its group because it lies on a volume with `fsGroup`: at each mount
+/// kubelet gives the whole volume to that group, to read and write, and the folders hand the group down. The group is
+/// one of this process; other Pods have that group only if somebody gave it to them.
 fn is_of_shared_volume(found: &Metadata, folder: &Path) -> bool {
     let gid = found.gid();
     let hands_down = |of: &Metadata| of.mode() & SET_GROUP != 0 && of.gid() == gid;
@@ -186,7 +186,7 @@ fn is_of_shared_volume(found: &Metadata, folder: &Path) -> bool {
     is_handed_down && (getegid().as_raw() == gid || getgroups().is_ok_and(is_in))
 }
 
-/// Tells whether a file system shows a private file of ours as open to others.
+/// Reports whether a file system shows a private file of this process as open to others.
 fn keeps_no_modes(usual: &Metadata) -> bool {
     usual.mode() & 0o077 != 0
 }

@@ -1,6 +1,6 @@
-//! The servers of a zone: who they are, where, and the first one that answers.
+//! Servers of a zone: their names and addresses, and the first server that answers.
 //!
-//! At most 16 servers of a zone with 8 addresses each are asked: a zone may be hostile.
+//! At most 16 servers of a zone with 8 addresses each are queried: a zone may be hostile.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,15 +13,15 @@ use super::server::{Authority, Server};
 use super::wire::Recursion;
 use super::zone::Zones;
 
-/// Most servers of a zone that are asked; the root has 13.
-const SERVERS: usize = 16;
-/// Most addresses of a server at which it is asked.
-const ADDRESSES: usize = 8;
-/// Most of them that are asked what one alone can answer: at one address of each server, then at the next.
-const ASKED: usize = 32;
+/// Most servers of a zone that are queried; the root has 13.
+const MAX_SERVERS: usize = 16;
+/// Most addresses of a server that are queried.
+const MAX_ADDRESSES: usize = 8;
+/// Most addresses that are queried if one answer suffices: one address of each server, then the next of each.
+const MAX_ADDRESSES_ASKED: usize = 32;
 
 impl Zones {
-    /// Who serves a zone; `name` is what it is for.
+    /// Returns the servers of a zone; `name` is the name for which the zone is looked up.
     pub(super) async fn servers(
         &self,
         zone: &Name,
@@ -41,7 +41,7 @@ impl Zones {
         }
         let found = names
             .into_iter()
-            .take(SERVERS)
+            .take(MAX_SERVERS)
             .map(|name| async { Authority { addresses: self.addresses_of(&name).await, name } });
         let servers = join_all(found).await;
         if servers.iter().all(|server| !server.addresses.is_empty()) {
@@ -50,20 +50,20 @@ impl Zones {
         Ok(servers)
     }
 
-    /// The servers that a delegation names, with the addresses it gives.
+    /// Returns the servers that a delegation names, with addresses from its glue, else with addresses looked up.
     pub(super) async fn listed_in(&self, referral: &Reply, names: Vec<Name>) -> Vec<Authority> {
-        let servers = names.into_iter().take(SERVERS).map(|name| async {
+        let servers = names.into_iter().take(MAX_SERVERS).map(|name| async {
             let mut addresses = match referral.glue(&name) {
                 glue if glue.is_empty() => self.addresses_of(&name).await,
                 glue => glue,
             };
-            addresses.truncate(ADDRESSES);
+            addresses.truncate(MAX_ADDRESSES);
             Authority { name, addresses }
         });
         join_all(servers).await
     }
 
-    /// The addresses of a server, IPv4 first, sorted; the resolvers know best, since they found the zone.
+    /// Addresses of a server, IPv4 first, sorted; the resolvers come first, since they found the zone.
     async fn addresses_of(&self, host: &Name) -> Vec<IpAddr> {
         let (four, six) = tokio::join!(
             self.recurse((host, RecordType::A)),
@@ -75,11 +75,11 @@ impl Zones {
             let hosts = self.hosts.addresses(&host.to_ascii()).await;
             addresses = sorted(hosts.unwrap_or_default().into_iter());
         }
-        addresses.truncate(ADDRESSES);
+        addresses.truncate(MAX_ADDRESSES);
         addresses
     }
 
-    /// The first reply of a zone's servers that is an answer.
+    /// Returns the first reply of a zone's servers that is an answer.
     pub(super) async fn ask_one(
         &self,
         servers: &[Authority],
@@ -90,18 +90,18 @@ impl Zones {
         reply.ok().filter(Reply::is_an_answer)
     }
 
-    /// The first address of each server, then the next of each.
+    /// Lists the first address of each server, then the next of each.
     fn in_turn(&self, servers: &[Authority]) -> Vec<Server> {
         let mut all = Vec::new();
-        for turn in 0..ADDRESSES {
+        for turn in 0..MAX_ADDRESSES {
             let addresses = servers.iter().filter_map(|server| self.addresses(server).nth(turn));
             all.extend(addresses.map(Server::Plain));
         }
-        all.truncate(ASKED);
+        all.truncate(MAX_ADDRESSES_ASKED);
         all
     }
 
-    /// Where a server of a zone is asked.
+    /// Socket addresses of a server of a zone.
     pub(super) fn addresses(&self, server: &Authority) -> impl Iterator<Item = SocketAddr> {
         server.addresses.iter().map(|address| SocketAddr::new(*address, self.port))
     }

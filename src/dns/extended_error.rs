@@ -2,10 +2,10 @@
 
 use crate::model::extended_error::ExtendedError;
 
-/// The EDNS option that holds one (§2).
+/// EDNS option that holds an extended error (§2).
 pub(super) const OPTION: u16 = 15;
 
-/// The error at the beginning of the option. The server's own words behind it differ from look to look.
+/// Reads the error at the beginning of the option. The server's own text behind it differs from lookup to lookup.
 pub(super) fn read(option: &[u8]) -> Option<ExtendedError> {
     ExtendedError::of(u16::from_be_bytes(option.first_chunk().copied()?))
 }

@@ -1,8 +1,8 @@
-//! Look-ups by way of the system's name servers or of some that are named. Nothing is kept: whoever waits for a change
-//! must not be told yesterday's absence (RFC 2308 §5).
+//! Lookups by the system's name servers or by given name servers. Nothing is kept: a caller that waits for a change
+//! must not get yesterday's absence (RFC 2308 §5).
 //!
-//! A resolver that fails says nothing of the aliases on the way: it is asked for them, one after another, so that the
-//! name that fails can be told. That is worth 5 s at most.
+//! A resolver that fails gives no aliases on the way: they are queried one after another, so that the error can give
+//! the name that fails. These queries take 5 s at most.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -24,24 +24,24 @@ use crate::model::caa::CaaRecordSet;
 
 /// Most aliases and delegations that are followed.
 pub(super) const HOPS: usize = 16;
-/// How often servers are asked that answer with an error.
+/// Most attempts while servers answer with an error.
 const ATTEMPTS: usize = 2;
-/// Shortest patience with a server that this machine's configuration may ask for.
-const SHORTEST: Duration = Duration::from_secs(1);
-/// How long it may take to find out for which name a server fails.
-const INQUIRY: Duration = Duration::from_secs(5);
+/// Shortest time-out for a server that this machine's configuration may set.
+const TIMEOUT_MIN: Duration = Duration::from_secs(1);
+/// Longest search for the name for which a server fails.
+const ALIAS_SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks the name servers of the system's configuration; the hosts file comes first.
+/// Resolver by the system's configuration: the hosts file comes first, then the name servers.
 pub struct SystemResolver {
     hosts: Hosts,
     servers: DirectResolver,
 }
 
 impl SystemResolver {
-    /// Reads the system's configuration; when it names no servers, every look-up will say so.
+    /// Reads the system's configuration; if no servers are configured, every lookup fails with that reason.
     pub fn new() -> Self {
         let (servers, options) = server::configured();
-        let wire = Wire::without_hosts(options.timeout.max(SHORTEST));
+        let wire = Wire::without_hosts(options.timeout.max(TIMEOUT_MIN));
         let servers = DirectResolver { servers, wire, attempts: options.attempts };
         Self { hosts: Hosts::from_system().unwrap_or_default(), servers }
     }
@@ -95,35 +95,36 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Asks certain name servers and nothing else: UDP, then TCP when the answer is truncated or none comes (`--dns`).
+/// Resolver by certain name servers alone: UDP, then TCP when the answer is truncated or none comes (`--dns`).
 #[derive(Debug)]
 pub struct DirectResolver {
     servers: Vec<Server>,
     wire: Wire,
-    /// How often all of them are asked while they answer with errors.
+    /// Most attempts with all servers while they answer with errors.
     attempts: usize,
 }
 
 impl DirectResolver {
-    /// Asks the name server at that address.
+    /// Makes a resolver of the name server at that address.
     pub fn new(server: SocketAddr) -> Self {
         Self::at(vec![server])
     }
 
-    /// Asks the name server at one of these addresses after another, until it answers.
+    /// Makes a resolver of the name server at one of these addresses, which are tried in order until the server answers.
     pub fn at(addresses: Vec<SocketAddr>) -> Self {
         let servers = addresses.into_iter().map(Server::Plain).collect();
         Self { servers, wire: Wire::without_hosts(SERVER_TIMEOUT), attempts: ATTEMPTS }
     }
 
-    /// Asks for records where the aliases at a name lead; returns the last reply, and the name it is about, where there may
-    /// be none.
+    /// Looks up records at the end of the aliases of a name. Returns the last reply and the name that the reply is
+    /// about, at which there may be no record.
     async fn records(&self, text: &str, kind: RecordType) -> Result<(Reply, Name), LookupError> {
         let failed = |why| LookupError::Failed { name: text.to_owned(), why };
         let mut chain = vec![absolute(text)?];
         let reply = self.follow(&mut chain, kind).await.map_err(failed)?;
         if !reply.is_an_answer() {
-            let aliases = timeout(INQUIRY, self.follow(&mut chain, RecordType::CNAME)).await;
+            let aliases =
+                timeout(ALIAS_SEARCH_TIMEOUT, self.follow(&mut chain, RecordType::CNAME)).await;
             if let Ok(Err(circle @ Why::AliasLoop(_))) = aliases {
                 return Err(failed(circle));
             }
@@ -134,7 +135,7 @@ impl DirectResolver {
         match (reply.code(), target) {
             (ResponseCode::NoError, _) => Ok((reply, end)),
             (ResponseCode::NXDomain, None) => Err(LookupError::NoSuchName { name }),
-            // Of an alias it is the name at its end that is missing.
+            // For an alias, the name at its end is missing.
             (ResponseCode::NXDomain, Some(target)) => {
                 Err(LookupError::NoSuchTarget { name, target })
             }
@@ -142,7 +143,7 @@ impl DirectResolver {
         }
     }
 
-    /// Asks for records at the end of a chain of aliases, adds those that the replies tell of, and returns the last reply.
+    /// Looks up records at the end of a chain of aliases, adds the aliases of the replies, and returns the last reply.
     async fn follow(&self, chain: &mut Vec<Name>, kind: RecordType) -> Result<Reply, Why> {
         loop {
             let known = chain.len();
@@ -182,7 +183,7 @@ impl DirectResolver {
 
 #[async_trait]
 impl Resolve for DirectResolver {
-    /// One family is enough; a server's failure on one beats "there is nothing", and so does "there is no such name".
+    /// Either family suffices; a server's failure on one family outranks "no address" and "no such name" of the other.
     async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         if let Some(known) = without_asking(host) {
             return Ok(known);
@@ -236,8 +237,8 @@ impl Resolve for DirectResolver {
     }
 }
 
-/// Finds the name server that a person wrote as `HOST:PORT`, `HOST` or an address; a host is looked up by `resolver`, and all its
-/// addresses count, IPv6 first, in the order of their numbers; never an empty list.
+/// Finds the addresses of a name server given as `HOST:PORT`, `HOST` or an address. A host is looked up by `resolver`,
+/// and all its addresses count, IPv6 first, in the order of their numbers; never an empty list.
 pub async fn server_addresses(
     text: &str,
     resolver: &dyn Resolve,
@@ -258,7 +259,7 @@ pub async fn server_addresses(
     Ok(found.into_iter().map(|address| SocketAddr::new(address, port)).collect())
 }
 
-/// Literals, and `localhost` (RFC 6761 §6.3): no server needs to be asked.
+/// Addresses of literals and of `localhost` (RFC 6761 §6.3), for which no server needs to be asked.
 fn without_asking(host: &str) -> Option<Vec<IpAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Some(vec![address]);
@@ -268,7 +269,7 @@ fn without_asking(host: &str) -> Option<Vec<IpAddr>> {
         .then(|| vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()])
 }
 
-/// The answer for names of which no server may hear (RFC 6761 §6.3 and §6.4, RFC 7686 §2).
+/// Code for names that no server may be asked for (RFC 6761 §6.3 and §6.4, RFC 7686 §2); `None` for other names.
 fn reserved(name: &Name) -> Option<ResponseCode> {
     if LOCALHOST.zone_of(name) {
         return Some(ResponseCode::NoError);
@@ -276,7 +277,7 @@ fn reserved(name: &Name) -> Option<ResponseCode> {
     (INVALID.zone_of(name) || ONION.zone_of(name)).then_some(ResponseCode::NXDomain)
 }
 
-/// Reads a name; with its final dot it is asked as it is, without search domains.
+/// Reads a name as absolute, so that the lookup uses no search domains.
 pub(super) fn absolute(name: &str) -> Result<Name, LookupError> {
     let mut read = Name::from_ascii(name).map_err(|_| LookupError::Failed {
         name: name.to_owned(),
@@ -286,7 +287,7 @@ pub(super) fn absolute(name: &str) -> Result<Name, LookupError> {
     Ok(read)
 }
 
-/// A name as people write it.
+/// Writes a name as people do, in lower case and without the final dot.
 fn bare(name: &Name) -> String {
     let name = name.to_lowercase().to_ascii();
     name.strip_suffix('.').unwrap_or(&name).to_owned()
@@ -313,7 +314,7 @@ mod tests {
     use crate::dns::extended_error;
     use crate::dns::testing::{self, Transport};
 
-    /// What the test server says; the first label of the name tells which fault it plays.
+    /// Answer of the test server; the first label of the name selects the fault.
     fn answer(question: &Message, transport: Transport) -> Option<Message> {
         let query = question.queries[0].clone();
         let four = RData::A(A::new(192, 0, 2, 1));

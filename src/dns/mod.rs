@@ -31,67 +31,67 @@ use self::silence::Silence;
 use crate::model::caa::CaaRecordSet;
 use crate::model::cause::Symptom;
 
-/// Looks names up.
+/// Looks up names.
 #[async_trait]
 pub trait Resolve: fmt::Debug + Send + Sync {
     /// The addresses of a host, IPv6 first, without repeats; never an empty list.
     async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError>;
 
-    /// The addresses that name servers give for a host whose addresses this machine's hosts file decides; `None` if it does not decide
-    /// them, or name servers give none.
+    /// Addresses that name servers give for a host whose addresses this machine's hosts file decides; `None` if the
+    /// file has no such host, or name servers give no addresses.
     async fn behind_hosts_file(&self, _host: &str) -> Option<Vec<IpAddr>> {
         None
     }
 
-    /// The texts at a name, each joined from its strings, where aliases lead; never an empty list. Whoever knows only hosts has
-    /// none.
+    /// Texts at a name or at the end of its aliases, each joined from its strings; never an empty list. A resolver that
+    /// knows only hosts has no texts.
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
         Err(LookupError::NoSuchName { name: name.to_owned() })
     }
 
-    /// The CAA records at a name, where aliases lead; an empty set where there are none, or no such name. Whoever knows only hosts
-    /// has none.
+    /// CAA records at a name or at the end of its aliases; an empty set if there are none, or no such name. A resolver
+    /// that knows only hosts has no records.
     async fn caa(&self, _name: &str) -> Result<CaaRecordSet, LookupError> {
         Ok(CaaRecordSet::default())
     }
 
-    /// Whether it stands in for the system's look-ups everywhere, connections to the CA included.
+    /// Returns whether this resolver replaces the system's lookups everywhere, connections to the CA included.
     fn replaces_system(&self) -> bool {
         false
     }
 }
 
-/// Finds out which zone a name belongs to.
+/// Finds the zone that a name belongs to.
 #[async_trait]
 pub trait FindZone: fmt::Debug + Send + Sync {
     /// Absolute name of the zone, with the final dot: the owner of the nearest SOA record at or above that absolute name.
     async fn zone_of(&self, name: &str) -> Result<String, LookupError>;
 }
 
-/// Why name servers did not say what was asked; texts are stable, since they are kept in a status.
+/// Reason why name servers gave no result; the texts are stable, since a status keeps them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// One of them answered with an error.
+    /// A name server answered with an error.
     #[error("the name server answered {code}{}", of_target(target.as_deref()))]
     Answered {
-        /// Code, such as `SERVFAIL`, and the purpose, where it says one (RFC 8914).
+        /// Code, such as `SERVFAIL`, and the reason, if the server gives one (RFC 8914).
         code: String,
-        /// Where aliases lead for which it answered so, if it is not the name itself.
+        /// End of the aliases, for which the server answered so, if it is not the name itself.
         target: Option<String>,
     },
     /// No resolver answered.
     #[error("no name server answered")]
     Silent,
-    /// What a resolver answered makes no sense.
+    /// The answer of a resolver makes no sense.
     #[error("the name server's answer cannot be read")]
     Unreadable,
-    /// Aliases lead back to one of these names.
+    /// Aliases lead in a circle through these names.
     #[error("CNAME loop: {}", .0.join(" -> "))]
     AliasLoop(Vec<String>),
     /// The servers of the zone took too long.
     #[error("its name servers take longer than {seconds} s")]
     Slow {
-        /// How long was waited, in seconds.
+        /// Waiting time, in seconds.
         seconds: u64,
     },
     /// One server did not answer.
@@ -99,10 +99,10 @@ pub enum Why {
     Server {
         /// Server, as it was named.
         server: String,
-        /// Why.
+        /// Reason.
         silence: Silence,
     },
-    /// Something else.
+    /// Any other reason.
     #[error("{0}")]
     Other(String),
 }
@@ -111,7 +111,7 @@ fn of_target(target: Option<&str>) -> String {
     target.map(|name| format!(" for the target of its CNAME, {name}")).unwrap_or_default()
 }
 
-/// Why a look-up has no result.
+/// Error of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     /// The name does not exist (RFC 2308 §2.1).
@@ -120,12 +120,12 @@ pub enum LookupError {
         /// Name.
         name: String,
     },
-    /// The name is an alias, and where that leads there is no such name.
+    /// The name is an alias, and the name at the end of its aliases does not exist.
     #[error("no such host {target}, where the CNAME of {name} leads")]
     NoSuchTarget {
         /// Name.
         name: String,
-        /// Where its aliases lead.
+        /// End of the aliases.
         target: String,
     },
     /// The name exists and has no address.
@@ -140,12 +140,12 @@ pub enum LookupError {
         /// Name.
         name: String,
     },
-    /// The servers did not answer, or with an error such as SERVFAIL.
+    /// The servers did not answer, or answered with an error such as SERVFAIL.
     #[error("cannot look up {name}: {why}")]
     Failed {
         /// Name.
         name: String,
-        /// What the servers said.
+        /// Reason.
         why: Why,
     },
     /// The walk towards the root found no zone, in cert-manager's words.
@@ -155,7 +155,7 @@ pub enum LookupError {
     NoZone {
         /// Absolute name.
         name: String,
-        /// Who was asked, separated by blanks.
+        /// Servers that were asked, separated by blanks.
         servers: String,
     },
     /// The walk met a server that answered with another code, in cert-manager's words.
@@ -166,19 +166,19 @@ pub enum LookupError {
     UnexpectedCode {
         /// Absolute name that was asked for.
         name: String,
-        /// Who was asked.
+        /// Servers that were asked.
         servers: String,
         /// Code, such as `SERVFAIL`.
         code: String,
-        /// Which of them answered so, and why, where it says that; may be empty.
+        /// Server that answered with the code, and its reason, if the server gives one; may be empty.
         more: String,
     },
-    /// Aliases lead back to where they began, in cert-manager's words.
+    /// Aliases lead in a circle, in cert-manager's words.
     #[error("Found recursive CNAME record to \"{target}\" when looking up \"{name}\"")]
     AliasLoop {
         /// Absolute name that was asked for.
         name: String,
-        /// Where its alias leads.
+        /// Target of the alias.
         target: String,
     },
     /// The zone of a name cannot be found, in cert-manager's words.
@@ -186,7 +186,7 @@ pub enum LookupError {
     UnknownZone {
         /// Absolute name.
         name: String,
-        /// Why.
+        /// Reason.
         why: Box<Self>,
     },
     /// The servers of a zone cannot be found, in cert-manager's words and ours.
@@ -194,13 +194,13 @@ pub enum LookupError {
     NoServers {
         /// Absolute name of the record.
         name: String,
-        /// Why; stable text.
+        /// Reason; stable text.
         why: String,
     },
 }
 
 impl LookupError {
-    /// What it is as data, if it is of a known sort.
+    /// Symptom, as data; `None` if the error is of no known kind.
     pub fn symptom(&self) -> Option<Symptom> {
         match self {
             Self::NoSuchName { .. } | Self::NoAddress { .. } => Some(Symptom::NoAddress),
@@ -222,7 +222,7 @@ impl LookupError {
         }
     }
 
-    /// Tells whether nobody could be asked, so that nothing is known of the name.
+    /// Returns whether no server could be asked, so that nothing is known of the name.
     pub fn tells_nothing(&self) -> bool {
         match self {
             Self::UnknownZone { why, .. } => why.tells_nothing(),
@@ -236,8 +236,8 @@ impl LookupError {
         }
     }
 
-    /// The question to resolvers by which a person sees the same, as a name and a type. They must not hear the name of a
-    /// record, whose absence they would remember: it is the one above.
+    /// Returns the question to resolvers by which a person sees the same error, as a name and a type. Resolvers must
+    /// not get the name of a record, whose absence they would keep: the question is for the name above the record.
     pub fn question(&self) -> (&str, &'static str) {
         let above = |name: &'_ str| name.starts_with('_').then(|| name.find('.')).flatten();
         match self {

@@ -1,5 +1,5 @@
-//! Questions that are on their way to resolvers: whoever has the same one meanwhile gets the same answer. A hundred
-//! challenges of a zone ask for its servers at once. Nothing is kept once the answer is there.
+//! Questions on their way to resolvers: an equal question meanwhile gets the same answer. A hundred challenges of a
+//! zone ask for its servers at once. Nothing is kept once the answer is there.
 //!
 //! A hundred names over ten zones cost a resolver three questions each, those of the CA apart.
 
@@ -15,18 +15,18 @@ use super::reply::Reply;
 use super::server::Server;
 use super::silence::Silence;
 
-/// What is asked of whom.
+/// Server, name and type of a question.
 type Question = (Server, Name, RecordType);
 type ServerAnswer = Result<Reply, Silence>;
 
-/// Open questions; each ends when nobody waits for it any more.
+/// Open questions; a question ends when no caller waits for it any more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenQuestions(
     Arc<Mutex<HashMap<Question, WeakShared<BoxFuture<'static, ServerAnswer>>>>>,
 );
 
 impl OpenQuestions {
-    /// Waits for the answer to a question that is open already; else asks.
+    /// Awaits the answer to an equal question that is open already; else asks.
     pub(super) async fn join<F>(&self, question: Question, ask: impl FnOnce() -> F) -> ServerAnswer
     where
         F: Future<Output = ServerAnswer> + Send + 'static,

@@ -1,9 +1,8 @@
-//! What is known of zones for a little while: where they begin, who serves them, and which names are not the top of
-//! one. That a name does not exist is never remembered: it is about to be published.
+//! Facts about zones that are kept for a little while: their apexes, their servers, and names that are not the apex of
+//! a zone. The absence of a name is never kept: the name is about to be published.
 //!
-//! What is there is remembered for 30 s at most, so that whoever mends a zone sees it soon; which zone a name is in for
-//! 10 s at least where the zone's own servers are asked afterwards, because every step of a challenge looks for the
-//! zone anew.
+//! A fact is kept for 30 s at most, so that a mended zone is seen soon. The zone of a name is kept for 10 s at least if
+//! the zone's own servers are asked afterwards, because every step of a challenge looks for the zone anew.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,33 +13,33 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::server::Authority;
 
-/// Longest that anything is remembered: whoever mends a zone wants to see it soon.
-const LONGEST: Duration = Duration::from_secs(30);
-/// Most zones that are remembered.
-const MOST: usize = 1000;
+/// Longest time for which a fact is kept: a mended zone is to be seen soon.
+const TTL_MAX: Duration = Duration::from_secs(30);
+/// Most zones that are kept.
+const MAX_ZONES: usize = 1000;
 
-/// Zones and who serves them, for as long as their records say, and no longer than half a minute.
+/// Zones and their servers, kept for the TTL of their records, and no longer than half a minute.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remembered(Arc<Mutex<RememberedZones>>);
 
 #[derive(Debug, Default)]
 struct RememberedZones {
-    /// The zone of a name; its own where it begins one.
+    /// Zone of a name; the name itself if it is the apex of a zone.
     zones: HashMap<Name, (Name, Instant)>,
     servers: HashMap<Name, (Vec<Authority>, Instant)>,
 }
 
 impl Remembered {
-    /// The zone that a name is known to be in, as far as resolvers tell.
+    /// Zone that a name is known to be in, by the answers of resolvers.
     pub(super) fn zone(&self, name: &Name) -> Option<Name> {
-        let known = self.known();
+        let known = self.lock();
         let (zone, until) = known.zones.get(name)?;
         (*until > Instant::now()).then(|| zone.clone())
     }
 
-    /// Who is known to serve a zone.
+    /// Known servers of a zone.
     pub(super) fn servers(&self, zone: &Name) -> Option<Vec<Authority>> {
-        let known = self.known();
+        let known = self.lock();
         let (servers, until) = known.servers.get(zone)?;
         (*until > Instant::now()).then(|| servers.clone())
     }
@@ -53,22 +52,22 @@ impl Remembered {
         self.with_room().servers.insert(zone.clone(), (servers.to_vec(), until(ttl)));
     }
 
-    fn known(&self) -> MutexGuard<'_, RememberedZones> {
+    fn lock(&self) -> MutexGuard<'_, RememberedZones> {
         self.0.lock()
     }
 
     fn with_room(&self) -> MutexGuard<'_, RememberedZones> {
-        let mut known = self.known();
-        if known.zones.len() + known.servers.len() >= MOST {
+        let mut known = self.lock();
+        if known.zones.len() + known.servers.len() >= MAX_ZONES {
             let now = Instant::now();
             known.zones.retain(|_, (_, until)| *until > now);
             known.servers.retain(|_, (_, until)| *until > now);
         }
         // Names are many, zones few.
-        if known.zones.len() + known.servers.len() >= MOST {
+        if known.zones.len() + known.servers.len() >= MAX_ZONES {
             known.zones.clear();
         }
-        if known.servers.len() >= MOST {
+        if known.servers.len() >= MAX_ZONES {
             known.servers.clear();
         }
         known
@@ -76,5 +75,5 @@ impl Remembered {
 }
 
 fn until(ttl: Duration) -> Instant {
-    Instant::now() + ttl.min(LONGEST)
+    Instant::now() + ttl.min(TTL_MAX)
 }

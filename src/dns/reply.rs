@@ -1,4 +1,4 @@
-//! What a name server said, read for what we ask for.
+//! Answer of a name server, read for the data that our questions are for.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use hickory_resolver::proto::serialize::binary::{BinDecodable as _, BinDecoder};
 use super::extended_error;
 use crate::model::extended_error::ExtendedError;
 
-/// The type that leads all names below one elsewhere (RFC 6672).
+/// Record type that leads all names below its owner elsewhere (RFC 6672).
 const DNAME: u16 = 39;
 
 /// An answer, whatever its code.
@@ -23,17 +23,17 @@ impl Reply {
         self.0.metadata.response_code
     }
 
-    /// Whether there is nothing in it by which a question for a zone is answered: a resolver filters it, or fails.
+    /// Returns whether nothing in the reply answers a question for a zone: a resolver filters the answer, or fails.
     pub(super) fn says_nothing(&self) -> bool {
         !self.is_an_answer() || (self.0.answers.is_empty() && self.0.authorities.is_empty())
     }
 
-    /// Whether the name exists, or does not; everything else tells of the server.
+    /// Returns whether the reply says that the name exists, or does not; every other code is about the server.
     pub(super) fn is_an_answer(&self) -> bool {
         matches!(self.code(), ResponseCode::NoError | ResponseCode::NXDomain)
     }
 
-    /// The code as `dig` writes it, and why, where the server says that, too: `SERVFAIL (DNSSEC Bogus)`.
+    /// Code as `dig` writes it, with the reason if the server gives one: `SERVFAIL (DNSSEC Bogus)`.
     pub(super) fn code_and_why(&self) -> String {
         let code = mnemonic(self.code());
         match self.why() {
@@ -42,7 +42,7 @@ impl Reply {
         }
     }
 
-    /// Why the code is no better, where the server says that (RFC 8914).
+    /// Reason for the code, if the server gives one (RFC 8914).
     pub(super) fn why(&self) -> Option<ExtendedError> {
         let options = self.0.edns.as_ref()?.options();
         options.as_ref().iter().find_map(|(_, option)| match option {
@@ -51,7 +51,7 @@ impl Reply {
         })
     }
 
-    /// Whether the server speaks for the zone itself (AA).
+    /// Returns whether the server answers as an authority of the zone (AA).
     pub(super) fn is_authoritative(&self) -> bool {
         self.0.metadata.authoritative
     }
@@ -64,13 +64,13 @@ impl Reply {
         }))
     }
 
-    /// Seconds that the texts may be kept, where there are any.
+    /// Seconds for which the texts may be kept; `None` if there are no texts.
     pub(super) fn ttl_of_texts(&self) -> Option<u32> {
         let texts = self.0.answers.iter().filter(|r| r.record_type() == RecordType::TXT);
         texts.map(|record| record.ttl).max()
     }
 
-    /// Where a name leads.
+    /// Target of the CNAME record at a name.
     pub(super) fn alias(&self, name: &Name) -> Option<&Name> {
         self.at(name).find_map(|record| match &record.data {
             RData::CNAME(target) => Some(&target.0),
@@ -78,7 +78,7 @@ impl Reply {
         })
     }
 
-    /// Where a name leads, by a CNAME of its own or by a DNAME above it (RFC 6672 §2.2).
+    /// Target of a name, by a CNAME of its own or by a DNAME above it (RFC 6672 §2.2).
     pub(super) fn leads_to(&self, name: &Name) -> Option<Name> {
         self.alias(name).cloned().or_else(|| {
             self.0.answers.iter().find_map(|record| {
@@ -96,17 +96,17 @@ impl Reply {
         })
     }
 
-    /// The zone whose SOA record is the answer, and how long that holds.
+    /// Zone whose SOA record is the answer, and the TTL of the record.
     pub(super) fn zone(&self) -> Option<(&Name, Duration)> {
         soa(&self.0.answers)
     }
 
-    /// The zone that says what is not there, and how long that holds (RFC 2308 §3).
+    /// Zone that states an absence by its SOA record, and the TTL of the record (RFC 2308 §3).
     pub(super) fn zone_of_absence(&self) -> Option<(&Name, Duration)> {
         soa(&self.0.authorities)
     }
 
-    /// The name servers of a zone that was asked for, sorted, and how long that holds.
+    /// Name servers of a zone that was asked for, sorted, and the TTL of their records.
     pub(super) fn name_servers(&self, zone: &Name) -> (Vec<Name>, Duration) {
         let ttl = self.at(zone).map(|record| record.ttl).min().unwrap_or_default();
         (names(self.at(zone)), Duration::from_secs(ttl.into()))
@@ -152,7 +152,7 @@ fn soa(records: &[Record]) -> Option<(&Name, Duration)> {
     Some((&soa.name, Duration::from_secs(soa.ttl.into())))
 }
 
-/// Each once, in order.
+/// Sorts items and removes repeats.
 pub(super) fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut all: Vec<_> = all.collect();
     all.sort();

@@ -1,4 +1,4 @@
-//! Our look-ups in reqwest's clothes, so that connections to the CA obey `--dns` too.
+//! Our lookups as a resolver of reqwest, so that connections to the CA obey `--dns` too.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use reqwest::dns::{Addrs, Name, Resolving};
 use super::Resolve;
 use crate::http::client::Resolver;
 
-/// The resolver for HTTP clients, where it stands in for the system's look-ups.
+/// Returns the resolver for HTTP clients, if it replaces the system's lookups.
 pub fn in_place_of_system(resolver: &Arc<dyn Resolve>) -> Option<Resolver> {
     resolver.replaces_system().then(|| -> Resolver { Arc::new(ReqwestResolver(resolver.clone())) })
 }

@@ -10,10 +10,10 @@ use url::Url;
 
 /// Port of a name server that is named without one.
 pub const PORT: u16 = 53;
-/// Who is asked when the system names nobody, as with cert-manager.
-const PUBLIC: [Ipv4Addr; 2] = [Ipv4Addr::new(8, 8, 8, 8), Ipv4Addr::new(8, 8, 4, 4)];
+/// Servers that are asked if the system names none, as with cert-manager.
+const PUBLIC_SERVERS: [Ipv4Addr; 2] = [Ipv4Addr::new(8, 8, 8, 8), Ipv4Addr::new(8, 8, 4, 4)];
 
-/// Where a name server is asked.
+/// Address of a name server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Server {
     /// By UDP and TCP.
@@ -26,7 +26,7 @@ impl Server {
     /// Reads `ADDR:PORT`, `ADDR` or `https://…`.
     ///
     /// # Errors
-    /// Fails when the text is none of them, and says what was wanted.
+    /// Fails with the expected forms if the text has none of these forms.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(url) = Url::parse(text).ok().filter(|url| url.scheme() == "https") {
             return Ok(Self::Https(url));
@@ -48,7 +48,7 @@ impl fmt::Display for Server {
     }
 }
 
-/// The name servers of this machine's configuration, and how it wants them asked; it may name none.
+/// Reads the name servers of this machine's configuration, and its options for queries; there may be no servers.
 pub(super) fn configured() -> (Vec<Server>, ResolverOpts) {
     let (config, options) = read_system_conf().unwrap_or_default();
     let mut servers: Vec<Server> = Vec::new();
@@ -62,11 +62,11 @@ pub(super) fn configured() -> (Vec<Server>, ResolverOpts) {
     (servers, options)
 }
 
-/// The name servers of this machine's configuration; two public ones where it names none.
+/// Name servers of this machine's configuration; two public servers if none are configured.
 pub fn of_the_system() -> Vec<Server> {
     let (mut servers, _) = configured();
     if servers.is_empty() {
-        servers.extend(PUBLIC.map(|address| Server::Plain((address, PORT).into())));
+        servers.extend(PUBLIC_SERVERS.map(|address| Server::Plain((address, PORT).into())));
     }
     servers
 }
@@ -76,7 +76,7 @@ pub fn of_the_system() -> Vec<Server> {
 pub(crate) struct Authority {
     /// Absolute name.
     pub(crate) name: Name,
-    /// Its addresses, IPv4 first, 8 at most; there may be none.
+    /// Addresses of the server, IPv4 first, 8 at most; there may be none.
     pub(crate) addresses: Vec<IpAddr>,
 }
 

@@ -1,28 +1,28 @@
-//! Why a name server that was asked gives no answer.
+//! Reasons why a name server gives no answer.
 
 use std::fmt;
 
 use crate::model::cause::Symptom;
 
-/// Why there is no answer; the texts are stable.
+/// Reason why there is no answer; the texts are stable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// Nothing came in time.
+    /// No answer came in time.
     TimedOut,
-    /// Nobody listens there.
+    /// No server listens at the address.
     Refused,
-    /// This machine has no way there, such as one without IPv6.
+    /// This machine has no route to the server, such as a machine without IPv6.
     NoRoute,
     /// The answer was too large for UDP, and over TCP there was none.
     Truncated(Box<Self>),
-    /// What came is no answer to the question.
+    /// The bytes that came are no answer to the question.
     Unreadable,
-    /// The HTTPS server said something else.
+    /// The HTTPS server sent no DNS answer; the field describes its reply.
     Https(String),
 }
 
 impl Silence {
-    /// What it is as data, if it is of a known sort; HTTPS is spoken by resolvers alone.
+    /// Symptom, as data; `None` if the reason is of no known kind. Only resolvers are asked by HTTPS.
     pub fn symptom(&self) -> Option<Symptom> {
         match self {
             Self::TimedOut | Self::Refused => Some(Symptom::ServersSilent),

@@ -1,4 +1,4 @@
-//! Name servers for the tests of looking: each plays what a closure says, on loopback, over UDP and TCP.
+//! Name servers for the tests of lookups: each answers as a closure says, on loopback, over UDP and TCP.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::wire::Wire;
 use super::zone::{Trust, Zones};
 use super::{LookupError, Resolve};
 
-/// How a question came.
+/// Transport of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Tcp,
     Udp,
 }
 
-/// Serves DNS on a free port of 127.0.0.1, UDP and TCP, until the test ends; what `answer` does not answer stays unanswered.
+/// Serves DNS on a free port of 127.0.0.1, UDP and TCP, until the test ends; `None` from `answer` means no answer.
 pub(crate) async fn serve(
     answer: impl Fn(&Message, Transport) -> Option<Message> + Send + Sync + 'static,
 ) -> SocketAddr {
@@ -35,7 +35,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Both sockets of a server; none when one of them is taken.
+/// Binds both sockets of a server; `None` if a port is taken.
 async fn bind(address: SocketAddr) -> Option<(UdpSocket, TcpListener)> {
     let tcp = TcpListener::bind(address).await.ok()?;
     Some((UdpSocket::bind(tcp.local_addr().unwrap()).await.ok()?, tcp))
@@ -94,13 +94,13 @@ pub(crate) fn name(text: &str) -> Name {
     Name::from_ascii(text).unwrap()
 }
 
-/// The records of a zone, and what is played in their place.
+/// Records of a zone, and codes that are sent in their place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zone {
     /// Absolute name.
     apex: String,
     records: Vec<Record>,
-    /// Codes that questions of a type are answered with, in place of what is there.
+    /// Codes that answer the questions of a type, in place of the records.
     codes: Vec<(RecordType, ResponseCode)>,
 }
 
@@ -189,7 +189,7 @@ impl Zone {
     }
 }
 
-/// A server of several zones, the lowest of which answers; outside of them it refuses.
+/// Answers as a server of several zones, the lowest of which answers; names outside of the zones are refused.
 fn answer(zones: &[Zone], question: &Message) -> Message {
     let asked = question.queries[0].name();
     let mut fitting: Vec<_> = zones.iter().filter(|z| name(&z.apex).zone_of(asked)).collect();
@@ -200,7 +200,7 @@ fn answer(zones: &[Zone], question: &Message) -> Message {
     }
 }
 
-/// A server whose zones can be changed while it runs, and what it was asked.
+/// Server whose zones can be changed while it runs, with a log of its questions.
 #[derive(Clone, Debug)]
 pub(crate) struct TestServer {
     zones: Arc<Mutex<Vec<Zone>>>,
@@ -220,12 +220,12 @@ impl TestServer {
         Self { zones, questions }
     }
 
-    /// Puts other zones in the place of those it has.
+    /// Replaces the zones.
     pub(crate) fn replace(&self, zones: Vec<Zone>) {
         *self.zones.lock() = zones;
     }
 
-    /// What it was asked, as `NAME TYPE`.
+    /// Questions that were asked, as `NAME TYPE`.
     pub(crate) fn questions(&self) -> Vec<String> {
         self.questions.lock().clone()
     }
@@ -234,13 +234,13 @@ impl TestServer {
 /// A resolver on 127.0.0.1 and the servers of zones on addresses of their own, all with one port.
 pub(crate) struct World {
     pub(crate) resolver: TestServer,
-    /// Where it is.
+    /// Address of the resolver.
     pub(crate) address: SocketAddr,
     pub(crate) servers: Vec<TestServer>,
 }
 
 impl World {
-    /// Starts everybody. The resolver answers as a server of all its zones would; nobody serves the root better than it.
+    /// Starts all servers. The resolver answers as a server of all its zones would; no server knows the root better.
     pub(crate) async fn start(resolver: Vec<Zone>, servers: &[(&str, Vec<Zone>)]) -> Self {
         loop {
             let Some(first) = bind((Ipv4Addr::LOCALHOST, 0).into()).await else { continue };
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    /// Looks by way of the resolver, with little patience.
+    /// Makes lookups by the resolver, with short time-outs.
     pub(crate) fn zones(&self, trust: Trust) -> Zones {
         let resolvers = vec![Server::Plain(self.address)];
         let impatient = |wire: Wire| wire.with_patience(Duration::from_millis(700));
@@ -272,7 +272,7 @@ impl World {
     }
 }
 
-/// Knows no host.
+/// Resolver that knows no host.
 #[derive(Debug)]
 pub(crate) struct NoHosts;
 

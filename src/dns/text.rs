@@ -1,4 +1,4 @@
-//! What name servers say of a TXT record: every server of its zone, or every resolver, all at once.
+//! Answers of name servers for a TXT record: of every server of its zone, or of every resolver, all at once.
 
 use futures_util::future::join_all;
 use hickory_resolver::proto::op::ResponseCode;
@@ -14,22 +14,22 @@ use super::zone::{Trust, Zones, follow};
 use crate::model::cause::Symptom;
 use crate::model::observation::{NameServer, Said};
 
-/// What everybody says of one TXT record.
+/// Answers of all servers for one TXT record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
-    /// Absolute names asked for, one after another: aliases lead from each to the next.
+    /// Absolute names that were asked for, in order: aliases lead from each name to the next.
     pub chain: Vec<String>,
-    /// Absolute name of the last one's zone; empty when resolvers were asked.
+    /// Absolute name of the last name's zone; empty if resolvers were asked.
     pub zone: String,
-    /// Who was asked, by name, then address.
+    /// Servers that were asked, by name, then address, with their answers.
     pub servers: Vec<NameServer>,
 }
 
 impl Zones {
-    /// Asks everybody for the texts at a name, and where all agree that it is an alias, for those where that leads.
+    /// Asks all servers for the texts at a name, and if all agree on an alias, for the texts at its target.
     ///
     /// # Errors
-    /// Fails when nobody can be asked: no zone, no servers of it, or aliases in a circle; and when it takes longer than 30 s.
+    /// Fails if no server can be asked (no zone, no servers, aliases in a circle), or the lookup takes longer than 30 s.
     pub async fn texts(&self, name: &str) -> Result<Answers, LookupError> {
         self.in_time(name, self.look_for_texts(name)).await
     }
@@ -74,7 +74,7 @@ impl Zones {
                 let reply =
                     self.wire.ask(&server, name, RecordType::TXT, Recursion::Unwanted).await;
                 let ttl = ttl(&reply);
-                let said = said(reply, name, Some(zone));
+                let said = read_reply(reply, name, Some(zone));
                 NameServer { name: server_name, address: Some(address), said, ttl }
             }
         });
@@ -89,15 +89,15 @@ impl Zones {
                 Server::Https(_) => None,
             };
             let (name_of_resolver, ttl) = (resolver.to_string(), ttl(&reply));
-            NameServer { name: name_of_resolver, address, said: said(reply, name, None), ttl }
+            NameServer { name: name_of_resolver, address, said: read_reply(reply, name, None), ttl }
         });
         join_all(asked).await
     }
 }
 
-/// Reads a reply. A resolver (without `zone`) follows aliases itself, and what is at their end counts; a server of the zone
-/// speaks only for the name itself.
-fn said(reply: Result<Reply, Silence>, name: &Name, zone: Option<&Name>) -> Said {
+/// Reads a reply. A resolver (without `zone`) follows aliases itself, and the texts at their end count; a server of the
+/// zone answers only for the name itself.
+fn read_reply(reply: Result<Reply, Silence>, name: &Name, zone: Option<&Name>) -> Said {
     let reply = match reply {
         Ok(reply) => reply,
         Err(Silence::NoRoute) => return Said::NoRoute,
@@ -134,7 +134,7 @@ fn ttl(reply: &Result<Reply, Silence>) -> Option<u32> {
     reply.as_ref().ok().and_then(Reply::ttl_of_texts)
 }
 
-/// Where the name leads by the word of everybody who has one: no text, no other alias beside it.
+/// Returns the alias on which all servers with an answer agree; `None` if any of them has no alias, or another.
 fn agreed_alias(servers: &[NameServer]) -> Option<&str> {
     let mut agreed = None;
     for server in servers {
@@ -179,7 +179,7 @@ mod tests {
         change(zone)
     }
 
-    /// What a resolver knows of the zones above.
+    /// Zones above, as a resolver knows them.
     fn above() -> Vec<Zone> {
         let com = Zone::new("com.")
             .ns("com.", "a.com.")
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// What is seen by way of the zone's own servers.
+    /// Checks the outcome by way of the zone's own servers.
     async fn check(world: &World, expected: &[&str]) {
         assert_eq!(seen(world, Trust::Authoritative).await, expected.join("\n"));
     }

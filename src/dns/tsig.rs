@@ -1,4 +1,4 @@
-//! Signatures of DNS messages by a shared key (TSIG, RFC 8945), over the bytes as they are sent and as they came.
+//! Signatures of DNS messages by a shared key (TSIG, RFC 8945), over the bytes as sent and as received.
 
 use std::fmt;
 
@@ -17,12 +17,12 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
 use zeroize::Zeroizing;
 
-/// How far the clocks of both sides may differ, in seconds (RFC 8945 §10).
+/// Largest difference between the clocks of both sides, in seconds (RFC 8945 §10).
 pub const FUDGE: u16 = 300;
-/// Where a header counts the additional records.
+/// Bytes of a header that count the additional records.
 const ADDITIONAL: std::ops::Range<usize> = 10..12;
 
-/// The algorithms that cert-manager has.
+/// Algorithms that cert-manager has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// HMAC-MD5, the default of old.
@@ -36,7 +36,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Reads it as solvers write it, such as `HMACSHA256`; none is MD5.
+    /// Reads the name of an algorithm as solvers write it, such as `HMACSHA256`; an empty text is MD5.
     ///
     /// # Errors
     /// Fails in cert-manager's words.
@@ -50,7 +50,7 @@ impl Algorithm {
         }
     }
 
-    /// Its name on the wire (RFC 8945 §6).
+    /// Name of the algorithm on the wire (RFC 8945 §6).
     fn name(self) -> &'static str {
         match self {
             Self::Md5 => "hmac-md5.sig-alg.reg.int",
@@ -76,10 +76,10 @@ pub struct Key {
 }
 
 impl Key {
-    /// Takes a key whose secret is base64, as every server writes it; the final dot of the name may be left out.
+    /// Makes a key from a secret in base64, as every server writes it; the final dot of the name may be left out.
     ///
     /// # Errors
-    /// Fails with the reason when name or secret cannot be read.
+    /// Fails with the reason if the name or the secret cannot be read.
     pub fn new(name: &str, algorithm: Algorithm, secret: &str) -> Result<Self, String> {
         let read = Name::from_ascii(name)
             .map_err(|_| format!("the TSIG key name \"{name}\" is not a DNS name"))?;
@@ -91,7 +91,7 @@ impl Key {
         Ok(Self { name: read, algorithm, secret: Zeroizing::new(secret) })
     }
 
-    /// The algorithm it is for.
+    /// Algorithm of the key.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -119,8 +119,8 @@ impl Key {
         mac.sign().as_ref().to_vec()
     }
 
-    /// Appends the signature to a message, at that moment in seconds since 1970; returns what its answer has to be verified
-    /// with.
+    /// Appends the signature to a message, at the moment `now` in seconds since 1970; returns the value that verifies
+    /// the answer.
     pub(super) fn sign(&self, message: &mut Vec<u8>, now: u64) -> Signed<'_> {
         let unsigned = self.unsigned(message, now);
         let mac = self.mac(&[message, &self.variables(&unsigned)]);
@@ -128,7 +128,7 @@ impl Key {
         Signed { key: self, mac }
     }
 
-    /// All that goes with the signature of a message, without the signature.
+    /// Makes the signature record of a message, without the signature itself.
     fn unsigned(&self, message: &[u8], now: u64) -> TSIG {
         let algorithm = Name::from_ascii(self.algorithm.name()).unwrap_or_default();
         let id = u16::from_be_bytes([message[0], message[1]]);
@@ -143,13 +143,13 @@ impl Key {
         count_additional(message, 1);
     }
 
-    /// The signature of an answer, which covers that of its request.
+    /// Computes the signature of an answer, which covers the signature of its request.
     fn mac_of_answer(&self, request: &[u8], answer: &[u8], signature: &TSIG) -> Vec<u8> {
         let length = u16::try_from(request.len()).unwrap_or(u16::MAX).to_be_bytes();
         self.mac(&[&length, request, answer, &self.variables(signature)])
     }
 
-    /// What is signed beside the message (RFC 8945 §4.3.3).
+    /// Data that is signed beside the message (RFC 8945 §4.3.3).
     fn variables(&self, signature: &TSIG) -> Vec<u8> {
         canonical(|encoder| signature.emit_tsig_for_mac(encoder, &self.name)).unwrap_or_default()
     }
@@ -172,25 +172,25 @@ pub(super) struct Signed<'a> {
     mac: Vec<u8>,
 }
 
-/// What a server thought of our signature, and we of its.
+/// Outcome of both signatures: the server's opinion of ours, and ours of the server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It signed the answer, and has this to say of ours: nothing, or `BADTIME`.
+    /// The server signed the answer, with this error about our signature: none (0), or `BADTIME`.
     Good(u16),
-    /// It did not sign, and has this to say: `BADKEY`, `BADSIG`, or nothing at all.
+    /// The server did not sign, with this error: `BADKEY`, `BADSIG`, or none (0).
     Unsigned(u16),
-    /// It sent our own signature back: a resolver that knows no updates copies what it does not read.
+    /// The server sent our own signature back: a resolver that knows no updates copies records that it does not read.
     Echoed,
-    /// Its signature does not hold.
+    /// The signature of the answer is wrong.
     Bad,
     /// The signature holds for the answer without the bits that only a resolver sets: a forwarder stands in between.
     Forwarded,
-    /// Its signature holds, but its clock differs too much from ours.
+    /// The signature of the answer holds, but the server's clock differs too much from ours.
     Late,
 }
 
 impl Signed<'_> {
-    /// Judges the answer to the request, at that moment (RFC 8945 §5.3).
+    /// Checks the answer to the request, at the moment `now` (RFC 8945 §5.3).
     pub(super) fn verify(&self, answer: &[u8], now: u64) -> Verdict {
         let Some((start, signature)) = last_signature(answer) else {
             return Verdict::Unsigned(0);
@@ -213,7 +213,7 @@ impl Signed<'_> {
             bare[3] &= !(RA | AD);
             return if holds(&bare) { Verdict::Forwarded } else { Verdict::Bad };
         }
-        // The server tells the time it has, when ours is what it objects to.
+        // A server that objects to our time states its own.
         if error == 0 && signature.time.abs_diff(now) > u64::from(signature.fudge) {
             return Verdict::Late;
         }
@@ -221,7 +221,7 @@ impl Signed<'_> {
     }
 }
 
-/// The signature of a message, and where it begins; none where the last record is another one, or the message cannot be read.
+/// Signature of a message, and its position; `None` if the last record is no signature, or the message is unreadable.
 fn last_signature(message: &[u8]) -> Option<(usize, TSIG)> {
     let mut decoder = BinDecoder::new(message);
     let counts = Header::read(&mut decoder).ok()?.counts;
@@ -239,13 +239,13 @@ fn last_signature(message: &[u8]) -> Option<(usize, TSIG)> {
     }
 }
 
-/// Counts one additional record more or less in the header of a message.
+/// Adds `change` to the count of additional records in the header of a message.
 fn count_additional(message: &mut [u8], change: i16) {
     let count = u16::from_be_bytes([message[ADDITIONAL.start], message[ADDITIONAL.start + 1]]);
     message[ADDITIONAL].copy_from_slice(&count.saturating_add_signed(change).to_be_bytes());
 }
 
-/// Bytes on the wire with names in lower case and not compressed (RFC 4034 §6.2); none where they are too many for a message.
+/// Encodes with names in lower case and not compressed (RFC 4034 §6.2); `None` if too large for a message.
 pub(super) fn canonical(
     write: impl FnOnce(&mut BinEncoder<'_>) -> Result<(), ProtoError>,
 ) -> Option<Vec<u8>> {
@@ -278,7 +278,7 @@ pub(super) mod tests {
         sign_answer(key, &request.mac, bare, now)
     }
 
-    /// The same with what it says, and a request as it came.
+    /// Signs an answer to a request, given as received.
     pub(in crate::dns) fn signed_answer(
         key: &Key,
         request: &[u8],

@@ -1,5 +1,5 @@
-//! Dynamic updates (RFC 2136): one TXT record more, or one less, signed where there is a key; and a question that is signed in the
-//! same way, for those who may change nothing.
+//! Dynamic updates (RFC 2136) that add or remove one TXT record, signed if there is a key; and a question that is
+//! signed in the same way, for users who may change nothing.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,32 +15,32 @@ use super::reply::mnemonic;
 use super::tsig::{Key, Signed, Verdict, canonical};
 use super::wire::{self, Packet, SENDINGS, SERVER_TIMEOUT};
 
-/// How a server is spoken with.
+/// Transport of messages to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// Datagrams; TCP where an answer does not fit.
+    /// Datagrams; TCP if an answer does not fit.
     #[default]
     Udp,
     /// A connection.
     Tcp,
 }
 
-/// What is to become of a text.
+/// Change of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It stands beside all others at its name, for so many seconds in caches.
+    /// Adds the text beside all others at its name, for so many seconds in caches.
     Add {
         /// Seconds.
         ttl: u32,
     },
-    /// It goes, and all others stay.
+    /// Removes the text; all others stay.
     Remove,
 }
 
 /// Longest string in a TXT record, in octets.
-const STRING: usize = 255;
+const MAX_STRING_OCTETS: usize = 255;
 /// Longest text that is written, in octets.
-const LONGEST: usize = 4096;
+const MAX_TEXT_OCTETS: usize = 4096;
 
 /// One change of one text.
 #[derive(Clone, Copy, Debug)]
@@ -49,16 +49,16 @@ pub struct Update<'a> {
     pub zone: &'a str,
     /// Absolute name of the record.
     pub name: &'a str,
-    /// Text; a long one is written in strings of at most 255 octets.
+    /// Text; a long text is written in strings of at most 255 octets.
     pub text: &'a str,
-    /// What becomes of it.
+    /// Change of the text.
     pub change: Change,
 }
 
-/// Why an update was not made, or may not have been.
+/// Reason why an update was not made, or may not have been made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpdateError {
-    /// It cannot be written.
+    /// The update cannot be written.
     #[error("{0}")]
     Unwritable(String),
     /// No answer came; stable text.
@@ -66,45 +66,45 @@ pub enum UpdateError {
     Silent {
         /// Server.
         server: SocketAddr,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// The server refuses.
     #[error("{0}")]
     Refused(UpdateRefusal),
-    /// An answer came that another server has signed, and that was changed on its way; the change may be made.
+    /// Another server signed the answer, and the answer was changed on its way; the change may be made.
     #[error("{server} passes updates on to another server, and changes the signed answer")]
     Forwarded {
         /// Server.
         server: SocketAddr,
     },
-    /// An answer came whose signature is missing or does not hold.
+    /// The signature of the answer is missing or does not hold.
     #[error("{server} {why}")]
     Untrusted {
         /// Server.
         server: SocketAddr,
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
 }
 
-/// Why a server refuses.
+/// Reason why a server refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateRefusal {
-    /// It does not know the key (RFC 8945 §5.2.1).
+    /// The server does not know the key (RFC 8945 §5.2.1).
     BadKey,
-    /// It has another secret for the key.
+    /// The server has another secret for the key.
     BadSignature,
-    /// Its clock differs from ours by more than five minutes.
+    /// The server's clock differs from ours by more than five minutes.
     BadTime,
-    /// Anything else: the response code (RFC 1035 §4.1.1, RFC 2136 §2.2).
+    /// Any other response code (RFC 1035 §4.1.1, RFC 2136 §2.2).
     Code(u16),
-    /// The same in an answer that is not signed, although the update is: the server may not have taken the key.
+    /// Any other response code in an unsigned answer to a signed update: the server may not have taken the key.
     UnsignedCode(u16),
 }
 
 impl UpdateRefusal {
-    /// The response code, if it says no more.
+    /// Response code, if it is the whole reason.
     pub fn code(self) -> Option<u16> {
         match self {
             Self::BadKey | Self::BadSignature | Self::BadTime => None,
@@ -133,42 +133,42 @@ pub struct Updater {
     server: SocketAddr,
     protocol: Protocol,
     key: Option<Key>,
-    /// How long an answer to each sending is waited for; over TCP all of it is waited for at once.
+    /// Time-out for the answer to each sending; over TCP the time-outs of all sendings are waited for at once.
     patience: Duration,
-    /// How often an update is sent over UDP.
+    /// Number of sendings of an update over UDP.
     sendings: u32,
 }
 
 impl Updater {
-    /// Speaks with that server, and signs with the key.
+    /// Makes an updater for that server, which signs with the key, if given.
     pub fn new(server: SocketAddr, protocol: Protocol, key: Option<Key>) -> Self {
         Self { server, protocol, key, patience: SERVER_TIMEOUT, sendings: SENDINGS }
     }
 
-    /// The same for a server that is not expected to answer: it has one chance.
+    /// Limits the updater to one sending, for a server that is not expected to answer.
     #[must_use]
     pub fn hasty(self) -> Self {
         Self { sendings: 1, ..self }
     }
 
-    /// Where it is.
+    /// Address of the server.
     pub fn server(&self) -> SocketAddr {
         self.server
     }
 
-    /// Has one change made. Safe to repeat: a text that is there already, or gone already, is as good.
+    /// Makes one change. Safe to repeat: a text that is already there, or already gone, counts as success.
     ///
     /// # Errors
-    /// Fails when the server does not make it, or when it cannot be told.
+    /// Fails if the server does not make the change, or if the outcome is unknown.
     pub async fn send(&self, update: &Update<'_>) -> Result<(), UpdateError> {
         self.exchange(update.message()?, UPDATE).await.map(drop)
     }
 
-    /// Asks for the SOA record of a zone, signed by the same key: whether the server takes the signature, and is an authority
-    /// for the zone.
+    /// Asks for the SOA record of a zone, signed by the same key: shows whether the server takes the signature; returns
+    /// whether it is an authority for the zone.
     ///
     /// # Errors
-    /// Fails when the server refuses, or when it cannot be told.
+    /// Fails if the server refuses, or if the outcome is unknown.
     pub async fn is_authority(&self, zone: &str) -> Result<bool, UpdateError> {
         let mut message = Message::query();
         message.add_query(Query::query(absolute(zone)?, RecordType::SOA));
@@ -177,7 +177,7 @@ impl Updater {
         self.exchange(message, QUESTION).await
     }
 
-    /// Sends a message of that kind, signed; whether the answer is an authority's, and has something in it.
+    /// Sends a message, signed; returns whether the answer is an authority's, and holds records.
     async fn exchange(&self, mut message: Vec<u8>, answers: u8) -> Result<bool, UpdateError> {
         let signed = self.key.as_ref().map(|key| key.sign(&mut message, now()));
         let exchange = Exchange { updater: self, request: &message, answers, signed };
@@ -190,7 +190,7 @@ impl Updater {
 
 /// The first bits of the answer to an update: QR, and the operation (RFC 1035 §4.1.1).
 const UPDATE: u8 = 0xa8;
-/// Those of the answer to a question.
+/// The first bits of the answer to a question.
 const QUESTION: u8 = 0x80;
 /// AA: the answer is an authority's.
 const AUTHORITY: u8 = 0x04;
@@ -207,13 +207,13 @@ impl Update<'_> {
     fn message(&self) -> Result<Vec<u8>, UpdateError> {
         let (zone, name) = (absolute(self.zone)?, absolute(self.name)?);
         let too_long =
-            || UpdateError::Unwritable(format!("the text is longer than {LONGEST} octets"));
-        if self.text.len() > LONGEST {
+            || UpdateError::Unwritable(format!("the text is longer than {MAX_TEXT_OCTETS} octets"));
+        if self.text.len() > MAX_TEXT_OCTETS {
             return Err(too_long());
         }
         // Of an empty text there is one empty string (RFC 1035 §3.3.14).
-        let (first, others) = self.text.as_bytes().split_at(self.text.len().min(STRING));
-        let strings = [first].into_iter().chain(others.chunks(STRING)).collect();
+        let (first, others) = self.text.as_bytes().split_at(self.text.len().min(MAX_STRING_OCTETS));
+        let strings = [first].into_iter().chain(others.chunks(MAX_STRING_OCTETS)).collect();
         let (class, ttl) = match self.change {
             Change::Add { ttl } => (DNSClass::IN, ttl),
             Change::Remove => (DNSClass::NONE, 0),
@@ -232,16 +232,16 @@ impl Update<'_> {
 struct Exchange<'a> {
     updater: &'a Updater,
     request: &'a [u8],
-    /// The first bits of an answer to it.
+    /// First bits of an answer to the request.
     answers: u8,
     signed: Option<Signed<'a>>,
 }
 
-/// What an answer says.
+/// Contents of an answer.
 enum Judgement {
-    /// The change is made, or the question answered: by an authority, with something in it.
+    /// The change is made, or the question answered; whether by an authority, with records in the answer.
     Done(bool),
-    /// It did not fit; ask over TCP.
+    /// The answer did not fit; the request is to be repeated over TCP.
     Truncated,
     Refused(UpdateRefusal),
 }
@@ -263,7 +263,7 @@ impl Exchange<'_> {
                 Ok(Judgement::Truncated) => return self.over_tcp().await,
                 Ok(Judgement::Refused(refusal)) => return Err(UpdateError::Refused(refusal)),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
-                // A port that nobody listens on shows at once; the server may be about to start.
+                // A port without a listener shows at once; the server may be about to start.
                 Err(error) => {
                     fault = self.silent(&error);
                     sleep(patience / 10).await;
@@ -281,17 +281,17 @@ impl Exchange<'_> {
         };
         match self.judge(&answered.map_err(|error| self.silent(&error))?)? {
             Packet::Answer(Judgement::Done(is_authority)) => Ok(is_authority),
-            // Nobody else speaks on a connection.
+            // No other host can answer on a connection.
             Packet::Answer(Judgement::Refused(refusal))
             | Packet::Doubtful(Judgement::Refused(refusal)) => Err(UpdateError::Refused(refusal)),
             _ => Err(self.silence("answers something else over TCP")),
         }
     }
 
-    /// Reads an answer. A refusal without a signature, although there is a key, may be anybody's; but a server that does not
-    /// know ours cannot sign (RFC 8945 §5.2). Fails where an answer cannot be trusted.
+    /// Reads an answer. A refusal without a signature, although there is a key, may be from any host; but a server that
+    /// does not know our key cannot sign (RFC 8945 §5.2). Fails if an answer cannot be trusted.
     fn judge(&self, answer: &[u8]) -> Result<Packet<Judgement>, UpdateError> {
-        // Of a response with our id, whose header is whole.
+        // A response with our id and a whole header.
         let ours = answer.len() >= 12 && answer[..2] == self.request[..2];
         if !ours || answer[2] & 0xf8 != self.answers {
             return Ok(Packet::Foreign);
@@ -301,7 +301,7 @@ impl Exchange<'_> {
         let untrusted = |why| UpdateError::Untrusted { server: self.updater.server, why };
         let is_authority = answer[2] & AUTHORITY != 0 && answer[6..8] != [0, 0];
         let refusal = match verdict {
-            // Whoever knows no updates has read no signature.
+            // A server that knows no updates has read no signature.
             Some(Verdict::Bad | Verdict::Echoed | Verdict::Forwarded | Verdict::Late)
                 if code == NOTIMP =>
             {

@@ -1,4 +1,4 @@
-//! Hosts that have their records by a wildcard alone (RFC 4592): whatever is made below such a name takes them away.
+//! Hosts with records by a wildcard alone (RFC 4592): any name made below such a host takes its records away.
 
 use futures_util::future::join_all;
 use hickory_resolver::proto::op::ResponseCode;
@@ -8,21 +8,21 @@ use super::lookup::absolute;
 use super::reply::{Reply, sorted};
 use super::zone::{Trust, Zone, Zones};
 
-/// A label that nobody has.
+/// Label that no name in use has.
 pub const NOBODY: &str = "kubectl-acme-nobody";
 
-/// What a wildcard record gives to a host that has no records of its own.
+/// Records that a wildcard gives to a host without records of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByWildcard {
-    /// The records, as they are written in a zone.
+    /// Records, as they are written in a zone.
     pub records: Vec<String>,
-    /// Whether the host has none of them now, since something stands below it.
+    /// Whether the host has none of these records now, since a name exists below the host.
     pub is_hidden: bool,
 }
 
 impl Zones {
-    /// What a wildcard gives to a host (absolute, or without the final dot), by the servers of its zone: they are asked for the host and
-    /// for names beside and below it that nobody has made. `None` if it has records of its own, or nobody can say.
+    /// Returns the records that a wildcard gives to a host (absolute, or without final dot). The zone's servers are
+    /// asked for it and for unused names beside and below it. `None` if it has its own records, or no server answers.
     pub async fn by_wildcard(&self, host: &str) -> Option<ByWildcard> {
         if self.trust == Trust::RecursiveOnly {
             return None;
@@ -30,7 +30,7 @@ impl Zones {
         let host = absolute(host).ok()?;
         let record = Name::from_ascii("_acme-challenge").ok()?.append_domain(&host).ok()?;
         let found = async {
-            // The zone of its record, which is known already where one is to be made.
+            // The zone of the challenge's record, which is known already if that record is to be made.
             let apex = self.apex_above(&record).await?;
             self.descend(apex, &record).await
         };
@@ -51,7 +51,7 @@ impl Zones {
             if beside.is_empty() {
                 continue;
             }
-            // An empty name between others, and not one that is not there.
+            // An empty name between other names (NOERROR), not an absent name.
             let is_hidden = own.is_empty() && replies[0].code() == ResponseCode::NoError;
             let is_covered = own == beside && below == beside;
             return (is_hidden || is_covered).then_some(ByWildcard { records: beside, is_hidden });
@@ -64,7 +64,7 @@ impl Zones {
     }
 }
 
-/// The addresses at a name, or where it leads.
+/// Address and CNAME records at a name.
 fn records(reply: &Reply, name: &Name) -> Vec<String> {
     let kinds = [RecordType::A, RecordType::AAAA, RecordType::CNAME];
     let all = reply.at(name).filter(|record| kinds.contains(&record.record_type()));
@@ -78,7 +78,7 @@ mod tests {
 
     const SERVER: &str = "127.0.0.2";
 
-    /// What the wildcards of `example.com.` give to a host, with these records.
+    /// Records that the wildcards of `example.com.` give to a host, with these records.
     async fn look(host: &str, change: impl FnOnce(TestZone) -> TestZone) -> Option<ByWildcard> {
         let zone = TestZone::new("example.com.")
             .ns("example.com.", "ns1.example.com.")

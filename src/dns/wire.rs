@@ -1,5 +1,5 @@
-//! One question to one name server, or to whichever of several answers first, and the answer: UDP and TCP (RFC 1035
-//! §4.2, RFC 6891), HTTPS (RFC 8484). Updates take the same ways, by packets.
+//! One question to one name server, or to several until the first answers: UDP and TCP (RFC 1035 §4.2, RFC 6891),
+//! HTTPS (RFC 8484). Updates use UDP and TCP alike, by packets.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,62 +25,62 @@ use super::silence::Silence;
 use crate::http::client;
 use crate::http::exchange::{self, Unanswered, causes, is_untrusted};
 
-/// How long a server may take over UDP, and as long again over TCP.
+/// Longest wait for a server over UDP, and again over TCP.
 pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a packet is sent over UDP before the server counts as silent: packets get lost.
+/// Sendings of a packet over UDP before the server counts as silent: packets get lost.
 pub(super) const SENDINGS: u32 = 3;
-/// How long after an answer that anybody may have sent a better one is waited for (RFC 8945 §5.3).
-const GRACE: Duration = Duration::from_millis(300);
-/// How long one server may take to answer before another one is asked beside it.
+/// Wait for a better answer after an answer that any host may have sent (RFC 8945 §5.3).
+const BETTER_ANSWER_WAIT: Duration = Duration::from_millis(300);
+/// Time of one server to answer before another one is asked beside it.
 const HEAD_START: Duration = Duration::from_millis(300);
-/// Largest answer that we take over UDP, in bytes; what is larger would arrive in fragments, or not at all.
+/// Largest answer that we take over UDP, in bytes; a larger answer would arrive in fragments, or not at all.
 const PAYLOAD: u16 = 1232;
-/// Largest answer that there is, in bytes.
-const LIMIT: usize = 65_535;
+/// Largest possible answer, in bytes.
+const MAX_ANSWER_BYTES: usize = 65_535;
 const MEDIA_TYPE: &str = "application/dns-message";
 
-/// Whether the server is to ask others on our behalf.
+/// Wish for recursion: whether the server is to ask other servers on our behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recursion {
-    /// It is a resolver.
+    /// The server is a resolver.
     Desired,
-    /// It is a resolver, and is to say whether it has validated the answer (RFC 6840 §5.7).
+    /// The server is a resolver, and is to state whether it has validated the answer (RFC 6840 §5.7).
     DesiredValidated,
-    /// It is a resolver, and is not to validate (RFC 4035 §3.2.2).
+    /// The server is a resolver, and is not to validate (RFC 4035 §3.2.2).
     DesiredUnvalidated,
-    /// It is to say only what it has itself, as when a resolver asks.
+    /// The server is to answer from its own data alone, as when a resolver asks.
     Unwanted,
-    /// The same, with signatures (RFC 3225).
+    /// Like [`Self::Unwanted`], with signatures (RFC 3225).
     UnwantedSigned,
 }
 
-/// Asks name servers. Remembers nothing.
+/// Client of name servers; keeps no answers.
 #[derive(Clone, Debug)]
 pub struct Wire {
-    /// Made when the first HTTPS server is asked: reading the system's roots takes a while.
+    /// Client that is made when the first HTTPS server is asked: reading the system's roots takes a while.
     https: Arc<OnceLock<Result<Client, String>>>,
     resolver: Option<Arc<dyn Resolve>>,
     patience: Duration,
 }
 
 impl Wire {
-    /// A wire whose HTTPS servers are found by that resolver.
+    /// Makes a wire whose HTTPS servers are found by that resolver.
     pub fn new(resolver: Arc<dyn Resolve>) -> Self {
         Self { resolver: Some(resolver), ..Self::without_hosts(SERVER_TIMEOUT) }
     }
 
-    /// A wire for servers that are named by their addresses.
+    /// Makes a wire for servers that are given by their addresses.
     pub(super) fn without_hosts(patience: Duration) -> Self {
         Self { https: Arc::default(), resolver: None, patience }
     }
 
-    /// The same with another patience.
+    /// Sets another longest wait.
     pub(crate) fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Seconds that the texts at an absolute name may be kept, by the word of a server that has them itself; none where it has
-    /// none, or does not say.
+    /// Returns the seconds that the texts at an absolute name may be kept, by an authoritative server; `None` if the
+    /// server has no texts, or does not answer.
     pub(crate) async fn ttl_of_texts(&self, server: SocketAddr, name: &str) -> Option<u32> {
         let name = Name::from_ascii(name).ok()?;
         let server = Server::Plain(server);
@@ -88,7 +88,7 @@ impl Wire {
         reply.ttl_of_texts().filter(|_| reply.is_authoritative())
     }
 
-    /// Absolute name of the zone in which a server itself has an absolute name; none where it has none, or does not say.
+    /// Zone in which a server, as its authority, has an absolute name; `None` if the server has no such zone or answer.
     pub(crate) async fn zone_at(&self, server: SocketAddr, name: &str) -> Option<String> {
         let name = Name::from_ascii(name).ok()?;
         let server = Server::Plain(server);
@@ -97,8 +97,8 @@ impl Wire {
         (reply.is_authoritative() && zone.zone_of(&name)).then(|| zone.to_lowercase().to_ascii())
     }
 
-    /// Asks one server after another until one has an answer. Each has a head start before the next one is asked, too; one
-    /// that fails has none. Where none has an answer, the first other reply counts, else a silence; without servers, nothing.
+    /// Asks servers in order until one has an answer. Each has a head start before the next one is asked, too; one that
+    /// fails has none. Without an answer the first other reply counts, else a silence; `None` without servers.
     pub(super) async fn ask_any(
         &self,
         servers: &[Server],
@@ -119,7 +119,7 @@ impl Wire {
         }
     }
 
-    /// Asks one question.
+    /// Asks one question of one server.
     pub(super) async fn ask(
         &self,
         server: &Server,
@@ -138,7 +138,7 @@ impl Wire {
         edns.set_dnssec_ok(is_signed);
         question.set_edns(edns);
         let answer = self.exchange(server, &question).await?;
-        // Servers that know nothing of EDNS say so by these codes (RFC 6891 §7).
+        // Servers that do not know EDNS answer with these codes (RFC 6891 §7).
         let codes = [ResponseCode::FormErr, ResponseCode::NotImp];
         if answer.edns.is_none() && codes.contains(&answer.metadata.response_code) {
             question.edns = None;
@@ -147,7 +147,7 @@ impl Wire {
         Ok(Reply(answer))
     }
 
-    /// Asks a question in this form alone, over UDP, and over TCP where that has no answer.
+    /// Asks a question in this form alone, over UDP, and over TCP if UDP brings no answer.
     pub(super) async fn ask_as_it_is(
         &self,
         server: SocketAddr,
@@ -177,7 +177,7 @@ impl Wire {
         }
     }
 
-    /// TCP follows when the answer over UDP is cut short, and when there is none.
+    /// Asks over UDP, then over TCP if the answer is cut short, or missing.
     async fn plain(&self, server: SocketAddr, question: &Message) -> Result<Message, Silence> {
         let packet = question.to_vec().map_err(|_| Silence::Unreadable)?;
         let truncated = match self.over_udp(server, question, &packet).await {
@@ -212,7 +212,7 @@ impl Wire {
         let client = self.https.get_or_init(|| https_client(self.resolver.as_ref()));
         let client = client.as_ref().map_err(|why| Silence::Https(why.clone()))?;
         let mut question = question.clone();
-        // The same question is the same request everywhere (§4.1).
+        // Equal questions are equal requests everywhere (§4.1).
         question.metadata.id = 0;
         let body = question.to_vec().map_err(|_| Silence::Unreadable)?;
         // The answer to a POST may not come from a cache (RFC 9110 §9.3.3).
@@ -226,22 +226,22 @@ impl Wire {
         if response.status() != 200 {
             return Err(Silence::Https(format!("says HTTP status {}", response.status().as_u16())));
         }
-        let read = exchange::read(response, LIMIT).await.map_err(https_fault)?;
+        let read = exchange::read(response, MAX_ANSWER_BYTES).await.map_err(https_fault)?;
         answer_to(&question, &read).ok_or(Silence::Unreadable)
     }
 }
 
-/// What whoever waits for an answer makes of a packet.
+/// Judgement of a packet that was received.
 pub(super) enum Packet<T> {
-    /// It is the answer.
+    /// The packet is the answer.
     Answer(T),
-    /// Anybody may have sent it; the first such counts when no better answer comes soon.
+    /// Any host may have sent the packet; the first such packet counts if no better answer comes soon.
     Doubtful(T),
-    /// It answers something else, or is somebody's guess; the true answer may still come.
+    /// The packet answers another question, or is a forger's guess; the true answer may still come.
     Foreign,
 }
 
-/// A socket that is connected to a server, so that the system drops what others send, and tells when nobody listens.
+/// Opens a socket that is connected to a server, so that the system drops other packets and reports a closed port.
 pub(super) async fn udp_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     let here: SocketAddr = match server {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -252,7 +252,7 @@ pub(super) async fn udp_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Sends a packet once and waits for the answer to it, for `TimedOut` where none comes.
+/// Sends a packet once and waits for the answer; fails with `TimedOut` if none comes.
 pub(super) async fn udp<T>(
     socket: &UdpSocket,
     packet: &[u8],
@@ -260,7 +260,7 @@ pub(super) async fn udp<T>(
     mut judge: impl FnMut(&[u8]) -> Packet<T>,
 ) -> io::Result<T> {
     socket.send(packet).await?;
-    let mut received = vec![0; LIMIT];
+    let mut received = vec![0; MAX_ANSWER_BYTES];
     let mut until = Instant::now() + patience;
     let mut doubtful = None;
     while let Ok(length) = timeout_at(until, socket.recv(&mut received)).await {
@@ -268,7 +268,7 @@ pub(super) async fn udp<T>(
             Packet::Answer(answer) => return Ok(answer),
             Packet::Doubtful(answer) if doubtful.is_none() => {
                 doubtful = Some(answer);
-                until = until.min(Instant::now() + GRACE);
+                until = until.min(Instant::now() + BETTER_ANSWER_WAIT);
             }
             Packet::Doubtful(_) | Packet::Foreign => {}
         }
@@ -276,7 +276,7 @@ pub(super) async fn udp<T>(
     doubtful.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
-/// Sends a packet over a connection of its own, and returns what comes back.
+/// Sends a packet over a connection of its own, and returns the answer.
 pub(super) async fn tcp(server: SocketAddr, packet: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(server).await?;
     let length = u16::try_from(packet.len()).map_err(io::Error::other)?;
@@ -298,7 +298,7 @@ fn silence(error: &io::Error) -> Silence {
     }
 }
 
-/// Reads an answer; none when it answers something else. Servers may leave the question out of an error.
+/// Reads an answer; `None` if it is for another question. Servers may leave the question out of an error.
 fn answer_to(question: &Message, packet: &[u8]) -> Option<Message> {
     let answer = Message::from_vec(packet).ok()?;
     let fits = answer.metadata.id == question.metadata.id
@@ -348,7 +348,7 @@ mod tests {
     use crate::dns::reply::mnemonic;
     use crate::dns::testing::{NoHosts, Transport, name, reply, serve};
 
-    /// What the test server says; the first label of the name tells which fault it plays.
+    /// Answer of the test server; the first label of the name selects the fault.
     fn answer(question: &Message, transport: Transport) -> Option<Message> {
         let asked = question.queries[0].name().clone();
         let fault = String::from_utf8_lossy(asked.iter().next().unwrap()).into_owned();

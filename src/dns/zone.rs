@@ -1,12 +1,12 @@
-//! Zones: which one a name belongs to, who serves it, and where aliases lead.
+//! Zones: the zone that a name belongs to, the servers of a zone, and the ends of aliases.
 //!
-//! A resolver that is asked for a name too early remembers its absence for minutes, whatever type was asked for (RFC
-//! 2308 §5). Hence the name of a record itself is asked of the zone's own servers; resolvers hear only of the names
-//! above it, unless they are all there is to ask.
+//! A resolver that is asked for a name too early keeps its absence for minutes, whatever type was asked for (RFC
+//! 2308 §5). Hence the name of a record itself is asked of the zone's own servers; resolvers are asked only for names
+//! above it, unless there are no other servers to ask.
 //!
 //! A zone is searched from the parent of the record's name downwards, by the zones' own servers. The SOA record of a
-//! negative answer names the zone at once. Where a resolver filters SOA records (dnsmasq with `filterwin2k`), the answer to a
-//! question for NS does. A look takes 30 s at most, since a zone may be hostile.
+//! negative answer names the zone at once. If a resolver filters SOA records (dnsmasq with `filterwin2k`), the answer
+//! to a question for NS does. A lookup takes 30 s at most, since a zone may be hostile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,34 +25,34 @@ use super::silence::Silence;
 use super::wire::{Recursion, Wire};
 use super::{FindZone, LookupError, Resolve, Why};
 
-/// How long a whole look may take, however many servers there are and wherever they lead.
+/// Longest time for a whole lookup, however many servers there are and wherever they lead.
 const WHOLE_LOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whom to ask for records.
+/// Servers that are asked for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Every server of the zone itself.
     Authoritative,
-    /// Only the resolvers (`--dns01-recursive-nameservers-only`): the others cannot be reached from here.
+    /// Only the resolvers (`--dns01-recursive-nameservers-only`): other servers cannot be reached from here.
     RecursiveOnly,
 }
 
-/// How long it is remembered at least which zone a name is in, where its own servers are asked afterwards whether that is so
-/// still. BIND gives the absence of an SOA record no TTL (`zero-no-soa-ttl`), and every step looks for the zone anew.
-const LEAST: Duration = Duration::from_secs(10);
+/// Shortest time for which the zone of a name is kept, if the zone's own servers are asked afterwards to confirm it.
+/// BIND gives the absence of an SOA record no TTL (`zero-no-soa-ttl`), and every step looks for the zone anew.
+const ZONE_KEPT_MIN: Duration = Duration::from_secs(10);
 
-/// A zone and who serves it.
+/// A zone and its servers.
 #[derive(Clone, Debug)]
 pub(super) struct Zone {
     /// Absolute name.
     pub(super) name: Name,
     pub(super) servers: Vec<Authority>,
-    /// One of its servers has said that the name is in it.
+    /// Whether a server of the zone has confirmed that the name is in the zone.
     is_certain: bool,
 }
 
 impl Zone {
-    /// A zone whose own servers are not asked.
+    /// Makes a zone whose own servers are not asked.
     pub(super) fn without_servers(name: Name) -> Self {
         Self { name, servers: Vec::new(), is_certain: false }
     }
@@ -62,14 +62,14 @@ impl Zone {
 #[derive(Clone, Debug)]
 pub struct Zones {
     pub(super) wire: Wire,
-    /// Resolvers, asked one after another until one knows.
+    /// Resolvers, asked in order until one has an answer.
     pub(super) resolvers: Vec<Server>,
     pub(super) trust: Trust,
     /// Port of the zones' own servers.
     pub(super) port: u16,
-    /// Finds the servers' addresses where the resolvers know none.
+    /// Resolver of the servers' addresses that `resolvers` do not know.
     pub(super) hosts: Arc<dyn Resolve>,
-    /// How long a whole look may take.
+    /// Longest time for a whole lookup.
     pub(super) patience: Duration,
     /// Whether zones are found by their SOA records alone, as cert-manager finds them.
     pub(super) by_soa_alone: bool,
@@ -78,7 +78,7 @@ pub struct Zones {
 }
 
 impl Zones {
-    /// Asks these resolvers; what they do not know of servers' addresses is asked of `hosts`.
+    /// Makes lookups by these resolvers; servers' addresses that they do not know are looked up by `hosts`.
     pub fn new(resolvers: Vec<Server>, trust: Trust, hosts: Arc<dyn Resolve>) -> Self {
         let wire = Wire::new(Arc::clone(&hosts));
         let (port, patience) = (PORT, WHOLE_LOOK_TIMEOUT);
@@ -87,13 +87,13 @@ impl Zones {
         Self { wire, resolvers, trust, port, hosts, patience, by_soa_alone, remembered, asked }
     }
 
-    /// Who is asked first.
+    /// Resolvers, which are asked first.
     pub fn resolvers(&self) -> &[Server] {
         &self.resolvers
     }
 
-    /// Why the zone of a name is not found by SOA records alone, as cert-manager looks for it, if a resolver answers and does not name
-    /// it so.
+    /// Returns why the zone of a name is not found by SOA records alone, as cert-manager looks for it, if a resolver
+    /// answers without naming the zone.
     pub async fn soa_fault(&self, name: &str) -> Option<LookupError> {
         let zones = self.by_soa_alone();
         let absolute = absolute(name).ok()?;
@@ -103,12 +103,12 @@ impl Zones {
         })
     }
 
-    /// Zones and servers as these, looked for as cert-manager does, by SOA records alone.
+    /// Makes lookups that find zones as cert-manager does, by SOA records alone.
     pub(super) fn by_soa_alone(&self) -> Self {
         Self { by_soa_alone: true, remembered: Remembered::default(), ..self.clone() }
     }
 
-    /// Breaks a look off that takes too long: a zone may have many servers, and lead to another again and again.
+    /// Breaks off a lookup that takes too long: a zone may have many servers, and lead to another again and again.
     pub(super) async fn in_time<T>(
         &self,
         name: &str,
@@ -121,17 +121,17 @@ impl Zones {
         timeout(self.patience, look).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// The same with a wire of its own, and another port for the zones' servers.
+    /// Sets a wire, and another port for the zones' servers.
     #[cfg(test)]
     pub(crate) fn on(self, wire: impl FnOnce(Wire) -> Wire, port: u16) -> Self {
         Self { wire: wire(self.wire), port, ..self }
     }
 
-    /// The same by way of the resolvers that a solver names; then the zones' own servers are not asked, as with
-    /// cert-manager. Without any it is as before.
+    /// Makes lookups by the resolvers that a solver names; then the zones' own servers are not asked, as with
+    /// cert-manager. Without named resolvers nothing changes.
     ///
     /// # Errors
-    /// Fails when one of them cannot be read.
+    /// Fails if the address of a resolver cannot be read.
     pub fn for_solver(&self, nameservers: &[String]) -> Result<Self, String> {
         if nameservers.is_empty() {
             return Ok(self.clone());
@@ -146,10 +146,10 @@ impl Zones {
         })
     }
 
-    /// Where the aliases of a name lead (`cnameStrategy: Follow`): itself when it is none.
+    /// Returns the end of the aliases of a name (`cnameStrategy: Follow`): the name itself if it is no alias.
     ///
     /// # Errors
-    /// Fails when they lead in a circle, or nobody answers.
+    /// Fails if the aliases lead in a circle, or no server answers.
     pub async fn canonical(&self, name: &str) -> Result<String, LookupError> {
         self.in_time(name, self.follow_aliases(name)).await
     }
@@ -162,7 +162,7 @@ impl Zones {
         Ok(chain[chain.len() - 1].to_ascii())
     }
 
-    /// Where the alias at a name leads, if it is one.
+    /// Returns the target of the alias at a name, if the name is an alias.
     async fn alias(&self, name: &Name) -> Result<Option<Name>, LookupError> {
         let question = (name, RecordType::CNAME);
         let known = match self.trust {
@@ -176,7 +176,7 @@ impl Zones {
             Some(reply) => reply,
             None => self.recurse(question).await?,
         };
-        // Whatever the code, which is that of the alias's end (RFC 2308 §2.1, RFC 6604 §2.1).
+        // The code does not matter: it is that of the alias's end (RFC 2308 §2.1, RFC 6604 §2.1).
         Ok(reply.leads_to(name))
     }
 
@@ -193,7 +193,7 @@ impl Zones {
         Ok(if reply.zone().is_some_and(|(owner, _)| owner == name) { name.clone() } else { zone })
     }
 
-    /// The zone that the resolvers know above a name; of a name at the top, its own.
+    /// Finds the zone that the resolvers know above a name; for a name at the top, the name's own zone.
     pub(super) async fn apex_above(&self, name: &Name) -> Result<Name, LookupError> {
         let above = name.base_name();
         if above.is_root() {
@@ -206,7 +206,7 @@ impl Zones {
         }
     }
 
-    /// Asks a zone's own servers whether the name is in a zone further down, and goes there.
+    /// Asks a zone's own servers whether the name is in a zone further down, and descends to that zone.
     pub(super) async fn descend(&self, zone: Name, name: &Name) -> Result<Zone, LookupError> {
         let servers = self.servers(&zone, name).await?;
         let mut zone = Zone { name: zone, servers, is_certain: false };
@@ -216,7 +216,7 @@ impl Zones {
             };
             let (below, servers) = match reply.referral(&zone.name, name) {
                 Some((below, listed)) => {
-                    // Where the resolvers find nobody, what the delegation names has to do, and shows the fault.
+                    // If the resolvers find no servers, the servers of the delegation have to do, and show the fault.
                     let known = self.servers(&below, name).await;
                     let servers = match known {
                         Ok(servers) => servers,
@@ -234,8 +234,8 @@ impl Zones {
         Ok(zone)
     }
 
-    /// Walks towards the root, from `start` to the top-level domain, by way of one resolver after another; the last error counts
-    /// (behaviour reference 7.2). `name` is what it is for.
+    /// Walks towards the root, from `start` to the top-level domain, by one resolver after another; the last error
+    /// counts (behaviour reference 7.2). `name` is the name whose zone is wanted.
     async fn walk(&self, name: &Name, start: &Name) -> Result<Name, LookupError> {
         let mut fault = self.no_zone(name);
         for resolver in &self.resolvers {
@@ -273,7 +273,7 @@ impl Zones {
                 found.or_else(|| zone_with_servers(by_servers.as_ref()?, &domain))
             {
                 let least = match self.trust {
-                    Trust::Authoritative => LEAST,
+                    Trust::Authoritative => ZONE_KEPT_MIN,
                     Trust::RecursiveOnly => Duration::ZERO,
                 };
                 self.remembered.keep_zone(&domain, zone, ttl.max(least));
@@ -284,7 +284,7 @@ impl Zones {
         Err(self.no_zone(name))
     }
 
-    /// Asks a resolver, or waits for the answer where the same question is on its way.
+    /// Asks a resolver, or awaits the answer to an equal question that is on its way.
     async fn ask_resolver(
         &self,
         resolver: &Server,
@@ -317,7 +317,7 @@ impl Zones {
         Err(fault)
     }
 
-    /// What a resolver says of a name on the way, which is no answer.
+    /// Makes the error for a resolver's reply on the way that is no answer.
     fn unexpected(&self, domain: &Name, resolver: &Server, reply: &Reply) -> LookupError {
         let is_told = self.resolvers.len() > 1 || reply.why().is_some();
         let more = is_told.then(|| format!(": {resolver} says {}", reply.code_and_why()));
@@ -359,7 +359,7 @@ pub(super) fn follow(chain: &mut Vec<Name>, next: Name) -> Result<(), LookupErro
     Ok(())
 }
 
-/// The zone of a name that was asked for: whose SOA is the answer, or who says that there is none (RFC 2308 §3).
+/// Finds the zone of a name in a reply: the owner of the SOA record in the answer, or beside an absence (RFC 2308 §3).
 fn zone_named<'a>(reply: &'a Reply, name: &Name) -> Option<(&'a Name, Duration)> {
     if reply.alias(name).is_some() {
         return None;
@@ -370,13 +370,13 @@ fn zone_named<'a>(reply: &'a Reply, name: &Name) -> Option<(&'a Name, Duration)>
     found.or_else(|| reply.zone_of_absence().filter(above))
 }
 
-/// The zone of a name whose name servers were asked for: the name itself if it has any, or who says that it has none.
+/// Finds the zone of a name in a reply about its name servers: the name itself if it has any, else as [`zone_named`].
 fn zone_with_servers<'a>(reply: &'a Reply, name: &'a Name) -> Option<(&'a Name, Duration)> {
     let (servers, ttl) = reply.name_servers(name);
     if servers.is_empty() { zone_named(reply, name) } else { Some((name, ttl)) }
 }
 
-/// A server of several zones answers for the lowest of them: this is it, if it is another one than `zone`.
+/// Returns the lowest of a server's zones, for which the server answers, if it is another zone than `zone`.
 fn nearest<'a>(reply: &'a Reply, zone: &Name, name: &Name) -> Option<&'a Name> {
     if !reply.is_authoritative() || reply.alias(name).is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! A zone with its delegation, and one question to one server with all that came: for whoever compares what several say.
+//! Lookup of a zone with its delegation, and one question to one server with the whole answer, to compare servers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use super::wire::Recursion;
 use super::zone::{Trust, Zone, Zones};
 use crate::model::zone_look::{AskingFault, DnsOutcome, DnsReply, ZoneLook, ZoneServer};
 
-/// Most servers of a zone that are looked at, and most addresses of each.
-const SERVERS: usize = 8;
-const ADDRESSES: usize = 2;
-/// How long one server may take for one question: whoever looks at a zone looks at all of them.
+/// Most servers of a zone that are asked, and most addresses of each.
+const MAX_SERVERS: usize = 8;
+const MAX_ADDRESSES: usize = 2;
+/// Longest wait for one answer of one server: a lookup of a zone asks all of its servers.
 const SERVER_LOOK: Duration = Duration::from_secs(2);
-/// Bytes of a signature before its end (RFC 4034 §3.1).
+/// Bytes of a signature before its end time (RFC 4034 §3.1).
 const BEFORE_END: usize = 8;
 
-/// The zone that a name is in, found and not yet looked at.
+/// Zone that a name is in, found and not yet asked about its state.
 #[derive(Clone, Debug)]
 pub struct ZoneAround {
     zone: Zone,
@@ -41,7 +41,7 @@ impl ZoneAround {
         self.zone.name.to_ascii()
     }
 
-    /// The same zone as it was looked at for another name.
+    /// Returns the state of this zone from the lookup for another name.
     #[must_use]
     pub fn as_looked_at(&self, look: ZoneLook) -> ZoneLook {
         let (by_resolvers, unfound) = (self.by_resolvers.clone(), self.unfound.clone());
@@ -50,7 +50,7 @@ impl ZoneAround {
 }
 
 impl Zones {
-    /// Asks one server one question.
+    /// Asks one server one question, and returns the whole outcome.
     pub async fn hear(
         &self,
         server: &Server,
@@ -60,13 +60,13 @@ impl Zones {
         let Ok(name) = absolute(name) else {
             return DnsOutcome::Nothing("is no DNS name".to_owned());
         };
-        heard(self.wire.ask(server, &name, kind, recursion).await, &name, kind)
+        read_outcome(self.wire.ask(server, &name, kind, recursion).await, &name, kind)
     }
 
-    /// Finds the zone that a name is in. Resolvers hear only of names above that one.
+    /// Finds the zone that a name is in. Resolvers are asked only for names above that name.
     ///
     /// # Errors
-    /// Fails when the zone cannot be found, or it takes longer than 30 s.
+    /// Fails if the zone cannot be found, or the search takes longer than 30 s.
     pub async fn zone_around(&self, name: &str) -> Result<ZoneAround, LookupError> {
         let absolute = absolute(name)?;
         self.in_time(name, self.find_around(&absolute)).await
@@ -75,7 +75,7 @@ impl Zones {
     async fn find_around(&self, name: &Name) -> Result<ZoneAround, LookupError> {
         let (apex, unfound) = match self.apex_above(name).await {
             Ok(apex) => (apex, None),
-            // Resolvers fail where the zone's servers do: the zone above names these.
+            // Resolvers fail if the zone's servers do: the zone above names those servers.
             Err(error @ LookupError::UnexpectedCode { .. }) => {
                 match self.apex_further_up(name).await {
                     Some(apex) => (apex, Some(error.to_string())),
@@ -95,8 +95,8 @@ impl Zones {
         Ok(ZoneAround { zone, by_resolvers, unfound })
     }
 
-    /// Looks at a zone that was found: who serves it by its own word and by its parent's, how new each copy is, and by which keys it
-    /// is signed.
+    /// Looks up the state of a zone that was found: its servers by its own records and by its parent's, the serial of
+    /// each copy, and the keys by which the zone is signed.
     pub async fn look_at_zone(&self, around: &ZoneAround) -> ZoneLook {
         let ZoneAround { zone, by_resolvers, unfound } = around.clone();
         let name = zone.name.to_ascii();
@@ -107,13 +107,13 @@ impl Zones {
         let above = self.delegation(&zone.name).await;
         let (parent, at_parent, ds_tags) = above.unwrap_or_default();
         let with_keys = !ds_tags.is_empty();
-        let servers = zone.servers.iter().take(SERVERS);
+        let servers = zone.servers.iter().take(MAX_SERVERS);
         let servers = servers.map(|server| self.look_at_server(server, &zone.name, with_keys));
         let servers = join_all(servers).await.concat();
         ZoneLook { parent, at_parent, ds_tags, servers, ..bare }
     }
 
-    /// The nearest zone above the one that a name is in of which resolvers know.
+    /// Finds the nearest zone above the zone of a name that resolvers know.
     async fn apex_further_up(&self, name: &Name) -> Option<Name> {
         let mut above = name.base_name().base_name();
         while !above.is_root() {
@@ -125,7 +125,7 @@ impl Zones {
         None
     }
 
-    /// The zone above, whom it names as servers of a zone, and the tags of its DS records.
+    /// Returns the zone above, the servers that it names for a zone, and the tags of the zone's DS records.
     async fn delegation(
         &self,
         zone: &Name,
@@ -159,11 +159,11 @@ impl Zones {
             tcp_fault: None,
             asking_fault: None,
         };
-        let looks = self.addresses(server).take(ADDRESSES).map(|address| {
+        let looks = self.addresses(server).take(MAX_ADDRESSES).map(|address| {
             let blank = blank.clone();
             async move {
                 let server = &Server::Plain(address);
-                // Others of the zone are not kept waiting by one that is silent.
+                // A silent server does not keep the other servers of the zone waiting.
                 let ask = async |kind, how| {
                     let asked = self.wire.ask(server, zone, kind, how);
                     timeout(SERVER_LOOK, asked).await.unwrap_or(Err(Silence::TimedOut))
@@ -192,7 +192,7 @@ impl Zones {
                     address: Some(address),
                     serial: reply.and_then(|reply| serial(reply, zone)),
                     signed_until: reply.and_then(|reply| signed_until(reply, zone)),
-                    soa: heard(soa, zone, RecordType::SOA),
+                    soa: read_outcome(soa, zone, RecordType::SOA),
                     name_servers: names.unwrap_or_default(),
                     key_tags: keys.unwrap_or_default(),
                     tcp_fault,
@@ -207,7 +207,7 @@ impl Zones {
 }
 
 impl Zones {
-    /// Why a server cannot be asked over TCP.
+    /// Returns why a server cannot be asked over TCP.
     async fn tcp_fault(&self, server: SocketAddr, zone: &Name) -> Option<String> {
         let question = question(zone, true);
         let asked = self.wire.ask_over_tcp(server, &question);
@@ -215,7 +215,7 @@ impl Zones {
         heard.err().map(|why| why.to_string())
     }
 
-    /// What a server cannot stand of the way in which CAs ask.
+    /// Returns the feature of a CA's questions that a server cannot handle.
     async fn asking_fault(&self, server: SocketAddr, zone: &Name) -> Option<AskingFault> {
         let mixed = mixed_letters(zone)?;
         let came = async |name: &Name, with_edns| {
@@ -232,13 +232,13 @@ impl Zones {
         match (plain_letters, without_edns) {
             (None, _) => Some(AskingFault::Letters { name: mixed.to_ascii(), came: fault }),
             (Some(came), None) => Some(AskingFault::Edns(came)),
-            // Then it is no matter of the way of asking.
+            // Then the form of the question does not matter.
             (Some(_), Some(_)) => None,
         }
     }
 }
 
-/// The question for a zone's SOA record in one of two forms.
+/// Makes the question for a zone's SOA record in one of two forms.
 fn question(zone: &Name, with_edns: bool) -> Message {
     let mut question = Message::query();
     question.metadata.recursion_desired = false;
@@ -247,8 +247,8 @@ fn question(zone: &Name, with_edns: bool) -> Message {
     question
 }
 
-/// What is wrong with an answer to the question for a zone's SOA record; `None` if that came. That there is no such name is as wrong
-/// as an error: the zone is there.
+/// Returns the fault of an answer to the question for a zone's SOA record; `None` if the record came. That there is no
+/// such name is as wrong as an error: the zone is there.
 fn misfit(name: &Name, answer: &Message) -> Option<String> {
     let reply = Reply(answer.clone());
     let code = reply.code_and_why();
@@ -260,7 +260,7 @@ fn misfit(name: &Name, answer: &Message) -> Option<String> {
     Some(format!("an answer to {}", other.to_ascii()))
 }
 
-/// A name with every second letter in upper case; nothing where it has no two letters.
+/// Name with every second letter in upper case; `None` if the name has less than two letters.
 fn mixed_letters(name: &Name) -> Option<Name> {
     let mut letters = 0;
     let mixed: String = name
@@ -279,7 +279,7 @@ fn texts(names: &[Name]) -> Vec<String> {
     sorted(names.iter().map(|name| name.to_lowercase().to_ascii()))
 }
 
-fn heard(reply: Result<Reply, Silence>, name: &Name, kind: RecordType) -> DnsOutcome {
+fn read_outcome(reply: Result<Reply, Silence>, name: &Name, kind: RecordType) -> DnsOutcome {
     let reply = match reply {
         Ok(reply) => reply,
         Err(Silence::NoRoute) => return DnsOutcome::NoRoute,
@@ -309,7 +309,7 @@ fn heard(reply: Result<Reply, Silence>, name: &Name, kind: RecordType) -> DnsOut
     })
 }
 
-/// How long it may be kept that there is nothing (RFC 2308 §5).
+/// Seconds for which an absence may be kept (RFC 2308 §5).
 fn absent_for(reply: &Reply) -> Option<u32> {
     reply.0.authorities.iter().find_map(|record| match &record.data {
         RData::SOA(soa) => Some(record.ttl.min(soa.minimum)),
@@ -324,7 +324,7 @@ fn serial(reply: &Reply, zone: &Name) -> Option<u32> {
     })
 }
 
-/// Records of DNSSEC, which are not read any further than to what they are about.
+/// Reads DNSSEC records of one type from their bytes, no further than `read` does.
 fn raw<T: Ord>(
     reply: &Reply,
     name: &Name,
@@ -335,7 +335,7 @@ fn raw<T: Ord>(
     sorted(records.filter_map(bytes).filter_map(|data| read(&data)))
 }
 
-/// The data as they are on the wire: whether they are read any further is up to how the resolver's crate is built.
+/// Bytes of a record on the wire: whether they are parsed further depends on how the resolver's crate is built.
 fn bytes(record: &Record) -> Option<Vec<u8>> {
     record.data.to_bytes().ok()
 }
@@ -355,7 +355,7 @@ fn key_tag(data: &[u8]) -> Option<u16> {
     u16::try_from((sum + (sum >> 16)) & 0xffff).ok()
 }
 
-/// The end of the signature of a SOA record; of several the last.
+/// End of the signature of an SOA record; the last end if there are several signatures.
 fn signed_until(reply: &Reply, zone: &Name) -> Option<Timestamp> {
     let end = |data: &[u8]| {
         let covers_soa = first_number(data) == Some(u16::from(RecordType::SOA));

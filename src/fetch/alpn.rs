@@ -23,31 +23,31 @@ use crate::model::text::hex;
 
 /// `acmeIdentifier` (RFC 8737 §6.1).
 const ACME_IDENTIFIER: Oid<'static> = oid!(1.3.6.1.5.5.7.1.31);
-/// What stands before a digest of SHA-256: the head of an octet string of 32 bytes.
+/// Bytes before a SHA-256 digest: the head of an octet string of 32 bytes.
 const OCTETS: [u8; 2] = [0x04, 0x20];
 
-/// What one handshake brought.
+/// Outcome of one handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
     /// Address that answered or was tried last.
     pub address: Option<SocketAddr>,
-    /// What was agreed on and shown, or why nothing was.
+    /// Protocol and certificate, or why there are none.
     pub result: Result<Greeted, FetchError>,
 }
 
-/// What a server has answered.
+/// Answer of a server to a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeted {
     /// Protocol agreed on; empty for none.
     pub protocol: String,
-    /// What counts of its own certificate.
+    /// Facts of the server's own certificate that count.
     pub certificate: Shown,
 }
 
-/// The URL at which an identifier is asked.
+/// Makes the URL at which an identifier is validated.
 ///
 /// # Errors
-/// Fails when it makes none.
+/// Fails if the identifier makes no URL.
 pub fn url_of(identifier: &Identifier) -> Result<Url, url::ParseError> {
     Url::parse(&match identifier {
         Identifier::Dns(name) => format!("https://{}/", name.base()),
@@ -57,7 +57,7 @@ pub fn url_of(identifier: &Identifier) -> Result<Url, url::ParseError> {
 }
 
 impl Fetcher {
-    /// Greets a host on port 443 by `acme-tls/1`.
+    /// Makes a handshake with a host on port 443 by `acme-tls/1`.
     pub async fn greet(&self, identifier: &Identifier) -> Greeting {
         let none = |error| Greeting { address: None, result: Err(error) };
         let url = match url_of(identifier) {
@@ -100,7 +100,7 @@ async fn greet(name: &str, address: SocketAddr, patience: Patience) -> Result<Gr
     let shaken = timeout(patience.answer, connector.connect(name, stream)).await;
     let shaken = shaken.map_err(|_| connection::late(address, patience))?;
     let stream = shaken.map_err(|error| match failed(&tls_fault(&error)) {
-        // Who knows no certificate for the name says so by an alert; one of ALPN says that it is another program.
+        // A server without a certificate for the name sends an alert; an alert about ALPN means another program.
         NoAnswer::Silent(why, _) if refuses_handshake(&error) => {
             NoAnswer::Silent(why, Some(Symptom::HungUp))
         }
@@ -114,14 +114,14 @@ async fn greet(name: &str, address: SocketAddr, patience: Patience) -> Result<Gr
     Ok(Greeted { protocol: String::from_utf8_lossy(protocol).into_owned(), certificate })
 }
 
-/// Tells whether the server speaks TLS, and ends the handshake by an alert that has nothing to do with protocols.
+/// Returns whether the server uses TLS, and ends the handshake by an alert that has nothing to do with protocols.
 fn refuses_handshake(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let Some(rustls::Error::AlertReceived(alert)) = inner else { return false };
     *alert != AlertDescription::NoApplicationProtocol
 }
 
-/// Reads what counts of a certificate.
+/// Reads the facts of a certificate that count.
 fn read(der: &[u8]) -> Result<Shown, String> {
     if der.is_empty() {
         return Err("showed no certificate".to_owned());

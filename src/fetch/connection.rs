@@ -24,30 +24,30 @@ use crate::http::client::USER_AGENT;
 use crate::model::arrival::DECLINED_BY;
 use crate::model::cause::Symptom;
 
-/// How long to wait.
+/// Time limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// For a TCP connection.
+    /// Limit for a TCP connection.
     pub(super) connect: Duration,
-    /// For the answer, TLS and body included.
+    /// Limit for the answer, TLS and body included.
     pub(super) answer: Duration,
 }
 
-/// An answer, with what a redirect needs.
+/// An answer, with the location that a redirect needs.
 #[derive(Debug)]
 pub(super) struct FetchAnswer {
     pub(super) reply: HttpReply,
     pub(super) location: Option<String>,
 }
 
-/// Why an address gave no answer; all texts are stable.
+/// Reason why an address gave no answer; all texts are stable.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
     /// No connection came about: another address may be tried.
     NotConnected(String, Option<Symptom>),
-    /// It was connected and did not answer.
+    /// The server took the connection and did not answer.
     Silent(String, Option<Symptom>),
-    /// It said something that is no HTTP.
+    /// The server sent an answer that is no HTTP.
     Malformed(String, Option<Symptom>),
 }
 
@@ -64,7 +64,7 @@ impl Refusals {
         self.symptoms.extend(symptom);
     }
 
-    /// All of them as one error: whoever refuses is there, which says more than silence.
+    /// Joins all refusals into one error: a host that refuses is there, which says more than silence.
     pub(super) fn into_error(self) -> FetchError {
         let refused = self.symptoms.iter().find(|it| **it == Symptom::ConnectionRefused);
         let symptom = refused.or_else(|| self.symptoms.first()).copied();
@@ -73,7 +73,7 @@ impl Refusals {
 }
 
 impl NoAnswer {
-    /// The error of an address that was connected.
+    /// Makes the error for an address that took the connection.
     pub(super) fn into_error(self) -> FetchError {
         match self {
             Self::NotConnected(why, symptom) | Self::Silent(why, symptom) => {
@@ -84,7 +84,7 @@ impl NoAnswer {
     }
 }
 
-/// Gets a URL from that address, without following redirects; reads so many bytes of the body at most.
+/// Gets a URL from that address, without following redirects; reads at most `limit` bytes of the body.
 pub(super) async fn get(
     url: &Url,
     address: SocketAddr,
@@ -119,7 +119,7 @@ pub(super) async fn connect(
     }
 }
 
-/// A connection on which nothing comes.
+/// Makes the error for a connection without an answer in time.
 pub(super) fn late(address: SocketAddr, patience: Patience) -> NoAnswer {
     let seconds = patience.answer.as_secs();
     let why = format!("{address} took the connection but did not answer within {seconds}s");
@@ -144,7 +144,7 @@ async fn handshake(
     connector.connect(name, stream).await.map_err(|error| failed(&tls_fault(&error)))
 }
 
-/// A handshake that failed.
+/// Makes the error for a handshake that failed.
 pub(super) fn no_handshake(address: SocketAddr, why: &dyn std::fmt::Display) -> NoAnswer {
     let why = format!("TLS handshake with {address} failed: {why}");
     NoAnswer::Silent(why, Some(Symptom::NoTls))
@@ -161,7 +161,7 @@ where
     let request = request(url).map_err(|why| NoAnswer::Malformed(format!("{url}: {why}"), None))?;
     let fault = |error: hyper::Error| answer_fault(&error, address);
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(fault)?;
-    // It carries the bytes while we wait, and ends with this look.
+    // The task carries the bytes while we wait, and ends with this request.
     let _carrier = AbortOnDropHandle::new(tokio::spawn(connection));
     let response = sender.send_request(request).await.map_err(fault)?;
     read(response, address, limit).await
@@ -236,7 +236,7 @@ fn connect_fault(error: &io::Error, address: SocketAddr) -> (String, Option<Symp
     (why, symptom)
 }
 
-/// Why a handshake failed, in stable words.
+/// Reason why a handshake failed, in stable words.
 pub(super) fn tls_fault(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {

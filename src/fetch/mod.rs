@@ -1,7 +1,7 @@
 //! One GET as a public CA makes it: one address at a time, ports 80 and 443, few redirects, a short body.
 //!
-//! Shared by our own CA's validation and by the self-check, so that a rehearsal and a check look alike; Pebble and
-//! Boulder's recorded answers keep both honest.
+//! Used by our own CA's validation and by the self-check, so that a rehearsal and a check see equal answers; recorded
+//! answers of Pebble and Boulder test both.
 
 pub mod alpn;
 mod connection;
@@ -25,20 +25,20 @@ pub use self::overrides::{InvalidOverride, Overrides};
 use crate::dns::Resolve;
 use crate::model::challenge::answer_limit;
 
-/// How long a CA waits for a connection, and as long again for the answer.
+/// Time limits of a CA: for a connection, and as long again for the answer.
 const CA_PATIENCE: Patience =
     Patience { connect: Duration::from_secs(10), answer: Duration::from_secs(10) };
 
-/// How long it is waited where a person waits.
+/// Time limits of a request for which a person waits.
 const PERSONS_PATIENCE: Patience =
     Patience { connect: Duration::from_secs(2), answer: Duration::from_secs(3) };
 
-/// Looks at web servers as a public CA does.
+/// Client that requests web servers as a public CA does.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
-    /// Looks hosts up.
+    /// Resolver of hosts.
     pub resolver: Arc<dyn Resolve>,
-    /// Where connections really go.
+    /// Addresses that replace those in DNS.
     pub overrides: Overrides,
 }
 
@@ -50,13 +50,13 @@ impl Fetcher {
         self.get_within(url, CA_PATIENCE).await
     }
 
-    /// The same with less patience: a person waits for it.
+    /// Gets a URL as [`Self::get`] does, with shorter time limits: a person waits for the answer.
     pub async fn get_soon(&self, url: &Url) -> Fetched {
         self.get_within(url, PERSONS_PATIENCE).await
     }
 
     async fn get_within(&self, url: &Url, patience: Patience) -> Fetched {
-        // The last part of the path is the token, or the name of nothing that is read.
+        // The last part of the path is the token, or else a name whose answer is of no interest.
         let limit = answer_limit(url.path().rsplit('/').next().unwrap_or_default());
         let mut hops = Vec::new();
         let mut next = url.clone();
@@ -77,7 +77,7 @@ impl Fetcher {
         }
     }
 
-    /// Asks one URL; notes address and status in the last hop.
+    /// Requests one URL; notes address and status in the last hop.
     async fn ask(
         &self,
         url: &Url,
@@ -104,8 +104,8 @@ impl Fetcher {
         Err(refusals.into_error())
     }
 
-    /// The addresses to try: the first IPv6 address, and the first IPv4 address should it take no connection, behind a redirect
-    /// as well (Boulder since September 2026).
+    /// Returns the addresses to try: the first IPv6 address, then the first IPv4 address if IPv6 takes no connection,
+    /// behind a redirect as well (Boulder since September 2026).
     async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, FetchError> {
         let malformed =
             || FetchError::Malformed { why: format!("{url} has no host and port"), symptom: None };

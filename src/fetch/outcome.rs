@@ -1,27 +1,27 @@
-//! What one look at a web server brought.
+//! Outcome of one request to a web server.
 
 use std::net::SocketAddr;
 
 use crate::dns::LookupError;
 use crate::model::cause::Symptom;
 
-/// What one look brought.
+/// Outcome of one request, with its redirects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// Every URL asked, the first one first, each with the address that answered or was tried last.
+    /// Every URL that was requested, in order, each with the address that answered or was tried last.
     pub hops: Vec<Hop>,
     /// The last answer, or why there is none.
     pub result: Result<HttpReply, FetchError>,
 }
 
-/// One URL asked.
+/// One URL that was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// URL.
     pub url: String,
     /// Address.
     pub address: Option<SocketAddr>,
-    /// HTTP status, if it answered.
+    /// HTTP status, if the server answered.
     pub status: Option<u16>,
 }
 
@@ -32,13 +32,13 @@ pub struct HttpReply {
     pub status: u16,
     /// At most 128 bytes of the body, more than which no CA reads.
     pub body: Vec<u8>,
-    /// Whether there was more.
+    /// Whether the body was longer.
     pub truncated: bool,
-    /// Whether a listener of this program says that it does not have the answer ([`DECLINED_BY`](crate::model::arrival::DECLINED_BY)).
+    /// Whether a listener of ours declares to lack the answer ([`DECLINED_BY`](crate::model::arrival::DECLINED_BY)).
     pub is_declined: bool,
 }
 
-/// Why there is no answer; texts are stable, since they are kept in a status.
+/// Reason why there is no answer; the texts are stable, since a status keeps them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// The host has no address.
@@ -49,29 +49,29 @@ pub enum FetchError {
     Connect {
         /// Last reason, such as `connection refused by 192.0.2.1:80`.
         why: String,
-        /// The same as data, if it is of a known sort.
+        /// Symptom, as data; `None` if the reason is of no known kind.
         symptom: Option<Symptom>,
     },
     /// A redirect that no CA follows.
     #[error("redirect to {to}: {why}")]
     Redirect {
-        /// Where it leads.
+        /// Target of the redirect.
         to: String,
-        /// Why it is not followed, in Boulder's words.
+        /// Reason why the redirect is not followed, in Boulder's words.
         why: String,
     },
     /// An answer that is no HTTP.
     #[error("{why}")]
     Malformed {
-        /// What is wrong.
+        /// Reason.
         why: String,
-        /// The same as data, if it is of a known sort.
+        /// Symptom, as data; `None` if the reason is of no known kind.
         symptom: Option<Symptom>,
     },
 }
 
 impl FetchError {
-    /// What it is as data, if it is of a known sort.
+    /// Symptom, as data; `None` if the error is of no known kind.
     pub fn symptom(&self) -> Option<Symptom> {
         match self {
             Self::Lookup(error) => error.symptom(),

@@ -1,14 +1,14 @@
-//! Where connections really go: `--http01-resolve HOST=ADDR[:PORT]`.
+//! Addresses that replace those in DNS: `--http01-resolve HOST=ADDR[:PORT]`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Where the connections of a host really go, for test set-ups and split DNS (`--http01-resolve HOST=ADDR[:PORT]`).
+/// Addresses that replace those in DNS, for test set-ups and split DNS (`--http01-resolve HOST=ADDR[:PORT]`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// By host; `*` stands for every host. A port replaces port 80, never another one.
+    /// Targets by host; `*` stands for every host. A port replaces port 80, never another port.
     pub hosts: BTreeMap<String, (IpAddr, Option<u16>)>,
-    /// The same for the handshakes of TLS-ALPN-01, before those; a port replaces port 443 (`--tls-alpn-resolve`).
+    /// Targets of handshakes for TLS-ALPN-01, used before `hosts`; a port replaces port 443 (`--tls-alpn-resolve`).
     pub handshakes: BTreeMap<String, (IpAddr, Option<u16>)>,
 }
 
@@ -31,18 +31,18 @@ impl Overrides {
         Ok(Self { hosts, handshakes: BTreeMap::new() })
     }
 
-    /// Returns where a connection to that host and port really goes, if not where DNS says.
+    /// Returns the address for a connection to that host and port; `None` if DNS decides.
     pub fn address(&self, host: &str, port: u16) -> Option<SocketAddr> {
         find(&self.hosts, host, port, 80)
     }
 
-    /// Returns where a handshake of TLS-ALPN-01 with that host really goes, if not where DNS says.
+    /// Returns the address for a TLS-ALPN-01 handshake with that host; `None` if DNS decides.
     pub fn handshake(&self, host: &str) -> Option<SocketAddr> {
         find(&self.handshakes, host, 443, 443).or_else(|| self.address(host, 443))
     }
 }
 
-/// Finds the entry of a host; its port stands for the standard one.
+/// Finds the entry of a host; the entry's port replaces the standard port alone.
 fn find(
     entries: &BTreeMap<String, (IpAddr, Option<u16>)>,
     host: &str,

@@ -1,4 +1,4 @@
-//! One plain GET whose answer is brought as it came, headers and all: for whoever wants to know who answers. No redirect is followed.
+//! One plain GET that returns the answer as received, headers included: shows which server answers. No redirects.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,9 +11,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::http::client::USER_AGENT;
 
 /// Most bytes that are read.
-const LIMIT: usize = 16 << 10;
+const MAX_ANSWER_BYTES: usize = 16 << 10;
 
-/// Why no byte came.
+/// Reason why no byte came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoBytes {
     /// No connection came about.
@@ -24,11 +24,11 @@ pub enum NoBytes {
     Silent,
 }
 
-/// Asks that address for a path of a host, by HTTP/1.1, and brings the first bytes of the answer, headers included; takes no longer
-/// than that. What is sent is of letters, digits and dots: a name of DNS, and a path of ours.
+/// Requests a path of a host from that address by HTTP/1.1, and returns the first bytes of the answer, headers
+/// included, within `longest`. Host and path consist of letters, digits and dots: a DNS name, and a path of ours.
 ///
 /// # Errors
-/// Fails when not one byte came.
+/// Fails if not one byte came.
 pub async fn bytes(
     address: SocketAddr,
     host: &str,
@@ -38,13 +38,13 @@ pub async fn bytes(
     bytes_behind("", address, (host, path), longest).await
 }
 
-/// What a load balancer puts before a connection that it knows nothing of (the PROXY protocol, version 1, §2.1).
+/// Line that a load balancer puts before a connection of unknown origin (the PROXY protocol, version 1, §2.1).
 pub const PROXY_HEADER: &str = "PROXY UNKNOWN\r\n";
 
-/// The same, with something before the request.
+/// Requests a path like [`bytes()`], with `before` sent ahead of the request.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// Fails as [`bytes()`] does.
 pub async fn bytes_behind(
     before: &str,
     address: SocketAddr,
@@ -58,7 +58,7 @@ pub async fn bytes_behind(
         "{before}GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {USER_AGENT}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
     );
     let mut read = Vec::new();
-    // Whoever hangs up may have said why before.
+    // A server that closes the connection may have sent the reason before.
     let came = timeout_at(until, exchange(&mut stream, &request, &mut read)).await;
     match (read.is_empty(), came) {
         (false, _) => Ok(read),
@@ -67,20 +67,20 @@ pub async fn bytes_behind(
     }
 }
 
-/// Reads until the answer is whole, as far as it says how long it is, else to the end of the connection.
+/// Reads until the answer is whole, if the answer states its length, else to the end of the connection.
 async fn exchange(stream: &mut TcpStream, request: &str, read: &mut Vec<u8>) -> io::Result<()> {
     stream.write_all(request.as_bytes()).await?;
-    while read.len() < LIMIT && !is_whole(read) {
+    while read.len() < MAX_ANSWER_BYTES && !is_whole(read) {
         if stream.read_buf(read).await? == 0 {
             break;
         }
     }
-    read.truncate(LIMIT);
+    read.truncate(MAX_ANSWER_BYTES);
     Ok(())
 }
 
-/// Tells whether all that was promised is there: the headers, and as much of a body as they say. A frame of HTTP/2 has no end that
-/// would be waited for.
+/// Returns whether the announced answer is whole: the headers, and as much of a body as they state. A frame of HTTP/2
+/// has no end to wait for.
 fn is_whole(read: &[u8]) -> bool {
     let is_http1 = read.len() < 5 || read.starts_with(b"HTTP/");
     if !is_http1 {
@@ -101,7 +101,7 @@ mod tests {
 
     const LONGEST: Duration = Duration::from_secs(20);
 
-    /// What is brought from a server that answers with these bytes, and closes the connection or keeps it.
+    /// Bytes read from a server that answers with these bytes, and closes the connection or keeps it.
     async fn brought(answer: &'static [u8], keeps: bool) -> Result<Vec<u8>, NoBytes> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Which redirects a CA follows (CA/Browser Forum Baseline Requirements 3.2.2.4.19, and Boulder's own rules).
+//! Redirects that a CA follows (CA/Browser Forum Baseline Requirements 3.2.2.4.19, and Boulder's own rules).
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ const MAX_REQUESTS: usize = 10;
 /// The longest path that is followed, in bytes.
 const LONGEST_PATH: usize = 2000;
 
-/// Returns where a redirect leads, as it was written; nothing when the answer is none.
+/// Returns the target of a redirect, as it was written; `None` if the answer is no redirect.
 pub(super) fn location(answer: &FetchAnswer) -> Option<String> {
     match answer.reply.status {
         301 | 302 | 303 | 307 | 308 => answer.location.clone(),
@@ -21,7 +21,7 @@ pub(super) fn location(answer: &FetchAnswer) -> Option<String> {
     }
 }
 
-/// Returns the URL to ask next, or why no CA would ask it.
+/// Returns the URL to request next, or why no CA would request it.
 pub(super) fn target(
     from: &Url,
     status: u16,

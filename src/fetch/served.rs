@@ -1,4 +1,4 @@
-//! One TLS handshake that takes whatever certificate is shown: nothing is sent but the handshake.
+//! One TLS handshake that takes any certificate: no data is sent but the handshake.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,33 +19,33 @@ use super::outcome::FetchError;
 use super::{Fetcher, tls};
 use crate::model::cause::Symptom;
 
-/// What a server showed.
+/// Certificates that a server showed, and the outcome of the handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedChain {
     /// Address and port that answered.
     pub address: SocketAddr,
     /// Certificates, DER, in the order in which they were sent.
     pub certificates: Vec<CertificateDer<'static>>,
-    /// Whether the server has shown that it holds the key; nothing where it was not asked, or we cannot tell.
+    /// Whether the server has shown that it holds the key; `None` without a proof, or if it cannot be checked.
     pub holds_key: Option<bool>,
     /// Version of TLS agreed on, or why the handshake did not come to its end.
     pub protocol: Result<String, String>,
 }
 
-/// The name to ask for in a handshake: a host or an address.
+/// Makes the name for a handshake from a host or an address.
 ///
 /// # Errors
-/// Fails when it is neither.
+/// Fails if the text is neither.
 pub fn server_name(name: &str) -> Result<ServerName<'static>, String> {
     let plain = name.trim_end_matches('.').to_owned();
     ServerName::try_from(plain).map_err(|_| format!("\"{name}\" is no name of a server"))
 }
 
 impl Fetcher {
-    /// Shakes hands with a host, asking for that name, and brings what it shows; takes no longer than that.
+    /// Makes a handshake with a host for that name, and returns the certificates that the host shows, within `longest`.
     ///
     /// # Errors
-    /// Fails when the host has no address, or shows nothing in time.
+    /// Fails if the host has no address, or shows no certificate in time.
     pub async fn shown_by(
         &self,
         (host, port): (&str, u16),
@@ -56,7 +56,7 @@ impl Fetcher {
         let shown = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let url = Url::parse(&format!("https://{shown}:{port}/"))
             .map_err(|why| malformed(format!("\"{host}\" is no host: {why}")))?;
-        // Whoever does not answer at one address leaves time for the other.
+        // A silent address leaves time for the other address.
         let patience = Patience { connect: longest / 2, answer: longest };
         let looking = async {
             let mut refusals = Refusals::default();
@@ -91,14 +91,14 @@ async fn shake(
     let Testimony { certificates, holds_key } = std::mem::take(&mut *witness.seen.lock());
     let protocol = match shaken {
         Ok(stream) => Ok(version(stream.get_ref().1.protocol_version())),
-        // Whoever wants a certificate of ours says no after it has shown its own.
+        // A server that wants a certificate of ours refuses after it has shown its own.
         Err(error) if !certificates.is_empty() => Err(tls_fault(&error)),
         Err(error) => return Err(failed(&tls_fault(&error))),
     };
     Ok(ServedChain { address, certificates, holds_key, protocol })
 }
 
-/// The version as people write it.
+/// Writes the version as people do.
 fn version(version: Option<ProtocolVersion>) -> String {
     match version {
         Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
@@ -107,14 +107,14 @@ fn version(version: Option<ProtocolVersion>) -> String {
     }
 }
 
-/// What was seen in a handshake.
+/// Observations of a handshake.
 #[derive(Debug, Default)]
 struct Testimony {
     certificates: Vec<CertificateDer<'static>>,
     holds_key: Option<bool>,
 }
 
-/// Takes any certificate, and remembers what was shown and whether its key was used.
+/// Verifier that takes any certificate, and notes the certificates and whether their key was used.
 #[derive(Debug)]
 struct Witness {
     provider: Arc<CryptoProvider>,
@@ -122,7 +122,7 @@ struct Witness {
 }
 
 impl Witness {
-    /// Notes whether a signature of the server is of the key in its certificate; the handshake goes on either way.
+    /// Notes whether a signature of the server is by the key of its certificate; the handshake goes on either way.
     fn note(&self, verified: &Result<HandshakeSignatureValid, Error>) -> HandshakeSignatureValid {
         self.seen.lock().holds_key = match verified {
             Ok(_) => Some(true),

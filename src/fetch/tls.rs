@@ -9,18 +9,19 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
 use crate::model::names::ACME_TLS;
 
-/// Takes any certificate, as CAs do when a redirect leads to HTTPS.
-static CONFIG: LazyLock<Result<Arc<ClientConfig>, Error>> = LazyLock::new(|| speaking(&[]));
-/// The same, for the answer to TLS-ALPN-01 alone (RFC 8737 §3).
-static ACME: LazyLock<Result<Arc<ClientConfig>, Error>> = LazyLock::new(|| speaking(&[ACME_TLS]));
+/// Configuration that takes any certificate, as CAs do when a redirect leads to HTTPS.
+static CONFIG: LazyLock<Result<Arc<ClientConfig>, Error>> = LazyLock::new(|| build_config(&[]));
+/// Configuration that takes any certificate, for the response of TLS-ALPN-01 alone (RFC 8737 §3).
+static ACME: LazyLock<Result<Arc<ClientConfig>, Error>> =
+    LazyLock::new(|| build_config(&[ACME_TLS]));
 
-fn speaking(protocols: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
+fn build_config(protocols: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(AnyCertificate(Arc::clone(&provider)));
     with_verifier(provider, verifier, protocols)
 }
 
-/// Returns a configuration of that verifier: TLS 1.2 and 1.3.
+/// Builds a configuration with that verifier: TLS 1.2 and 1.3.
 pub(super) fn with_verifier(
     provider: Arc<CryptoProvider>,
     verifier: Arc<dyn ServerCertVerifier>,
@@ -35,12 +36,12 @@ pub(super) fn with_verifier(
     Ok(Arc::new(config))
 }
 
-/// Returns the configuration of every such connection: TLS 1.2 and 1.3, certificates not verified.
+/// Returns the configuration of all connections without trust: TLS 1.2 and 1.3, certificates not verified.
 pub(super) fn config() -> Result<Arc<ClientConfig>, Error> {
     CONFIG.clone()
 }
 
-/// Returns the configuration that asks for the answer to TLS-ALPN-01.
+/// Returns the configuration that asks for the response of TLS-ALPN-01.
 pub(super) fn acme_config() -> Result<Arc<ClientConfig>, Error> {
     ACME.clone()
 }

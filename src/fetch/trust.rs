@@ -1,4 +1,4 @@
-//! Whether a client would trust what a server shows.
+//! Trust of a client in the certificates that a server shows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use x509_parser::oid_registry::OID_PKIX_ACCESS_DESCRIPTOR_CA_ISSUERS;
 use crate::http::exchange::distrust;
 use crate::model::certificate_report::Distrust;
 
-/// A client that trusts some roots.
+/// A client that trusts certain roots.
 #[derive(Clone, Debug)]
 pub struct TrustingClient {
-    /// What verifies, or why nothing can be verified.
+    /// Verifier, or the reason why nothing can be verified.
     verifier: Result<Arc<dyn ServerCertVerifier>, String>,
-    /// Certificates that stand for themselves, DER: those of a file, of which one may be the server's own.
+    /// Certificates (DER) that are also trusted as a server's own: those of a file, one of which may be the server's.
     own: Vec<Vec<u8>>,
 }
 
-/// What a client makes of a chain.
+/// Judgement of a client about a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustVerdict {
-    /// Why it does not take it, if it does not.
+    /// Reason why the client does not take the chain; `None` if it does.
     pub fault: Option<(Distrust, String)>,
-    /// Whether the certificate is for the name, whoever signed it.
+    /// Whether the certificate is for the name, whatever its signer.
     pub fits_name: bool,
 }
 
 impl TrustingClient {
-    /// A client that trusts whom this machine trusts; nobody, where it has no roots.
+    /// Makes a client that trusts the roots of this machine; no chain is taken if there are no roots.
     pub fn of_platform() -> Self {
         let verifier = Verifier::new(Arc::new(aws_lc_rs::default_provider()));
         Self {
@@ -48,10 +48,10 @@ impl TrustingClient {
         }
     }
 
-    /// A client that trusts these certificates alone, DER.
+    /// Makes a client that trusts these certificates (DER) alone.
     ///
     /// # Errors
-    /// Fails when there is none, or one cannot be a root.
+    /// Fails if there is no certificate, or one cannot be a root.
     pub fn of(certificates: impl IntoIterator<Item = Vec<u8>>) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         let own: Vec<Vec<u8>> = certificates.into_iter().collect();
@@ -100,7 +100,7 @@ impl TrustingClient {
         TrustVerdict { fault, fits_name }
     }
 
-    /// Sorts what a verifier says of a certificate.
+    /// Classifies the error of a verifier about a certificate.
     fn fault(
         &self,
         why: &CertificateError,
@@ -115,7 +115,7 @@ impl TrustingClient {
                 Distrust::OtherName
             }
             _ if is_self_issued(leaf) => Distrust::Untrusted,
-            // Whose issuer is a root of a file would be trusted, and issuers of public CAs can be fetched.
+            // A certificate by a root of the file itself would be trusted, and issuers of public CAs can be fetched.
             CertificateError::UnknownIssuer
                 if above.is_empty() && (!self.own.is_empty() || names_its_issuer(leaf)) =>
             {
@@ -128,7 +128,7 @@ impl TrustingClient {
     }
 }
 
-/// Tells whether a certificate says where that of its issuer can be fetched (RFC 5280 section 4.2.2.1), as those of public CAs do.
+/// Returns whether a certificate states where its issuer's can be fetched (RFC 5280 section 4.2.2.1), as public CAs' do.
 fn names_its_issuer(der: &CertificateDer<'_>) -> bool {
     let Ok((_, read)) = x509_parser::parse_x509_certificate(der) else { return false };
     read.iter_extensions().any(|extension| {
@@ -137,7 +137,7 @@ fn names_its_issuer(der: &CertificateDer<'_>) -> bool {
     })
 }
 
-/// Judges a certificate that stands for itself, as curl and browsers take it; `None` if it is good for its name and that moment.
+/// Judges a certificate that is trusted as it is, as curl and browsers do; `None` if good for its name and that moment.
 fn own_fault(
     der: &CertificateDer<'_>,
     fits_name: bool,
@@ -157,7 +157,7 @@ fn own_fault(
     Some((kind, distrust(&why)))
 }
 
-/// Tells whether a certificate names itself as its issuer.
+/// Returns whether a certificate names itself as its issuer.
 fn is_self_issued(der: &CertificateDer<'_>) -> bool {
     x509_parser::parse_x509_certificate(der)
         .is_ok_and(|(_, read)| read.subject().as_raw() == read.issuer().as_raw())

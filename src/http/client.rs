@@ -1,4 +1,4 @@
-//! Clients: who they say that they are, and what holds for all of them.
+//! HTTP clients: the name that they send, and the settings that all of them share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use url::Url;
 
-/// Names the program, as RFC 8555 §6.1 asks ACME clients to; people find our requests by it in their logs.
+/// Name of the program, which RFC 8555 §6.1 asks ACME clients to send; operators find requests in their logs by this name.
 pub const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
 
-/// Looks hosts up in place of the system.
+/// Resolver that looks up hosts in place of the system.
 pub type Resolver = Arc<dyn reqwest::dns::Resolve>;
 
-/// Begins a client that follows no redirects: HTTP/2 where offered, proxies from the environment, the system's roots, and
-/// the system's look-ups unless a resolver stands in for them.
+/// Returns a builder of clients that follow no redirects: HTTP/2 if offered, proxies from the environment, the system's
+/// roots, and the system's lookups unless a resolver is given.
 pub fn anonymous(resolver: Option<Resolver>) -> ClientBuilder {
-    // reqwest takes the process's provider; another one may be there already, which is as good.
+    // reqwest takes the process's crypto provider; a provider that is already installed is as good.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
     let builder = Client::builder().redirect(Policy::none());
     match resolver {
@@ -25,8 +25,8 @@ pub fn anonymous(resolver: Option<Resolver>) -> ClientBuilder {
     }
 }
 
-/// Begins a client that names this program to a server like that one, with the longest times for a connection and for a
-/// whole exchange; a near server is never asked through a proxy.
+/// Returns a builder of clients that send [`USER_AGENT`] to servers like the given one, with time limits to connect and
+/// for a whole exchange; a near server is never asked through a proxy.
 pub fn named(
     server: &Url,
     is_near: bool,
@@ -36,6 +36,6 @@ pub fn named(
     let builder = anonymous(resolver).user_agent(USER_AGENT);
     let builder = builder.connect_timeout(connect).timeout(whole);
     let builder = if is_near { builder.no_proxy() } else { builder };
-    // A plain server needs no roots, and there may be none on this machine.
+    // Plain HTTP needs no roots, and this machine may have none.
     if server.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
 }

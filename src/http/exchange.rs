@@ -1,4 +1,4 @@
-//! One request and its answer, read up to a limit; or why there is none, as a type, by its causes and in plain words.
+//! One HTTP request and its answer, read up to a limit; or the reason for no answer, as a type, its causes, and plain text.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -21,22 +21,22 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// Body.
     pub body: Vec<u8>,
-    /// Where it came from.
+    /// URL that the answer came from.
     pub url: Url,
-    /// When it came.
+    /// Time at which the answer came.
     pub came: Timestamp,
 }
 
-/// Why there is no answer, or none that was read to its end.
+/// Reasons why no complete answer was read.
 #[derive(Debug)]
 pub enum Unanswered {
     /// No connection came about in time.
     NotConnected,
     /// No whole answer came in time.
     TimedOut,
-    /// There is more of the answer than was to be read.
+    /// The answer is larger than the limit.
     TooLarge,
-    /// Everything else, as the library has it, without the URL.
+    /// Any other error, as the library reports it, without the URL.
     Broken(reqwest::Error),
 }
 
@@ -50,17 +50,17 @@ impl From<reqwest::Error> for Unanswered {
     }
 }
 
-/// Carries requests to servers, and brings their answers.
+/// Sends requests to servers, and returns the answers.
 #[async_trait]
 pub trait Carrier: Send + Sync {
     /// Sends a request and reads the answer, up to `limit` bytes of it.
     ///
     /// # Errors
-    /// Fails when no whole answer comes in time, or one of more than `limit` bytes.
+    /// Fails if no whole answer comes in time, or the answer has more than `limit` bytes.
     async fn carry(&self, request: RequestBuilder, limit: usize) -> Result<Reply, Unanswered>;
 }
 
-/// The network of this machine.
+/// Carrier over the network of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Network;
 
@@ -71,11 +71,11 @@ impl Carrier for Network {
     }
 }
 
-/// Sends a request and reads the answer. A body that breaks off, or is too large, counts as empty where the head says that
-/// something was created and where it is (201 with `Location`): it is there, and may not be asked for a second time.
+/// Sends a request and reads the answer. A body that breaks off, or is too large, counts as empty if the head says that
+/// an object was created and where (201 with `Location`): the object exists, and must not be requested a second time.
 ///
 /// # Errors
-/// Fails when no whole answer comes in time, or one of more than `limit` bytes.
+/// Fails if no whole answer comes in time, or the answer has more than `limit` bytes.
 pub async fn send(request: RequestBuilder, limit: usize) -> Result<Reply, Unanswered> {
     let mut response = request.send().await?;
     let (status, url) = (response.status(), response.url().clone());
@@ -91,7 +91,7 @@ pub async fn send(request: RequestBuilder, limit: usize) -> Result<Reply, Unansw
 /// Reads the body of an answer.
 ///
 /// # Errors
-/// As [`send`].
+/// Fails as [`send`] does.
 pub async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Unanswered> {
     let mut body = Vec::new();
     while let Some(part) = response.chunk().await? {
@@ -103,7 +103,7 @@ pub async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Unans
     Ok(body)
 }
 
-/// Tells whether the server showed no certificate that is trusted here.
+/// Reports whether the server showed no certificate that is trusted here.
 pub fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| {
         matches!(
@@ -113,22 +113,22 @@ pub fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// The error and everything below it.
+/// Returns the error and every cause below it.
 pub fn causes<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    iter::successors(Some(error), |cause| below(*cause))
+    iter::successors(Some(error), |cause| next_cause(*cause))
 }
 
-/// An `io::Error` that wraps another hides it from `source`, hence the detour.
-fn below<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+/// Returns the next cause; an `io::Error` that wraps another error hides the inner one from `source`, hence the detour.
+fn next_cause<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match cause.downcast_ref::<io::Error>() {
         Some(outer) => outer.get_ref().map(|inner| inner as &(dyn Error + 'static)),
         None => cause.source(),
     }
 }
 
-/// The chain of causes in one line that stays the same from try to try.
+/// Formats the chain of causes as one line that is identical at every try.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
     let mut station = None;
@@ -142,11 +142,11 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
             }
             _ => cause.to_string(),
         };
-        if STATIONS.iter().any(|start| text.starts_with(start)) {
+        if INTERMEDIATE_MESSAGES.iter().any(|start| text.starts_with(start)) {
             station = Some(text);
             continue;
         }
-        let text = plain(text.split(" (os error").next().unwrap_or_default());
+        let text = simplify(text.split(" (os error").next().unwrap_or_default());
         if line.contains(&text) {
             continue;
         }
@@ -157,8 +157,8 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     if line.is_empty() { station.unwrap_or_else(|| error.to_string()) } else { line }
 }
 
-/// What libraries say on the way, which the end of the chain says better.
-const STATIONS: [&str; 10] = [
+/// Beginnings of libraries' intermediate messages; the end of the chain says more.
+const INTERMEDIATE_MESSAGES: [&str; 10] = [
     "builder error",
     "client error (",
     "dns error",
@@ -171,39 +171,39 @@ const STATIONS: [&str; 10] = [
     "tcp connect error",
 ];
 
-/// What libraries say at the end, and what it means; a colon at the end of theirs is followed by a reason.
-const PLAIN: [(&str, &str); 12] = [
-    ("connection closed before message completed", CLOSED),
+/// Beginnings of libraries' last messages, each with its plain meaning; a library's final colon is followed by a reason.
+const PLAIN_MEANINGS: [(&str, &str); 12] = [
+    ("connection closed before message completed", CUT_OFF),
     ("connection error received: ", "the server ended the connection (HTTP/2)"),
     ("connection error detected: ", "the server breaks the rules of HTTP/2"),
-    ("end of file before message length reached", CLOSED),
+    ("end of file before message length reached", CUT_OFF),
     ("invalid HTTP ", "what answers there speaks no HTTP"),
     ("message head is too large", "the headers of the answer are too large"),
-    ("peer closed connection without sending TLS close_notify", CLOSED),
+    ("peer closed connection without sending TLS close_notify", CUT_OFF),
     ("received corrupt message of type ", "what answers there speaks no TLS"),
     ("received fatal alert: ", "the server ended the TLS handshake"),
     ("stream error received: ", "the server reset the request (HTTP/2)"),
     ("tls handshake eof", "the server closed the connection in the TLS handshake"),
-    ("unexpected EOF during chunk", CLOSED),
+    ("unexpected EOF during chunk", CUT_OFF),
 ];
 
-/// What a cut answer is, whichever layer finds out.
-const CLOSED: &str = "the connection was closed before the answer was complete";
+/// Meaning of an answer that was cut off, whichever layer notices.
+const CUT_OFF: &str = "the connection was closed before the answer was complete";
 
-/// A cause in words that need no library's documentation.
-fn plain(text: &str) -> String {
-    for (theirs, ours) in PLAIN {
+/// Rewrites a cause in words that need no library's documentation.
+fn simplify(text: &str) -> String {
+    for (theirs, ours) in PLAIN_MEANINGS {
         match text.strip_prefix(theirs) {
             Some(reason) if theirs.ends_with(": ") => return format!("{ours}: {reason}"),
             Some(_) => return ours.to_owned(),
             None => {}
         }
     }
-    // Links into a library's documentation.
+    // Cuts off links into a library's documentation.
     text.split(": https://docs.rs/").next().unwrap_or_default().to_owned()
 }
 
-/// Why a certificate is not trusted. rustls names the moment of its look at it, and puts names into Rust's words.
+/// Describes why a certificate is not trusted. rustls's own text has the time of its check, and names in Rust's notation.
 pub fn distrust(error: &CertificateError) -> String {
     let why = match error {
         CertificateError::UnknownIssuer => "it is signed by nobody who is trusted here",
@@ -249,7 +249,7 @@ mod tests {
         for (theirs, ours) in [
             (
                 "peer closed connection without sending TLS close_notify: https://docs.rs/rustls/latest/rustls/manual/",
-                CLOSED,
+                CUT_OFF,
             ),
             (
                 "received fatal alert: HandshakeFailure",
@@ -263,7 +263,7 @@ mod tests {
             ("Connection reset by peer", "Connection reset by peer"),
             ("odd: https://docs.rs/odd", "odd"),
         ] {
-            assert_eq!(plain(theirs), ours);
+            assert_eq!(simplify(theirs), ours);
             let outer = io::Error::other(io::Error::other(theirs.to_owned()));
             assert_eq!(chain(&outer), ours);
         }

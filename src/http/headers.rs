@@ -1,4 +1,4 @@
-//! Headers that matter wherever we ask: `Retry-After` and `Date`.
+//! Headers that any server may send: `Retry-After` and `Date`.
 
 use std::time::Duration;
 
@@ -9,44 +9,45 @@ use jiff::civil::{Date, Time};
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::tz::TimeZone;
 
-/// Longest pause believed: beyond it a header is a mistake, and a moment so far off would not print.
-const LONGEST_PAUSE: Duration = Duration::from_hours(366 * 24);
+/// Longest pause believed: a longer one is a mistake of the server, and a moment so far off would not print.
+const MAX_PAUSE: Duration = Duration::from_hours(366 * 24);
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-/// From this year of two digits on the twentieth century is meant, as RFC 6265 §5.1.1 has it.
+/// First year of two digits that belongs to the twentieth century, as in RFC 6265 §5.1.1.
 const FIRST_YEAR_OF_1900: i16 = 70;
 
-/// One header as text.
+/// Returns one header as text.
 pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// The server's clock.
+/// Returns the time by the server's clock.
 pub fn date(headers: &HeaderMap) -> Option<Timestamp> {
     text(headers, &DATE).and_then(moment)
 }
 
-/// The pause that `Retry-After` asks for (RFC 9110 §10.2.3), none where it is absent or cannot be read; the longest of several. A
-/// date is read by the server's own clock, where the answer shows it, so that a wrong clock here or there does no harm.
+/// Returns the pause that `Retry-After` asks for (RFC 9110 §10.2.3), the longest of several; `None` if the header is absent
+/// or cannot be read. A date is read by the server's clock if the answer shows it, so that a wrong clock does no harm.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let clock = date(headers).unwrap_or(now);
     let values = headers.get_all(RETRY_AFTER).iter().filter_map(|value| value.to_str().ok());
-    let pauses = values.filter_map(|value| pause(value, clock).or_else(|| joined(value, clock)));
-    pauses.max().map(|pause| pause.min(LONGEST_PAUSE))
+    let pauses =
+        values.filter_map(|value| pause(value, clock).or_else(|| longest_of_list(value, clock)));
+    pauses.max().map(|pause| pause.min(MAX_PAUSE))
 }
 
-/// One pause: seconds, or a moment.
+/// Reads one pause: seconds, or a moment.
 fn pause(value: &str, clock: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    // What is over asks for no pause.
+    // A moment in the past asks for no pause.
     Some(Duration::try_from(moment(value)?.duration_since(clock)).unwrap_or_default())
 }
 
-/// The longest of the pauses that a proxy has joined to one header with commas (RFC 9110 §5.3), one of which stands in most dates, too.
-fn joined(value: &str, clock: Timestamp) -> Option<Duration> {
+/// Returns the longest of the pauses that a proxy joined with commas (RFC 9110 §5.3); most dates have a comma, too.
+fn longest_of_list(value: &str, clock: Timestamp) -> Option<Duration> {
     let parts: Vec<&str> = value.split(',').collect();
     let mut pauses = Vec::new();
     let mut rest = &parts[..];
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn a_pause_is_read_in_every_form() {
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
-        let longest = Some(LONGEST_PAUSE.as_secs());
+        let longest = Some(MAX_PAUSE.as_secs());
         for (retry, date, seconds) in [
             ("3", None, Some(3)),
             ("0", None, Some(0)),

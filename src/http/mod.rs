@@ -1,6 +1,6 @@
-//! HTTP as CAs, DNS providers, name servers and clusters are asked by it: one request, and one answer read up to a limit.
+//! HTTP exchanges with CAs, DNS providers, name servers and clusters: one request, and one answer read up to a limit.
 //!
-//! What a fault is to its caller, and in which words a status keeps it, the callers know: here it has a type and its causes.
+//! A failure has a type and causes here; the callers decide what a failure means and how a status words it.
 
 pub mod client;
 pub mod exchange;

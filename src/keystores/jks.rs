@@ -1,7 +1,7 @@
-//! JKS, Java's own keystore: entries one after the other, behind them a digest of password and contents.
+//! JKS, Java's own keystore: entries one after the other, followed by a digest of password and contents.
 //!
-//! The format is nowhere specified but in Java's sources and in what reads it. Its only protection of a key is a stream made with
-//! SHA-1: whoever can read the file has to be somebody who may have the key.
+//! The format is specified only by Java's sources and by the programs that read it. The only protection of a key is a
+//! stream made with SHA-1: every reader of the file must be entitled to the key.
 
 use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use aws_lc_rs::rand;
@@ -12,22 +12,22 @@ use zeroize::Zeroizing;
 use super::{Contents, KeystoreError};
 use crate::acme::der::{constructed, dotted, element};
 
-/// Begins every file.
+/// Magic number that begins every file.
 const MAGIC: u32 = 0xfeed_feed;
 /// Version of the format.
 const VERSION: u32 = 2;
 /// Tag of an entry that holds a key.
-const KEY: u32 = 1;
+const KEY_ENTRY: u32 = 1;
 /// Tag of an entry that holds a certificate to be trusted.
-const TRUSTED: u32 = 2;
+const CERTIFICATE_ENTRY: u32 = 2;
 /// Type of every certificate.
 const X509: &str = "X.509";
-/// Goes into the digest between password and contents.
+/// Text in the digest between password and contents.
 const WHITENER: &[u8] = b"Mighty Aphrodite";
-/// The algorithm that protects keys, Sun's own.
-const PROTECTION: &str = "1.3.6.1.4.1.42.2.17.1.1";
+/// Object identifier of the algorithm that protects keys, Sun's own.
+const PROTECTION_OID: &str = "1.3.6.1.4.1.42.2.17.1.1";
 /// Length of a SHA-1 digest, and of the salt.
-const DIGEST: usize = 20;
+const DIGEST_BYTES: usize = 20;
 
 /// Writes a keystore: the key under an alias, and certificates to be trusted.
 ///
@@ -42,18 +42,18 @@ pub fn keystore(
     if contents.chain.is_empty() {
         return Err(KeystoreError::Empty);
     }
-    let key = protected(contents.key, password)?;
-    let mut entry = KEY.to_be_bytes().to_vec();
+    let key = encrypt_key(contents.key, password)?;
+    let mut entry = KEY_ENTRY.to_be_bytes().to_vec();
     entry.extend(head(alias, created)?);
-    entry.extend(counted(&key)?);
+    entry.extend(with_length(&key)?);
     entry.extend(length(contents.chain.len())?);
     for certificate in contents.chain {
         entry.extend(text(X509)?);
-        entry.extend(counted(certificate)?);
+        entry.extend(with_length(certificate)?);
     }
     let mut entries = vec![entry];
-    entries.extend(trusted(contents.authorities, created)?);
-    sealed(&entries, password)
+    entries.extend(trusted_entries(contents.authorities, created)?);
+    seal(&entries, password)
 }
 
 /// Writes a keystore of certificates to be trusted, and no key.
@@ -68,18 +68,21 @@ pub fn truststore(
     if authorities.is_empty() {
         return Err(KeystoreError::Empty);
     }
-    sealed(&trusted(authorities, created)?, password)
+    seal(&trusted_entries(authorities, created)?, password)
 }
 
-/// Tells whether a password opens a keystore and its first entry is a key under that alias.
+/// Reports whether a password opens a keystore whose first entry is a key under the given alias.
 pub fn opens(file: &[u8], alias: &str, password: &str) -> bool {
     let is_under = |rest: &[u8]| {
         let (tag, rest) = rest.split_at_checked(4)?;
         let (size, rest) = rest.split_at_checked(2)?;
         let size = usize::from(u16::from_be_bytes(size.try_into().ok()?));
-        Some(tag == KEY.to_be_bytes() && rest.get(..size)? == modified_utf8(&alias.to_lowercase()))
+        Some(
+            tag == KEY_ENTRY.to_be_bytes()
+                && rest.get(..size)? == modified_utf8(&alias.to_lowercase()),
+        )
     };
-    let Some((contents, digest)) = file.split_last_chunk::<DIGEST>() else { return false };
+    let Some((contents, digest)) = file.split_last_chunk::<DIGEST_BYTES>() else { return false };
     let Some(entries) =
         contents.strip_prefix(&[MAGIC.to_be_bytes(), VERSION.to_be_bytes()].concat()[..])
     else {
@@ -89,28 +92,31 @@ pub fn opens(file: &[u8], alias: &str, password: &str) -> bool {
     is_intact && entries.get(4..).and_then(is_under).unwrap_or(false)
 }
 
-fn trusted(authorities: &[Vec<u8>], created: Timestamp) -> Result<Vec<Vec<u8>>, KeystoreError> {
+fn trusted_entries(
+    authorities: &[Vec<u8>],
+    created: Timestamp,
+) -> Result<Vec<Vec<u8>>, KeystoreError> {
     let entry = |(index, certificate): (usize, &Vec<u8>)| {
         let alias = if index == 0 { "ca".to_owned() } else { format!("ca-{index}") };
         let parts = [
-            TRUSTED.to_be_bytes().to_vec(),
+            CERTIFICATE_ENTRY.to_be_bytes().to_vec(),
             head(&alias, created)?,
             text(X509)?,
-            counted(certificate)?,
+            with_length(certificate)?,
         ];
         Ok(parts.concat())
     };
     authorities.iter().enumerate().map(entry).collect()
 }
 
-/// Alias and date of an entry; Java looks aliases up in lower case.
+/// Returns alias and date of an entry; Java looks aliases up in lower case.
 fn head(alias: &str, created: Timestamp) -> Result<Vec<u8>, KeystoreError> {
     let mut head = text(&alias.to_lowercase())?;
     head.extend(created.as_millisecond().to_be_bytes());
     Ok(head)
 }
 
-fn sealed(entries: &[Vec<u8>], password: &str) -> Result<Vec<u8>, KeystoreError> {
+fn seal(entries: &[Vec<u8>], password: &str) -> Result<Vec<u8>, KeystoreError> {
     let mut file = [MAGIC.to_be_bytes(), VERSION.to_be_bytes()].concat();
     file.extend(length(entries.len())?);
     file.extend(entries.concat());
@@ -119,35 +125,35 @@ fn sealed(entries: &[Vec<u8>], password: &str) -> Result<Vec<u8>, KeystoreError>
     Ok(file)
 }
 
-/// The key under the password: salt, key xor a stream of digests, digest of password and key.
-fn protected(key: &[u8], password: &str) -> Result<Vec<u8>, KeystoreError> {
+/// Encrypts the key with the password: salt, key xor a stream of digests, digest of password and key.
+fn encrypt_key(key: &[u8], password: &str) -> Result<Vec<u8>, KeystoreError> {
     let password = utf16(password);
-    let mut salt = [0; DIGEST];
+    let mut salt = [0; DIGEST_BYTES];
     rand::fill(&mut salt)?;
     let mut sealed = salt.to_vec();
     let mut block = salt;
-    for part in key.chunks(DIGEST) {
+    for part in key.chunks(DIGEST_BYTES) {
         block = sha1(&[&password, &block]);
         sealed.extend(part.iter().zip(block).map(|(byte, mask)| byte ^ mask));
     }
     sealed.extend(sha1(&[&password, key]));
-    let number = dotted(PROTECTION).ok_or(KeystoreError::Library)?;
+    let number = dotted(PROTECTION_OID).ok_or(KeystoreError::Library)?;
     let algorithm = constructed(Tag::Sequence, &[number, element(Tag::Null, &[])]);
     let sealed = element(Tag::OctetString, &sealed);
     Ok(constructed(Tag::Sequence, &[algorithm, sealed]))
 }
 
-fn sha1(parts: &[&[u8]]) -> [u8; DIGEST] {
+fn sha1(parts: &[&[u8]]) -> [u8; DIGEST_BYTES] {
     let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
     for part in parts {
         context.update(part);
     }
-    let mut digest = [0; DIGEST];
+    let mut digest = [0; DIGEST_BYTES];
     digest.copy_from_slice(context.finish().as_ref());
     digest
 }
 
-/// A password as Java's programs take it: two bytes a letter.
+/// Encodes a password as Java's programs read it: two bytes per UTF-16 unit.
 fn utf16(password: &str) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(password.encode_utf16().flat_map(u16::to_be_bytes).collect())
 }
@@ -156,7 +162,7 @@ fn length(count: usize) -> Result<[u8; 4], KeystoreError> {
     u32::try_from(count).map(u32::to_be_bytes).map_err(|_| KeystoreError::Library)
 }
 
-fn counted(bytes: &[u8]) -> Result<Vec<u8>, KeystoreError> {
+fn with_length(bytes: &[u8]) -> Result<Vec<u8>, KeystoreError> {
     Ok([&length(bytes.len())?[..], bytes].concat())
 }
 
@@ -166,7 +172,7 @@ fn text(text: &str) -> Result<Vec<u8>, KeystoreError> {
     Ok([&size.to_be_bytes()[..], &bytes].concat())
 }
 
-/// Text as Java's `DataInput` reads it: surrogates one by one, and no byte 0.
+/// Encodes text as Java's `DataInput` reads it: surrogates one by one, and no byte 0.
 fn modified_utf8(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     for unit in text.encode_utf16() {

@@ -1,7 +1,7 @@
 //! Keystores: a key and its certificates in one file under a password, as Java and Windows want them.
 //!
-//! The formats are written here: `p12-keystore` wraps the key of the profile LegacyRC2 with 40 bits where cert-manager takes 3DES,
-//! has no PBMAC1 for Modern2026, and gives certificates names that cert-manager's lack; no crate that is kept writes JKS.
+//! The formats are written here: `p12-keystore` wraps the key of the profile LegacyRC2 with 40 bits where cert-manager
+//! uses 3DES, has no PBMAC1 for Modern2026, and names certificates, unlike cert-manager; no maintained crate writes JKS.
 
 pub mod jks;
 pub mod pkcs12;
@@ -12,14 +12,14 @@ mod testing;
 
 use std::fmt;
 
-/// What goes into a keystore; never printed.
+/// Key and certificates of a keystore; never printed.
 #[derive(Clone)]
 pub struct Contents<'a> {
-    /// The key, PKCS#8, DER.
+    /// Private key, PKCS#8, DER.
     pub key: &'a [u8],
-    /// Its certificate and those above it, DER.
+    /// Certificate of the key and those of its issuers, DER.
     pub chain: &'a [Vec<u8>],
-    /// Certificates that are trusted beside it, DER; an ACME server names none.
+    /// Certificates to be trusted in addition, DER; an ACME server names none.
     pub authorities: &'a [Vec<u8>],
 }
 
@@ -29,7 +29,7 @@ impl fmt::Debug for Contents<'_> {
     }
 }
 
-/// Why a keystore cannot be written.
+/// Reasons why a keystore cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeystoreError {
     /// There is no certificate to put in.
@@ -38,7 +38,7 @@ pub enum KeystoreError {
     /// An alias has more than the 65,535 bytes that the format counts.
     #[error("the alias is too long")]
     LongAlias,
-    /// The library of algorithms refused.
+    /// The crypto library failed.
     #[error("the crypto library failed")]
     Library,
 }

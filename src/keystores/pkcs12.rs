@@ -1,7 +1,7 @@
-//! PKCS#12 (RFC 7292): key and certificates as Windows, Java and openssl take them, by cert-manager's profiles.
+//! PKCS#12 (RFC 7292): key and certificates for Windows, Java and openssl, by cert-manager's profiles.
 //!
-//! A file has what `go-pkcs12` writes: certificates encrypted together, the key by itself, one seal over both; the key and its
-//! certificate know each other by a digest, and have no name, so that Java calls them "1".
+//! A file has the structure that `go-pkcs12` writes: certificates encrypted together, the key by itself, one seal over
+//! both. The key and its certificate refer to each other by a digest and have no name, so that Java calls them "1".
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use der::asn1::AnyRef;
@@ -20,26 +20,26 @@ const LOCAL_KEY_ID: &str = "1.2.840.113549.1.9.21";
 const X509_CERTIFICATE: &str = "1.2.840.113549.1.9.22.1";
 const SHROUDED_KEY_BAG: &str = "1.2.840.113549.1.12.10.1.2";
 const CERTIFICATE_BAG: &str = "1.2.840.113549.1.12.10.1.3";
-/// For which usages Java trusts a certificate.
+/// Object identifier of the attribute with the usages for which Java trusts a certificate.
 const JAVA_TRUSTED: &str = "2.16.840.1.113894.746875.1.1";
 const ANY_USAGE: &str = "2.5.29.37.0";
 
-/// Which algorithms protect a file, in cert-manager's words.
+/// Algorithms that protect a file, by cert-manager's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// What everything could read once; openssl 3 only with `-legacy`.
+    /// Algorithms that every program could once read; openssl 3 reads them only with `-legacy`.
     #[default]
     LegacyRc2,
-    /// What nearly everything can read.
+    /// Algorithms that nearly every program can read.
     LegacyDes,
-    /// Java 12, openssl 1.1.1 and newer ones.
+    /// Algorithms for Java 12, openssl 1.1.1 and newer versions.
     Modern2023,
-    /// Java 26, openssl 3.4 and newer ones.
+    /// Algorithms for Java 26, openssl 3.4 and newer versions.
     Modern2026,
 }
 
 impl Profile {
-    /// Reads a word of cert-manager's; what is none is the default, as it has it.
+    /// Reads cert-manager's name of a profile; an unknown name means the default, as in cert-manager.
     pub fn of(word: &str) -> Self {
         match word {
             "LegacyDES" => Self::LegacyDes,
@@ -73,7 +73,7 @@ impl Profile {
     }
 }
 
-/// Writes a keystore: the key, its certificate, and all others beside it.
+/// Writes a keystore: the key, the key's certificate, and all other certificates.
 ///
 /// # Errors
 /// Fails when there is no certificate.
@@ -94,10 +94,10 @@ pub fn keystore(
     let key = constructed(Tag::Sequence, &[algorithm, element(Tag::OctetString, &key)]);
     let key = bag(SHROUDED_KEY_BAG, &key, &known_as)?;
     let parts = [
-        encrypted(profile.cipher_of_certificates(), &certificates, password)?,
-        plain(&constructed(Tag::Sequence, &[key]))?,
+        encrypted_safe(profile.cipher_of_certificates(), &certificates, password)?,
+        plain_safe(&constructed(Tag::Sequence, &[key]))?,
     ];
-    sealed(profile.seal(), &parts, password)
+    seal_file(profile.seal(), &parts, password)
 }
 
 /// Writes a keystore of certificates that Java trusts, each under its subject, and no key.
@@ -123,11 +123,11 @@ pub fn truststore(
         return Err(KeystoreError::Empty);
     }
     let bags = authorities.iter().map(trusted).collect::<Result<Vec<_>, _>>()?;
-    let parts = [encrypted(profile.cipher_of_certificates(), &bags, password)?];
-    sealed(profile.seal(), &parts, password)
+    let parts = [encrypted_safe(profile.cipher_of_certificates(), &bags, password)?];
+    seal_file(profile.seal(), &parts, password)
 }
 
-/// Tells whether a password opens a keystore, and it is protected as the profile has it.
+/// Reports whether a password opens a keystore, and the file is protected as the profile requires.
 pub fn opens(file: &[u8], profile: Profile, password: &str) -> bool {
     is_sealed(file, profile, password).unwrap_or(false)
 }
@@ -148,7 +148,7 @@ fn is_sealed(file: &[u8], profile: Profile, password: &str) -> Option<bool> {
     }
     let expected = profile.seal().with_salt(password, text, salt).ok()?;
     let expected = children(&expected)?;
-    // What the digest was made with stands beside it; other fields differ between writers that mean the same.
+    // Only digests are compared: the fields beside a digest may differ between writers and mean the same.
     let mark = |digest: &AnyRef<'_>| Some(children_of(digest)?.get(1)?.value().to_vec());
     let is_intact = mark(&digest)? == mark(expected.first()?)?;
     let first = *children(text)?.first()?;
@@ -157,7 +157,7 @@ fn is_sealed(file: &[u8], profile: Profile, password: &str) -> Option<bool> {
     Some(is_intact && is_of_profile)
 }
 
-/// The elements of a sequence.
+/// Returns the elements of a sequence.
 fn children(sequence: &[u8]) -> Option<Vec<AnyRef<'_>>> {
     children_of(&AnyRef::from_der(sequence).ok()?)
 }
@@ -173,8 +173,12 @@ fn children_of<'a>(element: &AnyRef<'a>) -> Option<Vec<AnyRef<'a>>> {
     Some(children)
 }
 
-/// A safe that only the password opens.
-fn encrypted(cipher: Cipher, bags: &[Vec<u8>], password: &str) -> Result<Vec<u8>, KeystoreError> {
+/// Returns a safe that only the password opens.
+fn encrypted_safe(
+    cipher: Cipher,
+    bags: &[Vec<u8>],
+    password: &str,
+) -> Result<Vec<u8>, KeystoreError> {
     let plain = constructed(Tag::Sequence, bags);
     let (algorithm, text) = cipher.encrypt(password, &plain)?;
     let text = element(TagNumber(0).context_specific(false), &text);
@@ -183,16 +187,16 @@ fn encrypted(cipher: Cipher, bags: &[Vec<u8>], password: &str) -> Result<Vec<u8>
     Ok(constructed(Tag::Sequence, &[oid(ENCRYPTED_DATA)?, explicit(data)]))
 }
 
-/// A safe that anybody can open.
-fn plain(content: &[u8]) -> Result<Vec<u8>, KeystoreError> {
+/// Returns a safe that anybody can open.
+fn plain_safe(content: &[u8]) -> Result<Vec<u8>, KeystoreError> {
     let content = explicit(element(Tag::OctetString, content));
     Ok(constructed(Tag::Sequence, &[oid(DATA)?, content]))
 }
 
-fn sealed(seal: Seal, parts: &[Vec<u8>], password: &str) -> Result<Vec<u8>, KeystoreError> {
+fn seal_file(seal: Seal, parts: &[Vec<u8>], password: &str) -> Result<Vec<u8>, KeystoreError> {
     let text = constructed(Tag::Sequence, parts);
     let seal = seal.over(password, &text)?;
-    Ok(constructed(Tag::Sequence, &[number(3), plain(&text)?, seal]))
+    Ok(constructed(Tag::Sequence, &[number(3), plain_safe(&text)?, seal]))
 }
 
 fn certificate_bag(certificate: &[u8], attributes: &[Vec<u8>]) -> Result<Vec<u8>, KeystoreError> {
@@ -230,7 +234,7 @@ mod tests {
     const ALL: [Profile; 4] =
         [Profile::LegacyRc2, Profile::LegacyDes, Profile::Modern2023, Profile::Modern2026];
 
-    /// What each profile is to openssl: how it shows its parts, and whether the bed's version can read all of it.
+    /// Returns openssl's lines about the parts of a profile, as far as the test bed's version can read the profile.
     fn shown(profile: Profile) -> &'static [&'static str] {
         match profile {
             Profile::LegacyRc2 => &[

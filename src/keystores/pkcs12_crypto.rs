@@ -1,4 +1,4 @@
-//! What protects the parts of a PKCS#12 file: ciphers and seals, with keys made of the password.
+//! Protection of the parts of a PKCS#12 file: ciphers and seals, with keys derived from the password.
 
 use aws_lc_rs::cipher::{AES_256, EncryptionContext, PaddedBlockEncryptingKey, UnboundCipherKey};
 use aws_lc_rs::digest::{self, Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
@@ -16,7 +16,7 @@ use crate::acme::der::{constructed, dotted, element, number};
 
 /// Password-based encryption of RFC 8018 §6.2.
 const PBES2: &str = "1.2.840.113549.1.5.13";
-/// Derivation of keys of RFC 8018 §5.2.
+/// Key derivation of RFC 8018 §5.2.
 const PBKDF2: &str = "1.2.840.113549.1.5.12";
 /// Seal of RFC 9579.
 const PBMAC1: &str = "1.2.840.113549.1.5.14";
@@ -27,24 +27,24 @@ const PBE_WITH_TRIPLE_DES: &str = "1.2.840.113549.1.12.1.3";
 const SHA_1: &str = "1.3.14.3.2.26";
 const SHA_256: &str = "2.16.840.1.101.3.4.2.1";
 
-/// Rounds that make a key of a password, the seals of old profiles excepted.
+/// Rounds of the derivation of a key from a password, except in the seals of old profiles.
 pub(super) const ROUNDS: u32 = 2048;
-/// Stands where RFC 9579 §5 has no use for a salt.
+/// Placeholder for the salt in MacData, for which RFC 9579 §5 has no use.
 const NOT_USED: &[u8] = b"NOT USED";
 
-/// How a part is encrypted.
+/// Cipher of one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cipher {
     /// PBES2 with AES-256.
     Aes256,
-    /// 40 bits.
+    /// RC2 with a key of 40 bits.
     Rc2,
-    /// 168 bits.
+    /// Triple DES with a key of 168 bits.
     TripleDes,
 }
 
 impl Cipher {
-    /// The object identifier of the algorithm.
+    /// Returns the object identifier of the algorithm.
     pub(super) fn oid(self) -> &'static str {
         match self {
             Self::Aes256 => PBES2,
@@ -53,7 +53,7 @@ impl Cipher {
         }
     }
 
-    /// Encrypts; the first is the AlgorithmIdentifier with what is needed beside the password.
+    /// Encrypts a text; returns the AlgorithmIdentifier, with all parameters but the password, and the encrypted text.
     pub(super) fn encrypt(
         self,
         password: &str,
@@ -61,13 +61,13 @@ impl Cipher {
     ) -> Result<(Vec<u8>, Vec<u8>), KeystoreError> {
         match self {
             Self::Aes256 => aes_256(password, plain),
-            Self::Rc2 => self.old::<rc2::Rc2>(password, plain, 5),
-            Self::TripleDes => self.old::<des::TdesEde3>(password, plain, 24),
+            Self::Rc2 => self.encrypt_legacy::<rc2::Rc2>(password, plain, 5),
+            Self::TripleDes => self.encrypt_legacy::<des::TdesEde3>(password, plain, 24),
         }
     }
 
-    /// RFC 7292 §C.
-    fn old<C: KeyInit + BlockCipherEncrypt>(
+    /// Encrypts as RFC 7292 §C does.
+    fn encrypt_legacy<C: KeyInit + BlockCipherEncrypt>(
         self,
         password: &str,
         plain: &[u8],
@@ -76,7 +76,7 @@ impl Cipher {
         let mut salt = [0; 8];
         rand::fill(&mut salt)?;
         let derive = |used_for, size| {
-            derived(&SHA1_FOR_LEGACY_USE_ONLY, used_for, password, &salt, ROUNDS, size)
+            derive_key(&SHA1_FOR_LEGACY_USE_ONLY, used_for, password, &salt, ROUNDS, size)
         };
         let (key, start) = (derive(KeyUse::Key, size), derive(KeyUse::Start, 8));
         let cipher = Encryptor::<C>::new_from_slices(&key, &start);
@@ -104,14 +104,14 @@ fn aes_256(password: &str, plain: &[u8]) -> Result<(Vec<u8>, Vec<u8>), KeystoreE
     Ok((constructed(Tag::Sequence, &algorithm), sealed))
 }
 
-/// How the whole is sealed.
+/// Seal of the whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seal {
     /// HMAC-SHA-1 with a key of one round.
     Sha1,
     /// HMAC-SHA-256.
     Sha256,
-    /// HMAC-SHA-256 with a key by PBKDF2 (RFC 9579).
+    /// HMAC-SHA-256 with a key derived by PBKDF2 (RFC 9579).
     Pbmac1,
 }
 
@@ -123,14 +123,14 @@ impl Seal {
         }
     }
 
-    /// MacData (RFC 7292 §4) over a text.
+    /// Returns MacData (RFC 7292 §4) over a text, with a random salt.
     pub(super) fn over(self, password: &str, text: &[u8]) -> Result<Vec<u8>, KeystoreError> {
         let mut salt = vec![0; if self == Self::Sha1 { 8 } else { 16 }];
         rand::fill(&mut salt)?;
         self.with_salt(password, text, &salt)
     }
 
-    /// The same with a salt that is given: the only thing in it that is left to chance.
+    /// Returns MacData as [`Self::over`] does, with a given salt: the only random part of MacData.
     pub(super) fn with_salt(
         self,
         password: &str,
@@ -162,11 +162,11 @@ impl Seal {
 
     fn key(self, password: &str, salt: &[u8]) -> Zeroizing<Vec<u8>> {
         let hash = if self == Self::Sha1 { &SHA1_FOR_LEGACY_USE_ONLY } else { &SHA256 };
-        derived(hash, KeyUse::Seal, password, salt, self.rounds(), hash.output_len())
+        derive_key(hash, KeyUse::Seal, password, salt, self.rounds(), hash.output_len())
     }
 }
 
-/// AlgorithmIdentifier of PBKDF2; RFC 9579 wants the key's length in it.
+/// Returns the AlgorithmIdentifier of PBKDF2; RFC 9579 wants the key's length in it.
 fn derivation(salt: &[u8], with_length: bool) -> Result<Vec<u8>, KeystoreError> {
     let hash = [oid(HMAC_WITH_SHA256)?, element(Tag::Null, &[])];
     let mut parameters = vec![element(Tag::OctetString, salt), number(ROUNDS)];
@@ -187,7 +187,7 @@ fn oid(text: &str) -> Result<Vec<u8>, KeystoreError> {
     dotted(text).ok_or(KeystoreError::Library)
 }
 
-/// What a derived key is for (RFC 7292 §B.3).
+/// Purpose of a derived key (RFC 7292 §B.3).
 #[derive(Clone, Copy)]
 enum KeyUse {
     Key = 1,
@@ -195,8 +195,8 @@ enum KeyUse {
     Seal = 3,
 }
 
-/// Makes a key of a password as RFC 7292 §B.2 has it.
-fn derived(
+/// Derives a key from a password as RFC 7292 §B.2 does.
+fn derive_key(
     hash: &'static digest::Algorithm,
     used_for: KeyUse,
     password: &str,
@@ -229,7 +229,7 @@ fn derived(
     key
 }
 
-/// Adds to a number of so many bytes another one, repeated up to its length, and one; what does not fit is dropped.
+/// Adds 1 and `other`, repeated up to the length of `number`, to `number`; an overflow is dropped.
 fn add(number: &mut [u8], other: &[u8]) {
     let size = number.len();
     let mut carry = 1;

@@ -1,4 +1,4 @@
-//! A chain to put into keystores, and the programs that have to take them: Java's keytool and openssl.
+//! Certificate chain to put into keystores, and the programs that have to read keystores: Java's keytool and openssl.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -11,14 +11,14 @@ use super::Contents;
 use crate::acme::{KeyEncoding, PrivateKey};
 use crate::model::KeyAlgorithm;
 
-/// A key, its certificate without a subject, and that of the CA.
+/// Key, its certificate without a subject, and the certificate of the CA.
 pub(super) struct Chain {
     key: PrivateKey,
     certificates: Vec<Vec<u8>>,
 }
 
 impl Chain {
-    /// Makes one.
+    /// Makes a chain.
     pub(super) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name = DistinguishedName::new();
@@ -35,17 +35,17 @@ impl Chain {
         Self { key, certificates: vec![leaf, root] }
     }
 
-    /// What goes into a keystore, with these authorities.
+    /// Returns the contents of a keystore with the given authorities.
     pub(super) fn contents<'a>(&'a self, authorities: &'a [Vec<u8>]) -> Contents<'a> {
         Contents { key: self.key.pkcs8(), chain: &self.certificates, authorities }
     }
 
-    /// The certificate of the CA.
+    /// Returns the certificate of the CA.
     pub(super) fn authority(&self) -> Vec<u8> {
         self.certificates[1].clone()
     }
 
-    /// What stands between the lines of the PEM blocks of the key and of each certificate, without line breaks.
+    /// Returns the text between the delimiters of the PEM blocks of the key and of each certificate, without line breaks.
     pub(super) fn pem_bodies(&self) -> Vec<String> {
         let certificates =
             self.certificates.iter().map(|der| pem::Pem::new("CERTIFICATE", &der[..]));
@@ -58,7 +58,7 @@ impl Chain {
     }
 }
 
-/// What keytool says of a keystore under a password; fails the test when it does not take it.
+/// Returns keytool's description of a keystore; fails the test if keytool does not read the keystore.
 pub(super) fn keytool(keystore: &[u8], kind: &str, password: &str) -> String {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(keystore).unwrap();
@@ -76,7 +76,7 @@ pub(super) fn keytool(keystore: &[u8], kind: &str, password: &str) -> String {
     said
 }
 
-/// What openssl takes out of a PKCS#12 file under a password, and what it says of its parts.
+/// Returns the parts that openssl extracts from a PKCS#12 file, and its description of these parts.
 pub(super) fn openssl(keystore: &[u8], password: &str, flags: &[&str]) -> (String, String) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(keystore).unwrap();

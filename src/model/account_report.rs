@@ -1,4 +1,4 @@
-//! What CAs hold of accounts, as one report for people and programs; `docs/reports.md` lists its fields for those who read it.
+//! Report on accounts and what their CAs know, for people and programs; `docs/reports.md` lists the report's fields.
 
 use serde::Serialize;
 
@@ -15,30 +15,30 @@ pub struct AccountReport {
 }
 
 impl AccountReport {
-    /// Makes the report of these accounts.
+    /// Builds the report of the given accounts.
     pub fn new(accounts: Vec<ReportedAccount>) -> Self {
         Self { api_version: "kubectl-acme/v1alpha1", kind: "AccountReport", accounts }
     }
 }
 
-/// An account, as its Issuer and its CA tell of it.
+/// Account, as described by its Issuer and its CA.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedAccount {
-    /// The Issuer that uses it.
+    /// Issuer that uses the account.
     pub issuer: AccountUser,
     /// URL of the CA's directory.
     pub server: String,
-    /// Account URL; nothing where it is not known.
+    /// Account URL; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// `valid`, `deactivated` or `revoked`, in the CA's word; nothing where the CA said nothing of it.
+    /// `valid`, `deactivated` or `revoked`, as the CA calls it; `None` if the CA did not give a status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Contact URLs that the CA keeps; nothing where it does not tell, as Let's Encrypt.
+    /// Contact URLs that the CA keeps; `None` if the CA does not show them, as Let's Encrypt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contact: Option<Vec<String>>,
-    /// The key.
+    /// Account key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<ReportedKey>,
     /// Key identifier of the external account that the Issuer names.
@@ -47,10 +47,10 @@ pub struct ReportedAccount {
     /// URL of the CA's terms of service as they are now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terms_of_service: Option<String>,
-    /// URLs of orders, where the CA lists them (RFC 8555 §7.1.2.1).
+    /// URLs of orders, if the CA lists them (RFC 8555 §7.1.2.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orders: Option<Vec<String>>,
-    /// Why the CA's side is not known.
+    /// Reason why the CA's side is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -76,9 +76,9 @@ pub struct ReportedKey {
     pub algorithm: String,
     /// JWK thumbprint (RFC 7638), base64url.
     pub thumbprint: String,
-    /// Secret that it is in, `NAMESPACE/NAME`.
+    /// Secret that holds the key, `NAMESPACE/NAME`.
     pub secret: String,
-    /// Whether another key is to take its place and has not yet.
+    /// Whether another key is to replace this key and has not yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_being_changed: bool,
 }

@@ -11,9 +11,9 @@ pub const LETS_ENCRYPT_STAGING: &str = "https://acme-staging-v02.api.letsencrypt
 /// Longest object name made here, in bytes; leaves room for `-account-key`.
 const NAME_LIMIT: usize = 200;
 
-/// Public CAs: short name and directory. All but Let's Encrypt want an external account (RFC 8555 §7.3.4), which their
+/// Public CAs: short name and directory. All but Let's Encrypt want an external account (RFC 8555 §7.3.4), as their
 /// directories say.
-const KNOWN: [(&str, &str); 13] = [
+const PUBLIC_SERVERS: [(&str, &str); 13] = [
     ("letsencrypt", LETS_ENCRYPT),
     ("letsencrypt-staging", LETS_ENCRYPT_STAGING),
     ("zerossl", "https://acme.zerossl.com/v2/DV90"),
@@ -42,28 +42,28 @@ pub enum UnknownServer {
     /// Neither the short name of a CA nor a URL.
     #[error("\"{0}\" is neither the URL of an ACME directory nor the name of a CA")]
     Neither(String),
-    /// The short name of a CA is almost this.
+    /// The text is almost the short name of a CA.
     #[error("\"{given}\" is not the name of a CA; did you mean {meant}?")]
     Misspelt {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// What was probably meant.
+        /// Short name that was probably meant.
         meant: &'static str,
     },
 }
 
 impl AcmeServer {
-    /// Short names of CAs.
+    /// Returns the short names of CAs.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        KNOWN.iter().map(|(name, _)| *name)
+        PUBLIC_SERVERS.iter().map(|(name, _)| *name)
     }
 
-    /// The hosts of public CAs.
+    /// Returns the hosts of public CAs.
     pub fn public_hosts() -> impl Iterator<Item = &'static str> {
-        KNOWN.iter().filter_map(|(_, url)| url.split('/').nth(2))
+        PUBLIC_SERVERS.iter().filter_map(|(_, url)| url.split('/').nth(2))
     }
 
-    /// Tells whether a directory is that of a public CA.
+    /// Reports whether the URL of a directory belongs to a public CA.
     pub fn is_public(directory: &str) -> bool {
         let directory = url::Url::parse(directory).ok();
         let host = directory.as_ref().and_then(url::Url::host_str).unwrap_or_default();
@@ -77,7 +77,7 @@ impl AcmeServer {
     /// # Errors
     /// Fails when the text is neither.
     pub fn parse(text: &str) -> Result<Self, UnknownServer> {
-        if let Some((name, url)) = KNOWN.iter().find(|(name, _)| *name == text) {
+        if let Some((name, url)) = PUBLIC_SERVERS.iter().find(|(name, _)| *name == text) {
             return Ok(Self { url: (*url).to_owned(), name: (*name).to_owned() });
         }
         let parsed = url::Url::parse(text).ok();
@@ -88,7 +88,7 @@ impl AcmeServer {
                 None => UnknownServer::Neither(given),
             });
         };
-        let name = match KNOWN[..2].iter().find(|(_, known)| *known == url.as_str()) {
+        let name = match PUBLIC_SERVERS[..2].iter().find(|(_, known)| *known == url.as_str()) {
             Some((name, _)) => (*name).to_owned(),
             // Two directories of one host are two issuers.
             None => object_name(
@@ -98,12 +98,12 @@ impl AcmeServer {
         Ok(Self { url: text.to_owned(), name })
     }
 
-    /// URL of the directory.
+    /// Returns the URL of the directory.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Name of the Issuer made for it.
+    /// Returns the name of the Issuer made for the server.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn every_known_directory_is_a_url_of_https() {
-        for (name, url) in KNOWN {
+        for (name, url) in PUBLIC_SERVERS {
             let url = url::Url::parse(url).unwrap();
             assert_eq!((url.scheme(), object_name(name)), ("https", name.to_owned()));
         }

@@ -1,4 +1,4 @@
-//! What came to this program's own listener for HTTP-01, as plain data: no verdict.
+//! Connections that reached this program's own listener for HTTP-01, as plain data: no verdict.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::text::is_steering;
 
-/// Header of what this program's listeners say where they have no answer, so that whoever looks knows who has said it.
+/// Header that this program's listeners send if they have no answer, so that a checker knows that they declined.
 pub const DECLINED_BY: (&str, &str) = ("x-acme-solver", "kubectl-acme");
 
 /// Most letters of a Host header that are kept.
@@ -18,17 +18,17 @@ const MAX_HOST_LETTERS: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Arrival {
-    /// When.
+    /// Time of the connection.
     pub at: Timestamp,
-    /// Who connected: often the server in front of the listener.
+    /// Address that connected: often the server in front of the listener.
     pub from: IpAddr,
     /// Whether a header of the PROXY protocol came first.
     pub is_proxied: bool,
-    /// What came.
+    /// Request that came.
     pub came: Came,
 }
 
-/// What came with such a connection. Tokens and paths stay out of it: they are the secret part.
+/// Content of a connection. Tokens and paths are left out: they are the secret part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Came {
@@ -47,20 +47,20 @@ pub enum Came {
         /// The Host header; empty if there was none.
         host: String,
     },
-    /// A TLS handshake, where HTTP is spoken.
+    /// A TLS handshake, although the listener expects HTTP.
     Tls,
     /// A header of the PROXY protocol that cannot be read.
     Garbled,
 }
 
 impl Came {
-    /// Tells whether it names the answer's token, so that it can be about no other.
+    /// Reports whether the request names the answer's token, so that the request can be about no other answer.
     pub fn names_token(&self) -> bool {
         matches!(self, Self::Answered { .. } | Self::OtherPath { .. })
     }
 }
 
-/// As much of a Host header as is kept, on one line.
+/// Returns the part of a Host header that is kept, on one line.
 pub fn kept_host(host: &str) -> String {
     host.chars().filter(|c| !is_steering(*c)).take(MAX_HOST_LETTERS).collect()
 }

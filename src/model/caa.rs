@@ -4,22 +4,22 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Bits of the flags that make a property critical: that of RFC 8659 §4.1, and the lowest, which many write for it.
-const CRITICAL: [u8; 2] = [0x80, 0x01];
-/// Who may issue at all, and who wildcards.
+/// Flag bits that make a property critical: the bit of RFC 8659 §4.1, and the lowest, which many write instead.
+const CRITICAL_BITS: [u8; 2] = [0x80, 0x01];
+/// Tags of the properties that say who may issue at all, and who may issue wildcards.
 const ISSUE: &str = "issue";
 const ISSUE_WILD: &str = "issuewild";
-/// Tags that a CA may pass over: they restrict nothing, or other sorts of certificates (RFC 9495, and that of mark certificates).
+/// Tags that a CA may ignore: they restrict nothing, or only other sorts of certificates (RFC 9495, mark certificates).
 const OTHER_TAGS: [&str; 3] = ["iodef", "issuemail", "issuevmc"];
 const BLANK: [char; 2] = [' ', '\t'];
 
-/// Most labels of a name that are looked at.
-const MOST_LABELS: usize = 16;
+/// Most labels of a name that are followed upwards.
+const MAX_LABELS: usize = 16;
 
-/// The names whose records may decide for a name: itself and those above it, up to the first that has any (RFC 8659 §3).
+/// Returns the names whose records may decide for a name: itself and its parents; the first with any decides (RFC 8659 §3).
 pub fn upwards(name: &str) -> impl Iterator<Item = &str> {
     let first = Some(name.trim_end_matches('.')).filter(|name| !name.is_empty());
-    std::iter::successors(first, |at| at.split_once('.').map(|(_, above)| above)).take(MOST_LABELS)
+    std::iter::successors(first, |at| at.split_once('.').map(|(_, above)| above)).take(MAX_LABELS)
 }
 
 /// One property of a CAA record set.
@@ -28,9 +28,9 @@ pub fn upwards(name: &str) -> impl Iterator<Item = &str> {
 pub struct CaaProperty {
     /// Whether a CA that does not know the tag must not issue.
     pub is_critical: bool,
-    /// What it is about, in lower case: `issue`, `issuewild`, `iodef` and others.
+    /// Tag in lower case: `issue`, `issuewild`, `iodef` and others.
     pub tag: String,
-    /// What it says, as it stands there.
+    /// Value, unchanged from the record.
     pub value: String,
 }
 
@@ -39,31 +39,31 @@ pub struct CaaProperty {
 #[serde(transparent)]
 pub struct CaaRecordSet(Vec<CaaProperty>);
 
-/// What a CA asks of a record set.
+/// Question that a CA asks a record set.
 #[derive(Clone, Copy, Debug)]
 pub struct CaaQuestion<'a> {
-    /// Whether a wildcard is asked for.
+    /// Whether a wildcard is requested.
     pub is_wildcard: bool,
-    /// By which names records may call the CA.
+    /// Names by which records may call the CA.
     pub identities: &'a [String],
-    /// Who asks.
+    /// Account that asks.
     pub account: CaaAccount<'a>,
-    /// How control of the name is shown, where that is known.
+    /// Method by which control of the name is shown, if known.
     pub method: Option<&'a str>,
 }
 
-/// Whom `accounturi` may name (RFC 8657 §3).
+/// Account that `accounturi` may name (RFC 8657 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaaAccount<'a> {
-    /// Anybody: it is not known who asks.
+    /// Any account: the asking account is not known.
     Anybody,
-    /// An account that is yet to be made, so that none can be named.
+    /// An account that is yet to be created, so that no record can name the account.
     Unmade,
-    /// The account of that URL.
+    /// The account of the given URL.
     Url(&'a str),
 }
 
-/// Why a record set keeps a CA from issuing; the nearest to a permission comes first.
+/// Reasons why a record set keeps a CA from issuing; the nearest to a permission comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CaaBar {
     /// The CA is named for another account only.
@@ -83,7 +83,7 @@ pub enum CaaBar {
 impl CaaProperty {
     /// Makes a property from the flags, the tag and the value of a record.
     pub fn new(flags: u8, tag: &str, value: &str) -> Self {
-        let is_critical = CRITICAL.iter().any(|bit| flags & bit != 0);
+        let is_critical = CRITICAL_BITS.iter().any(|bit| flags & bit != 0);
         Self { is_critical, tag: tag.to_ascii_lowercase(), value: value.to_owned() }
     }
 
@@ -91,7 +91,7 @@ impl CaaProperty {
         [ISSUE, ISSUE_WILD].iter().chain(&OTHER_TAGS).any(|tag| *tag == self.tag)
     }
 
-    /// Why it does not let the CA issue; nothing where it does.
+    /// Returns why the property does not let the CA issue; `None` if it does.
     fn bar(&self, question: &CaaQuestion<'_>, other: CaaBar) -> Option<CaaBar> {
         let Some(value) = IssueValue::parse(&self.value) else {
             return Some(if question.is_mentioned(&self.value) {
@@ -128,23 +128,23 @@ impl CaaProperty {
 
 impl fmt::Display for CaaProperty {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags = if self.is_critical { CRITICAL[0] } else { 0 };
+        let flags = if self.is_critical { CRITICAL_BITS[0] } else { 0 };
         write!(formatter, "{flags} {} \"{}\"", self.tag, self.value)
     }
 }
 
 impl CaaRecordSet {
-    /// Whether there are none.
+    /// Reports whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The critical property whose tag no CA knows, if there is one.
+    /// Returns the critical property whose tag no CA knows, if there is one.
     pub fn unknown(&self) -> Option<&CaaProperty> {
         self.0.iter().find(|property| property.is_critical && !property.is_known())
     }
 
-    /// Why the records keep the CA from issuing; nothing where they do not (RFC 8659 §4).
+    /// Returns why the records keep the CA from issuing; `None` if they do not (RFC 8659 §4).
     pub fn bar(&self, question: &CaaQuestion<'_>) -> Option<CaaBar> {
         if self.unknown().is_some() {
             return Some(CaaBar::UnknownTag);
@@ -156,7 +156,7 @@ impl CaaRecordSet {
         } else {
             (ISSUE, CaaBar::OtherAuthority)
         };
-        // One property that lets the CA issue is enough: no bar is less than any.
+        // One property that lets the CA issue is enough: `None` is less than any bar.
         tagged(tag).map(|property| property.bar(question, other)).min().flatten()
     }
 }
@@ -175,7 +175,7 @@ impl fmt::Display for CaaRecordSet {
 }
 
 impl CaaQuestion<'_> {
-    /// Whether a text that does not name the CA as it has to has one of the CA's names in it: in a URL, or in a list.
+    /// Reports whether a text that does not name the CA correctly has one of the CA's names in it: in a URL, or in a list.
     fn is_mentioned(&self, text: &str) -> bool {
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
         text.split(|c| !is_of_name(c))
@@ -184,7 +184,7 @@ impl CaaQuestion<'_> {
     }
 }
 
-/// The value of an issue property: the CA's name, and parameters (RFC 8659 §4.2).
+/// Value of an issue property: the CA's name, and parameters (RFC 8659 §4.2).
 struct IssueValue<'a> {
     domain: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
@@ -206,7 +206,7 @@ impl<'a> IssueValue<'a> {
         Some(Self { domain, parameters: parameters.collect::<Option<_>>()? })
     }
 
-    /// The value of a parameter, where it is there; one that is there twice cannot be read.
+    /// Returns the value of a parameter, if it is there; a parameter that is there twice cannot be read.
     fn parameter(&self, tag: &str) -> Result<Option<&'a str>, Twice> {
         let mut found = self.parameters.iter().filter(|(name, _)| name.eq_ignore_ascii_case(tag));
         match (found.next(), found.next()) {
@@ -216,10 +216,10 @@ impl<'a> IssueValue<'a> {
     }
 }
 
-/// A parameter is there twice.
+/// Error of a parameter that is there twice.
 struct Twice;
 
-/// Whether a text can be the tag of a parameter (RFC 8659 §4.2), or the name of a method (RFC 8657 §4).
+/// Reports whether a text can be the tag of a parameter (RFC 8659 §4.2), or the name of a method (RFC 8657 §4).
 fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(bars, (name, wildcard), "{records:?}");
     }
 
-    /// The same for both.
+    /// Checks that a name and a wildcard have the same bar.
     #[track_caller]
     fn both(records: &[&str], expected: Option<CaaBar>) {
         check(records, expected, expected);

@@ -1,5 +1,5 @@
-//! Why a challenge does not go on, as a machine knows it: what a look at its answer showed, or who refused what. The words
-//! for people stand in `status.reason`; this is kept beside them, for whoever judges (`model::memory`).
+//! Machine-readable causes of a stalled challenge: the finding of a check of its answer, or a refusal and who refused.
+//! The words for people stand in `status.reason`; the cause is kept beside them for rules such as `model::memory`.
 
 use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
@@ -9,29 +9,29 @@ use super::guard::Guard;
 use super::provider_refusal::ProviderRefusal;
 use super::text::hex;
 
-/// Why a challenge does not go on.
+/// Reasons why a challenge makes no progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// Its answer is not where the CA looks.
+    /// The answer is not where the CA looks for the answer.
     Seen(Sighting),
-    /// The CA has refused a request about it, for a time or for good.
+    /// The CA has refused a request about the challenge, for a time or for good.
     Refused(Box<Problem>),
-    /// The CA has looked for its answer: its error, whether or not it goes on looking.
+    /// The CA has validated the answer in vain: its error, whether or not the CA goes on trying.
     Validation(Box<Problem>),
-    /// The Ingress is not there in which the answer was to be put.
+    /// The Ingress into which the answer was to be put does not exist.
     NoIngress,
     /// A guard of the cluster keeps the solver's objects out.
     Denied(Guard),
-    /// A DNS provider does not take the record, or does not let go of it.
+    /// A DNS provider refuses to write the record, or to delete the record.
     Provider(Box<ProviderRefusal>),
 }
 
-/// What a look showed in place of the answer.
+/// Finding of a check in place of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sighting {
-    /// What it is.
+    /// Kind of finding.
     pub symptom: Symptom,
     /// Whether the server was asked over IPv6, which a CA prefers and which may lead to another server.
     #[serde(default, rename = "overIPv6", skip_serializing_if = "std::ops::Not::not")]
@@ -44,7 +44,7 @@ impl From<Symptom> for Sighting {
     }
 }
 
-/// What is wrong with an answer, as far as a look can tell.
+/// Faults of an answer, as far as a check can find them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Symptom {
@@ -52,7 +52,7 @@ pub enum Symptom {
     RedirectNotFollowed,
     /// The answer to the same token by another account's key.
     OtherAccount,
-    /// Port 443 speaks no TLS, or shows nothing that ends the handshake.
+    /// Port 443 offers no TLS, or shows nothing that ends the handshake.
     NoTls,
     /// Port 443, where a redirect leads, takes no connection or does not answer.
     TlsPortSilent,
@@ -66,7 +66,7 @@ pub enum Symptom {
     PathChanged,
     /// This program's listener gave the answer, and something else came back.
     AnswerAltered,
-    /// A TLS handshake reaches this program's listener, which speaks HTTP.
+    /// A TLS handshake reaches this program's listener, which expects HTTP.
     TlsForwarded,
     /// Status 401 or 403.
     Forbidden,
@@ -84,7 +84,7 @@ pub enum Symptom {
     NoReply,
     /// No connection came about.
     Unreachable,
-    /// What came is no HTTP.
+    /// The reply is not HTTP.
     NotHttp,
     /// The connection ended before the answer did.
     HungUp,
@@ -94,49 +94,49 @@ pub enum Symptom {
     AliasLoop,
     /// An alias leads to a name that is not there.
     DanglingAlias,
-    /// The resolver of whoever looked does not answer, or with nonsense.
+    /// The resolver of the checking host does not answer, or answers with nonsense.
     ResolverSilent,
     /// The name servers answer with an error, such as SERVFAIL.
     NameServersFail,
-    /// The record is looked for where an alias leads, and is not written there.
+    /// The record is looked for at the target of an alias, and is not written there.
     AliasNotFollowed,
     /// The name's zone, or its servers, cannot be found.
     NotDelegated,
-    /// A name server of the zone does not serve it.
+    /// A name server of the zone does not serve the zone.
     LameServer,
     /// Name servers of the zone do not answer.
     ServersSilent,
-    /// What a name server of the zone answers cannot be read.
+    /// The answer of a name server of the zone cannot be read.
     ServerUnreadable,
-    /// Whoever looked has no way to name servers of the zone.
+    /// The checking host has no route to name servers of the zone.
     NoRoute,
 }
 
 impl Symptom {
-    /// Tells whether it is what came to this program's own listener, which another process sees only by what was noted of it.
+    /// Reports whether this program's own listener observed the symptom; other processes know of it only from notes.
     pub fn is_of_listener(self) -> bool {
         matches!(self, Self::PathChanged | Self::AnswerAltered | Self::TlsForwarded)
     }
 }
 
-/// Why an Order stands still that has not ended.
+/// Reasons why an Order that has not ended makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderWait {
     /// The CA did not answer, or refused for a time.
     Authority,
-    /// No solver fits one of its names.
+    /// No solver fits one of the Order's names.
     Solver,
-    /// The challenge type that was asked for by annotation is not to be had.
+    /// The challenge type that an annotation asks for is not available.
     ChallengeType,
-    /// Another Order was given the same order by the CA, and goes first.
+    /// The CA gave the same order to another Order, which goes first.
     OtherOrder,
-    /// As many orders are under way as challenges can follow.
+    /// The Order waits for its turn: as many orders are under way as challenges can follow.
     Turn,
 }
 
-/// A fact about the text in `status.reason`. Reason and fact are written one after the other, and others write reasons, too: it is
-/// about that very text and no other.
+/// Fact about the text in `status.reason`. Reason and fact are written one after the other, and others write reasons,
+/// too: the fact is about exactly one text and no other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About<T> {
     /// The beginning of the text's SHA-256, in hexadecimal digits.
@@ -145,19 +145,19 @@ pub struct About<T> {
 }
 
 impl<T> About<T> {
-    /// That fact about a reason.
+    /// Builds a fact about a reason.
     pub fn new(reason: &str, fact: T) -> Self {
         Self { of: fingerprint(reason), fact }
     }
 
-    /// The fact, if that is the reason it is about.
+    /// Returns the fact, if it is about the given reason.
     pub fn of(&self, reason: &str) -> Option<&T> {
         (!reason.is_empty() && self.of == fingerprint(reason)).then_some(&self.fact)
     }
 }
 
 impl About<Cause> {
-    /// Tells whether it is what a DNS provider refuses, whatever the reason says now.
+    /// Reports whether the fact is a refusal by a DNS provider, whatever the reason says now.
     pub fn is_of_provider(&self) -> bool {
         matches!(self.fact, Cause::Provider(_))
     }

@@ -1,4 +1,4 @@
-//! Certificate: what the user wants.
+//! Certificate: the user's wish for a certificate.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use super::renewal_info::CertificateAcmeStatus;
 pub type Certificate = Resource<CertificateSpec, CertificateStatus>;
 
 impl Certificate {
-    /// Whether a try to issue is under way: the condition `Issuing` is true.
+    /// Reports whether an issuance is under way: the condition `Issuing` is true.
     pub fn is_being_issued(&self) -> bool {
         is_true(&self.status.conditions, "Issuing")
     }
 }
 
-/// What is wanted.
+/// Spec of a Certificate: what the user wants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateSpec {
@@ -38,10 +38,10 @@ pub struct CertificateSpec {
     /// Asked-for life time; 90 days when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
-    /// How long before the end to renew; a third of the life time when absent.
+    /// Time between renewal and expiry; a third of the life time when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renew_before: Option<Duration>,
-    /// The same as a percentage of the life time.
+    /// Time between renewal and expiry, as a percentage of the life time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renew_before_percentage: Option<i32>,
     /// Renewal policy and windows.
@@ -87,7 +87,7 @@ pub struct CertificateSpec {
     /// Whether usages stand in the signing request; yes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encode_usages_in_request: Option<bool>,
-    /// How many CertificateRequests are kept; 1 when absent.
+    /// Number of CertificateRequests that are kept; 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<i32>,
     /// Additional forms in the Secret.
@@ -98,17 +98,17 @@ pub struct CertificateSpec {
     pub name_constraints: Option<NameConstraints>,
 }
 
-/// Which names a CA certificate may sign (RFC 5280 §4.2.1.10).
+/// Names that a CA certificate may sign (RFC 5280 §4.2.1.10).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NameConstraints {
-    /// Whether who does not know the extension refuses the certificate.
+    /// Whether software that does not know the extension has to refuse the certificate.
     #[serde(skip_serializing_if = "is_false")]
     pub critical: bool,
-    /// Names that it may sign.
+    /// Names that the CA may sign.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permitted: Option<ConstrainedNames>,
-    /// Names that it may not.
+    /// Names that the CA may not sign.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub excluded: Option<ConstrainedNames>,
 }
@@ -123,7 +123,7 @@ pub struct ConstrainedNames {
     /// IP addresses, as networks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ip_ranges: Vec<String>,
-    /// E-mail addresses, and domains of such.
+    /// E-mail addresses, and domains of e-mail addresses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub email_addresses: Vec<String>,
     /// Domains of URIs.
@@ -131,8 +131,8 @@ pub struct ConstrainedNames {
     pub uri_domains: Vec<String>,
 }
 
-/// An IP network as a name constraint has it: the address, its bits beyond the mask cleared, and the mask; `None` when the text is
-/// none.
+/// Encodes an IP network as a name constraint does: the address, its bits beyond the mask cleared, and the mask; `None`
+/// if the text is no network.
 pub fn network(text: &str) -> Option<Vec<u8>> {
     let (address, length) = text.split_once('/')?;
     let address = match address.parse().ok()? {
@@ -180,7 +180,7 @@ pub struct Subject {
     pub serial_number: String,
 }
 
-/// What a certificate or a signing request names.
+/// Names of a certificate or a signing request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
     /// Common name of the subject, empty when absent.
@@ -198,25 +198,25 @@ pub struct Names {
 }
 
 impl Names {
-    /// The IP addresses as texts.
+    /// Returns the IP addresses as texts.
     pub fn addresses(&self) -> Vec<String> {
         self.ip_addresses.iter().map(ToString::to_string).collect()
     }
 
-    /// DNS names and IP addresses, which is what a CA validates.
+    /// Returns DNS names and IP addresses, the identifiers that a CA validates.
     pub fn identifiers(&self) -> Vec<String> {
         self.dns_names.iter().cloned().chain(self.addresses()).collect()
     }
 }
 
-/// Said of a common name that is not listed, after the name.
+/// Text about a common name that is not listed, to follow the name.
 pub const STRAY_COMMON_NAME: &str =
     "is none of dnsNames and ipAddresses, and an ACME CA certifies no other";
-/// What to do about it.
+/// Advice about a common name that is not listed.
 pub const LIST_COMMON_NAME: &str =
     "write it under dnsNames, too, if it is a name to be certified; else leave commonName out";
 
-/// Tells whether a common name is among names and addresses, in whatever letters; an empty one is.
+/// Reports whether a common name is empty, or among names and addresses regardless of case.
 pub fn is_listed(common_name: &str, names: &[String], addresses: &[String]) -> bool {
     let same = |name: &str| match (DnsName::parse(name), DnsName::parse(common_name)) {
         (Ok(name), Ok(wanted)) => name == wanted,
@@ -235,7 +235,7 @@ pub struct Renewal {
     /// `RenewBefore` or `Disabled`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub policy: String,
-    /// When renewals may happen.
+    /// Windows in which renewals may happen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<RenewalWindow>,
 }
@@ -244,9 +244,9 @@ pub struct Renewal {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RenewalWindow {
-    /// When it opens, as a cron expression.
+    /// Times at which the window opens, as a cron expression.
     pub cron: String,
-    /// How long it stays open.
+    /// Time that the window stays open.
     pub window_duration: Duration,
     /// IANA time zone; UTC when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -264,8 +264,8 @@ pub struct OtherName {
     pub utf8_value: String,
 }
 
-/// The numbers of an object identifier as they are encoded, its first two in one (X.690 §8.19.4); `None` when the text is none,
-/// or has numbers larger than we encode.
+/// Returns the numbers of an object identifier as encoded, the first two in one (X.690 §8.19.4); `None` if the text is
+/// no object identifier, or a number does not fit into 64 bits.
 pub fn subidentifiers(dotted: &str) -> Option<Vec<u64>> {
     let is_number = |arc: &str| arc.bytes().all(|digit| digit.is_ascii_digit());
     let number = |arc: &str| is_number(arc).then(|| arc.parse::<u64>().ok()).flatten();
@@ -290,7 +290,7 @@ pub struct SecretTemplate {
     pub labels: BTreeMap<String, String>,
 }
 
-/// The private key wanted.
+/// Private key that is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PrivateKey {
@@ -311,7 +311,7 @@ pub struct PrivateKey {
 /// Kind and size of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyAlgorithm {
-    /// RSA with a modulus of so many bits.
+    /// RSA with a modulus of the given number of bits.
     Rsa(u32),
     /// ECDSA on P-256, P-384 or P-521.
     Ecdsa(u32),
@@ -329,14 +329,14 @@ impl fmt::Display for KeyAlgorithm {
     }
 }
 
-/// How far it got.
+/// Status of a Certificate: the progress so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateStatus {
     /// `Ready` and `Issuing`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// When the last issuance failed.
+    /// Time at which the last issuance failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure_time: Option<Time>,
     /// Start of the certificate in the Secret.
@@ -345,7 +345,7 @@ pub struct CertificateStatus {
     /// End of the certificate in the Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Time>,
-    /// When it will be renewed.
+    /// Time at which the certificate will be renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renewal_time: Option<Time>,
     /// Number of the current issuance.
@@ -357,10 +357,10 @@ pub struct CertificateStatus {
     /// Failures in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_issuance_attempts: Option<i64>,
-    /// What the CA said of its renewal.
+    /// Statements of the CA about the renewal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acme: Option<CertificateAcmeStatus>,
-    /// Fields we do not know.
+    /// Fields that this program does not know.
     #[serde(flatten)]
     pub other: Other,
 }

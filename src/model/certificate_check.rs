@@ -1,12 +1,12 @@
-//! Which certificates have to be replaced now, and why, as one report for people and programs; `docs/reports.md` lists its fields
-//! for those who read it.
+//! Report on the certificates that have to be replaced now, and why, for people and programs; `docs/reports.md` lists
+//! the report's fields.
 
 use serde::Serialize;
 
 use super::certificate_report::{CertificateSource, ReportedRevocation, ReportedWindow};
 use super::common::Time;
 
-/// Certificates that were looked at.
+/// Report on checked certificates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateCheck {
@@ -14,14 +14,14 @@ pub struct CertificateCheck {
     pub api_version: &'static str,
     /// `CertificateCheck`.
     pub kind: &'static str,
-    /// With what the command ends.
+    /// Exit code of the command.
     pub exit_code: u8,
-    /// Each certificate, those first for which most has to be done.
+    /// Checked certificates, the most urgent first.
     pub certificates: Vec<CheckedCertificate>,
 }
 
 impl CertificateCheck {
-    /// Makes the report of these certificates.
+    /// Builds the report of the given certificates.
     pub fn new(exit_code: u8, certificates: Vec<CheckedCertificate>) -> Self {
         let (api_version, kind) = ("kubectl-acme/v1alpha1", "CertificateCheck");
         Self { api_version, kind, exit_code, certificates }
@@ -32,45 +32,45 @@ impl CertificateCheck {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedCertificate {
-    /// Where it was found.
+    /// Place where the certificate was found.
     pub source: CertificateSource,
-    /// Whether it has to be replaced.
+    /// Whether the certificate has to be replaced.
     pub verdict: CheckVerdict,
-    /// Why, the most urgent first.
+    /// Reasons to replace the certificate, the most urgent first.
     pub reasons: Vec<ReplacementReason>,
-    /// What could not be found out.
+    /// Facts that could not be found out.
     pub unknown: Vec<UnknownPart>,
-    /// Whom it names.
+    /// Names in the certificate.
     pub names: Vec<String>,
-    /// Serial number in lower-case hexadecimal; nothing where there is no certificate.
+    /// Serial number in lower-case hexadecimal; `None` if there is no certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial_number: Option<String>,
-    /// Subject of whoever signed it.
+    /// Subject of the certificate's signer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// Last second.
+    /// Last second of validity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Time>,
-    /// Whether its CA has revoked it.
+    /// Whether the CA has revoked the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revocation: Option<ReportedRevocation>,
-    /// When its CA wants it to be renewed.
+    /// Window in which the CA wants the certificate to be renewed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewal_window: Option<ReportedWindow>,
-    /// What came of replacing it, where that was asked for.
+    /// Outcome of the replacement, if a replacement was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewal: Option<CheckedRenewal>,
 }
 
-/// Whether a certificate has to be replaced.
+/// Verdict whether a certificate has to be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CheckVerdict {
-    /// It has to be.
+    /// The certificate has to be replaced.
     Replace,
-    /// Nothing says so, and something could not be found out.
+    /// No reason for a replacement is known, and something could not be found out.
     Unknown,
-    /// Nothing says so.
+    /// No reason for a replacement is known.
     Keep,
 }
 
@@ -78,54 +78,54 @@ pub enum CheckVerdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplacementReason {
-    /// Which one.
+    /// Kind of reason.
     pub reason: ReplacementCause,
-    /// Until when, or since when.
+    /// Time until or since which the reason holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
-    /// What was found.
+    /// Details of the finding.
     pub detail: String,
 }
 
-/// Why a certificate has to be replaced; the most urgent first.
+/// Reasons why a certificate has to be replaced; the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ReplacementCause {
-    /// Its CA has revoked it.
+    /// The CA has revoked the certificate.
     Revoked,
-    /// It is over.
+    /// The certificate has expired.
     Expired,
-    /// There is none, or none that can be used.
+    /// There is no certificate, or none that can be used.
     Missing,
-    /// Its number stands in a list that somebody gave.
+    /// The serial number stands in a list that the user gave.
     Listed,
-    /// A certificate above it is over, or will be before it.
+    /// A certificate above has expired, or will expire before the certificate itself.
     ChainEnds,
-    /// Its server does not show the certificates between it and a root.
+    /// The server does not show the certificates between its own and a root.
     ChainIncomplete,
-    /// Clients do not trust what its server shows.
+    /// Clients do not trust the chain that the server shows.
     NotTrusted,
-    /// It is for other names than asked for.
+    /// The certificate is for other names than requested.
     NamesDiffer,
-    /// Its key is another than asked for.
+    /// The key is another than requested.
     KeyDiffers,
-    /// It is from another issuer than asked for.
+    /// The certificate is from another issuer than requested.
     IssuerDiffers,
-    /// It is not as asked for in another way.
+    /// The certificate differs from the request in another way.
     SpecDiffers,
-    /// Its CA wants it to be renewed now.
+    /// The CA wants the certificate to be renewed now.
     RenewalWindow,
-    /// Its key is too weak.
+    /// The key is too weak.
     WeakKey,
-    /// It, or what is above it, is signed in a way that is too weak.
+    /// The certificate, or one above it, is signed in a way that is too weak.
     WeakSignature,
-    /// It is time to renew it.
+    /// The certificate is due for renewal.
     RenewalDue,
-    /// CAA records keep its CA from issuing it again.
+    /// CAA records keep the CA from issuing the certificate again.
     CaaForbids,
 }
 
 impl ReplacementCause {
-    /// The word by which people and programs know it.
+    /// Returns the cause's name for people and programs.
     pub fn word(self) -> &'static str {
         match self {
             Self::Revoked => "Revoked",
@@ -148,34 +148,34 @@ impl ReplacementCause {
     }
 }
 
-/// Something that could not be found out of a certificate.
+/// Fact about a certificate that could not be found out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnknownPart {
-    /// What.
+    /// Kind of fact.
     pub part: CheckedPart,
-    /// Why.
+    /// Reason why the fact is unknown.
     pub why: String,
 }
 
-/// What is found out of a certificate.
+/// Kinds of facts that a check finds out about a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CheckedPart {
-    /// The CAA records of its names.
+    /// The CAA records of the certificate's names.
     Caa,
-    /// What it says.
+    /// The content of the certificate.
     Certificate,
-    /// When its CA wants it to be renewed.
+    /// The window in which the CA wants the certificate to be renewed.
     RenewalWindow,
-    /// Whether it was revoked.
+    /// Whether the certificate was revoked.
     Revocation,
-    /// Whether clients trust it.
+    /// Whether clients trust the certificate.
     Trust,
 }
 
 impl CheckedPart {
-    /// What it is called.
+    /// Returns the name of the kind of fact.
     pub fn words(self) -> &'static str {
         match self {
             Self::Caa => "CAA",
@@ -187,25 +187,25 @@ impl CheckedPart {
     }
 }
 
-/// What came of replacing a certificate.
+/// Outcome of replacing a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedRenewal {
-    /// Whether there is a new one.
+    /// Whether there is a new certificate.
     pub outcome: CheckedRenewalOutcome,
-    /// Why it was not tried, or what is known of why there is none.
+    /// Reason why no replacement was tried, or why there is no new certificate as far as known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// Whether a certificate was replaced.
+/// Outcomes of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CheckedRenewalOutcome {
-    /// It was tried, and there is none.
+    /// A replacement was tried, and there is no new certificate.
     Failed,
-    /// It was not tried.
+    /// No replacement was tried.
     HeldBack,
-    /// There is a new one.
+    /// There is a new certificate.
     Replaced,
 }

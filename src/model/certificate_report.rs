@@ -1,11 +1,11 @@
-//! What certificates say, as one report for people and programs; `docs/reports.md` lists its fields for those who read it.
+//! Report on the content of certificates, for people and programs; `docs/reports.md` lists the report's fields.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::common::Time;
 
-/// Parts of organizations and common names by which CAs show that nobody trusts them, and what these CAs are.
+/// Parts of organizations and common names by which CAs show that nobody trusts them, and the names of these CAs.
 const TEST_AUTHORITIES: [(&str, &str); 5] = [
     ("(STAGING)", "Let's Encrypt staging"),
     ("Fake LE ", "Let's Encrypt staging"),
@@ -15,7 +15,7 @@ const TEST_AUTHORITIES: [(&str, &str); 5] = [
 ];
 const DAY: i64 = 24 * 60 * 60;
 
-/// Certificates that were looked at, in the order in which they were named.
+/// Report on certificates, in the order in which they were named.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateReport {
@@ -28,138 +28,138 @@ pub struct CertificateReport {
 }
 
 impl CertificateReport {
-    /// Makes the report of these certificates.
+    /// Builds the report of the given certificates.
     pub fn new(certificates: Vec<ReportedCertificate>) -> Self {
         Self { api_version: "kubectl-acme/v1alpha1", kind: "CertificateReport", certificates }
     }
 }
 
-/// A certificate, where it was found, and how it fits what is around it.
+/// Certificate, the place where it was found, and how it fits the objects around it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedCertificate {
-    /// Where it was found.
+    /// Place where the certificate was found.
     pub source: CertificateSource,
-    /// What it says.
+    /// Content of the certificate.
     #[serde(flatten)]
     pub content: CertificateContent,
-    /// Whether the private key beside it is its own; nothing where there is none, or none that can be read.
+    /// Whether the private key beside the certificate is its own; `None` if there is no key, or none that can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_matches: Option<bool>,
-    /// What is wrong with the private key beside it.
+    /// Fault of the private key beside the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_fault: Option<String>,
-    /// It and what was found with it, in the order in which they were found.
+    /// The certificate and those found with it, in the order in which they were found.
     pub chain: Vec<ChainLink>,
-    /// Where the chain ends.
+    /// End of the chain.
     pub root: ChainEnd,
-    /// The Certificate it was issued for, where that is where it was found.
+    /// Certificate resource that the certificate was issued for, if the certificate was found there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ReportedResource>,
-    /// The server that shows it, where that is where it was found.
+    /// Server that shows the certificate, if the certificate was found there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ReportedServer>,
-    /// Whether its CA has revoked it, where that was asked.
+    /// Whether the CA has revoked the certificate, if revocation was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revocation: Option<ReportedRevocation>,
-    /// When its CA wants it to be renewed, where that was asked.
+    /// Window in which the CA wants the certificate to be renewed, if the window was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewal_window: Option<ReportedWindow>,
 }
 
-/// Whether a CA has revoked a certificate.
+/// Revocation of a certificate by its CA.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedRevocation {
-    /// What is known.
+    /// Known state.
     pub state: RevocationState,
-    /// The list or OCSP responder that says so, or that was to say it.
+    /// URL of the list or OCSP responder that shows the state, or that was to show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// When it was revoked.
+    /// Time of the revocation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
-    /// Why it was revoked, in the words of RFC 5280 §5.3.1, where that is said.
+    /// Reason for the revocation in the words of RFC 5280 §5.3.1, if the CA gives one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// By when there is another list or answer.
+    /// Time by which there is another list or answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_update: Option<Time>,
-    /// Why it is not known.
+    /// Reason why the state is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What is known of the revocation of a certificate.
+/// Known state of the revocation of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RevocationState {
-    /// Its CA says so, or it does not stand in the CA's list.
+    /// The CA says that the certificate is good, or the CA's list does not have the certificate.
     Good,
-    /// It names no place that tells.
+    /// The certificate names no list and no responder.
     NotOffered,
-    /// Its CA has revoked it.
+    /// The CA has revoked the certificate.
     Revoked,
-    /// It could not be found out.
+    /// The state could not be found out.
     Unknown,
 }
 
 impl ReportedRevocation {
-    /// What is known, and nothing beside it.
+    /// Returns a state with no further facts.
     pub fn of(state: RevocationState) -> Self {
         let (url, at, reason, next_update, why) = (None, None, None, None, None);
         Self { state, url, at, reason, next_update, why }
     }
 }
 
-/// When a CA wants a certificate to be renewed (RFC 9773).
+/// Window in which a CA wants a certificate to be renewed (RFC 9773).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedWindow {
-    /// Where the window is in time.
+    /// Position of the window in time.
     pub state: WindowState,
-    /// Its start.
+    /// Start of the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Time>,
-    /// Its end.
+    /// End of the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Time>,
-    /// A page that says why.
+    /// URL of a page that explains the window.
     #[serde(skip_serializing_if = "Option::is_none", rename = "explanationURL")]
     pub explanation: Option<String>,
-    /// Why it is not known.
+    /// Reason why the window is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// Where a window is in time.
+/// Position of a window in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WindowState {
-    /// It is to come.
+    /// The window is to come.
     Ahead,
-    /// The CA offers none.
+    /// The CA offers no window.
     NotOffered,
-    /// It has begun.
+    /// The window has begun.
     Open,
-    /// It is over.
+    /// The window is over.
     Past,
-    /// It could not be found out.
+    /// The window could not be found out.
     Unknown,
 }
 
 impl ReportedWindow {
-    /// What is known, and nothing beside it.
+    /// Returns a state with no further facts.
     pub fn of(state: WindowState) -> Self {
         Self { state, start: None, end: None, explanation: None, why: None }
     }
 }
 
-/// Where a certificate was found.
+/// Place where a certificate was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateSource {
-    /// What it is.
+    /// Kind of place.
     pub kind: SourceKind,
     /// Namespace of a resource.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,7 +168,7 @@ pub struct CertificateSource {
     pub name: String,
 }
 
-/// What a certificate may be found in.
+/// Kinds of places that hold certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum SourceKind {
     /// The Secret of a Certificate.
@@ -177,60 +177,60 @@ pub enum SourceKind {
     CertificateRequest,
     /// A file, a folder or standard input.
     File,
-    /// A Secret that is named itself.
+    /// A Secret that was named directly.
     Secret,
     /// A TLS server.
     Server,
 }
 
-/// What one certificate says.
+/// Content of one certificate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateContent {
-    /// Whom it names.
+    /// Names in the certificate.
     pub names: AlternativeNamesByKind,
     /// Subject, every part of it.
     pub subject: String,
     /// Common name of the subject; may be empty.
     pub common_name: String,
-    /// Subject of whoever signed it.
+    /// Subject of the certificate's signer.
     pub issuer: String,
-    /// What the issuer is, if it is a CA that nobody trusts on purpose.
+    /// Name of the issuer, if it is a CA that nobody trusts on purpose.
     #[serde(skip_serializing_if = "Option::is_none", rename = "testCA")]
     pub test_authority: Option<&'static str>,
     /// Serial number in lower-case hexadecimal, leading zeroes included.
     pub serial_number: String,
-    /// Start.
+    /// Start of validity.
     pub not_before: Time,
-    /// Last second.
+    /// Last second of validity.
     pub not_after: Time,
-    /// Whole days that are left; below 0 once it has expired.
+    /// Whole days that are left; below 0 once the certificate has expired.
     pub days_left: i64,
-    /// Its public key.
+    /// Public key of the certificate.
     pub key: CertificateKey,
-    /// What it is signed with.
+    /// Algorithm of the signature.
     pub signature_algorithm: String,
     /// Digests of the whole certificate.
     pub fingerprints: Fingerprints,
-    /// Digest of its public key (SHA-256), base64: the pin of HPKP, DANE's `3 1 1` and curl.
+    /// Digest of the public key (SHA-256), base64: the pin of HPKP, DANE's `3 1 1` and curl.
     pub spki_sha256: String,
-    /// What its key may be used for, in cert-manager's words.
+    /// Usages of the key, in cert-manager's words.
     pub usages: Vec<String>,
-    /// Whether it may sign certificates.
+    /// Whether the certificate may sign certificates.
     #[serde(rename = "isCA")]
     pub is_ca: bool,
-    /// Where its revocation can be asked for.
+    /// URLs of OCSP responders for the certificate.
     pub ocsp_urls: Vec<String>,
-    /// Where lists of what is revoked lie.
+    /// URLs of revocation lists for the certificate.
     pub crl_urls: Vec<String>,
-    /// How many logs have promised to list it (RFC 6962).
+    /// Number of logs that have promised to list the certificate (RFC 6962).
     pub sct_count: usize,
-    /// Parts of it that cannot be read.
+    /// Parts of the certificate that cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
 }
 
-/// Whom a certificate names, by kind of name, in its order.
+/// Names of a certificate by kind of name, in the certificate's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AlternativeNamesByKind {
     /// DNS names.
@@ -241,7 +241,7 @@ pub struct AlternativeNamesByKind {
     pub uris: Vec<String>,
     /// E-mail addresses.
     pub emails: Vec<String>,
-    /// Those of other kinds, each as its kind.
+    /// Names of other kinds, each with its kind.
     pub others: Vec<String>,
 }
 
@@ -250,7 +250,7 @@ pub struct AlternativeNamesByKind {
 pub struct CertificateKey {
     /// `RSA`, `ECDSA`, `Ed25519`, or the object identifier of another one.
     pub algorithm: String,
-    /// Bits, where it has a size that is known.
+    /// Size in bits, if the key has a known size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
 }
@@ -270,28 +270,28 @@ pub struct Fingerprints {
 pub struct ChainLink {
     /// Subject.
     pub subject: String,
-    /// Subject of whoever signed it.
+    /// Subject of the certificate's signer.
     pub issuer: String,
-    /// Last second.
+    /// Last second of validity.
     pub not_after: Time,
     /// Digest of the whole certificate (SHA-256) in lower-case hexadecimal.
     pub sha256: String,
-    /// Whether it has signed itself, as roots do.
+    /// Whether the certificate has signed itself, as roots do.
     pub self_signed: bool,
-    /// Whether the next one has signed it; nothing of the last one, nor where we cannot check such a signature.
+    /// Whether the next certificate has signed this one; `None` for the last, or if the signature cannot be checked here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed_by_next: Option<bool>,
 }
 
-/// Where a chain ends.
+/// End of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ChainEnd {
-    /// With a certificate that has signed itself.
+    /// The chain ends with a certificate that has signed itself.
     Included,
-    /// Below its root, as it should for a server.
+    /// The chain ends below its root, as a server's chain should.
     NotIncluded,
-    /// Where it begins: there is one certificate, which has signed itself.
+    /// The chain is one certificate, which has signed itself.
     SelfSigned,
 }
 
@@ -299,23 +299,23 @@ pub enum ChainEnd {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedResource {
-    /// The Secret.
+    /// Name of the Secret.
     pub secret_name: String,
     /// Number of the issuance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// When it will be renewed.
+    /// Time at which the certificate will be renewed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewal_time: Option<Time>,
-    /// Why it has to be issued anew now, if it has to.
+    /// Reason why the certificate has to be issued anew now, if it has to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
-    /// Whether it names what the Certificate asks for.
+    /// Whether the certificate has the names that the Certificate asks for.
     pub names_as_asked: bool,
-    /// Whether its key is of the kind and size that the Certificate asks for; nothing where no key can be read.
+    /// Whether the key is of the kind and size that the Certificate asks for; `None` if no key can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_as_asked: Option<bool>,
-    /// Whether it comes from the issuer that the Certificate asks for.
+    /// Whether the certificate comes from the issuer that the Certificate asks for.
     pub issuer_as_asked: bool,
 }
 
@@ -323,66 +323,66 @@ pub struct ReportedResource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedServer {
-    /// Address and port that were asked.
+    /// Address and port of the connection.
     pub address: String,
     /// Name that was asked for (SNI).
     pub server_name: String,
-    /// Version of TLS; nothing where the handshake did not come to its end.
+    /// Version of TLS; `None` if the handshake was not completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// Why the handshake did not come to its end after the certificate was shown.
+    /// Reason why the handshake was not completed after the certificate was shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handshake_fault: Option<String>,
-    /// Whose roots count.
+    /// Origin of the trusted roots.
     pub roots: RootsOrigin,
-    /// Whether a client that trusts these roots takes the chain for that name.
+    /// Whether a client that trusts these roots accepts the chain for the server name.
     pub verified: bool,
-    /// Why it does not.
+    /// Reason why such a client does not accept the chain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify_fault: Option<String>,
-    /// Kind of that fault, for rules; `None` if the chain is taken.
+    /// Kind of verification fault, for rules; `None` if the chain is accepted.
     #[serde(skip)]
     pub distrust: Option<Distrust>,
-    /// Whether the certificate is for that name, whoever signed it.
+    /// Whether the certificate is for the server name, whoever signed the certificate.
     pub fits_name: bool,
 }
 
-/// Why a client does not take the chain that a server shows.
+/// Reasons why a client does not accept the chain that a server shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distrust {
     /// The certificate is over.
     Expired,
-    /// Certificates between this one and a root are not shown.
+    /// Certificates between the server's own and a root are not shown.
     Incomplete,
     /// The client has no roots to judge by.
     NoRoots,
     /// The certificate is for another name.
     OtherName,
-    /// Nobody who is trusted has signed it, or it may not be used for a server.
+    /// No trusted CA has signed the certificate, or it may not be used for a server.
     Untrusted,
 }
 
-/// Whose roots count.
+/// Origin of trusted roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RootsOrigin {
-    /// Those of a file.
+    /// Roots of a file.
     File,
-    /// Those of this machine.
+    /// Roots of this machine.
     Platform,
 }
 
-/// Whole days from one moment to another, rounded down: below 0 exactly when it has passed.
+/// Returns the whole days from `now` to `not_after`, rounded down: below 0 exactly when `not_after` has passed.
 pub fn days_left(not_after: Timestamp, now: Timestamp) -> i64 {
     left(not_after, now).as_secs().div_euclid(DAY)
 }
 
-/// How long it is to the end of a certificate; the last second counts.
+/// Returns the time left to the end of a certificate; the last second counts.
 pub fn left(not_after: Timestamp, now: Timestamp) -> SignedDuration {
     not_after.duration_since(Time::new(now).timestamp())
 }
 
-/// What a CA is that nobody trusts on purpose, by the organizations and common names of issuers.
+/// Returns the name of a CA that nobody trusts on purpose, by the organizations and common names of issuers.
 pub fn test_authority<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
     names.into_iter().find_map(|name| {
         let known = TEST_AUTHORITIES.iter().find(|(part, _)| name.contains(part));

@@ -15,7 +15,7 @@ use super::state::{ChallengeType, State};
 pub type Challenge = Resource<ChallengeSpec, ChallengeStatus>;
 
 impl Challenge {
-    /// Whether the challenge has a final state.
+    /// Reports whether the challenge has a final state.
     pub fn has_ended(&self) -> bool {
         self.status.state.is_some_and(State::is_final)
     }
@@ -26,13 +26,13 @@ pub const FINALIZER: &str = "acme.cert-manager.io/finalizer";
 /// Finalizer of cert-manager before 1.17; honoured and replaced.
 pub const LEGACY_FINALIZER: &str = "finalizer.acme.cert-manager.io";
 
-/// What is to be proven, and how. The fields stand in the order in which cert-manager declares them.
+/// Spec of a Challenge: the name to be proven, and how. The fields stand in the order in which cert-manager declares them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChallengeSpec {
     /// URL of the challenge at the CA.
     pub url: String,
-    /// URL of its authorization.
+    /// URL of the challenge's authorization.
     #[serde(rename = "authorizationURL")]
     pub authorization_url: String,
     /// Identifier without `*.`; may be an IP address.
@@ -51,28 +51,28 @@ pub struct ChallengeSpec {
     pub solver: ChallengeSolver,
     /// Issuer, copied from the Order.
     pub issuer_ref: IssuerRef,
-    /// DNS-ACCOUNT-01: the label of the account, without `_`. The CRD has no field for it, nor for the next one.
+    /// DNS-ACCOUNT-01: the label of the account, without `_`. The CRD has a field neither for this label nor for `persist`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub account_label: String,
-    /// DNS-PERSIST-01: which records the CA takes.
+    /// DNS-PERSIST-01: the records that the CA accepts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persist: Option<Persist>,
 }
 
 impl ChallengeSpec {
-    /// The domain as people write it: a wildcard as such.
+    /// Returns the domain as people write it: a wildcard with `*.`.
     pub fn shown_domain(&self) -> String {
         shown_domain(&self.dns_name, self.wildcard)
     }
 
-    /// Absolute name of the TXT record that a CA asks for (RFC 8555 §8.4), before aliases are followed.
+    /// Returns the absolute name of the TXT record that a CA asks for (RFC 8555 §8.4), before aliases are followed.
     pub fn record_name(&self) -> String {
         record_name(self.kind, &self.dns_name, &self.account_label)
     }
 }
 
-/// Absolute name of the TXT record of a type for a name without `*.`, before aliases are followed. While there is no account
-/// yet its label is empty, and the name that of DNS-01: both are in one zone.
+/// Returns the absolute name of the TXT record of a challenge type for a name without `*.`, before aliases are followed.
+/// Before an account exists its label is empty, and the record's name is that of DNS-01: both names are in one zone.
 pub fn record_name(kind: ChallengeType, name: &str, account_label: &str) -> String {
     let name = name.trim_end_matches('.');
     match kind {
@@ -87,42 +87,42 @@ pub fn record_name(kind: ChallengeType, name: &str, account_label: &str) -> Stri
     }
 }
 
-/// Exactly cert-manager's status.
+/// Status of a Challenge, exactly as in cert-manager.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChallengeStatus {
-    /// Admitted by the scheduler.
+    /// Whether the scheduler has admitted the challenge.
     #[serde(default)]
     pub processing: bool,
-    /// The answer is up.
+    /// Whether the answer is presented.
     #[serde(default)]
     pub presented: bool,
-    /// When it was put up.
+    /// Time at which the answer was presented.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presented_at: Option<Time>,
-    /// What it waits for, or why it failed.
+    /// Reason why the challenge waits, or why it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The CA's word, last time we looked.
+    /// State at the CA, as last read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    /// Fields we do not know.
+    /// Fields that this program does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// What the CA must see for one challenge.
+/// Answer that the CA must see for one challenge.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Answer {
-    /// The name or address that the CA asks.
+    /// Name or address that the CA asks for the answer.
     pub identifier: Identifier,
     /// Token: the last part of the HTTP-01 path.
     pub token: String,
-    /// The text the CA must find: HTTP-01 body, or DNS-01 TXT value.
+    /// Text that the CA must find: HTTP-01 body, or DNS-01 TXT value.
     pub key_authorization: String,
 }
 
-/// The most bytes of an HTTP-01 answer that a public CA reads (Boulder).
+/// Most bytes of an HTTP-01 answer that a public CA reads (Boulder).
 pub const ANSWER_LIMIT: usize = 128;
 
 /// Returns how many bytes of the HTTP-01 answer to a token are read: as many as a public CA reads, and for a longer token (RFC 8555
@@ -133,10 +133,10 @@ pub fn answer_limit(token: &str) -> usize {
 }
 
 impl Answer {
-    /// Reads from a Challenge what the CA must see for it.
+    /// Reads from a Challenge the answer that the CA must see.
     ///
     /// # Errors
-    /// Fails when its name is neither a DNS name nor an address.
+    /// Fails if the Challenge's name is neither a DNS name nor an address.
     pub fn of(challenge: &Challenge) -> Result<Self, InvalidName> {
         let ChallengeSpec { dns_name, token, key, .. } = &challenge.spec;
         let identifier = Identifier::parse(dns_name)?;
@@ -145,7 +145,7 @@ impl Answer {
 }
 
 impl fmt::Debug for Answer {
-    /// Leaves token and key authorization out: logs do not carry them.
+    /// Omits token and key authorization: logs must not contain them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Answer({})", self.identifier)
     }

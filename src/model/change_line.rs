@@ -1,4 +1,4 @@
-//! A line of a stream of changes, for programs; `docs/reports.md` lists its fields for those who read it.
+//! Line of a stream of changes, for programs; `docs/reports.md` lists the line's fields.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,31 +7,31 @@ use super::common::Time;
 use super::key::Key;
 use super::order_report::VERSION;
 
-/// A step of an object, or what is said beside it: a line of a stream of changes.
+/// Line of a stream of changes: a step of an object, or a message about no object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeLine {
     /// `kubectl-acme/v1alpha1`.
     pub api_version: &'static str,
-    /// `Change`, or `Message` for what is of no object.
+    /// `Change`, or `Message` for a line about no object.
     pub kind: &'static str,
-    /// When.
+    /// Time of the change.
     pub time: Time,
-    /// Of what.
+    /// Object that changed, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ChangedObject>,
     /// State in one word or a few.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state: String,
-    /// What is waited for, or why it is so.
+    /// Cause of the state, or of the wait.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// All of it in one line.
+    /// State and reason, or the message, in one line.
     pub text: String,
 }
 
 impl ChangeLine {
-    /// The line of an object's step.
+    /// Builds the line of an object's step.
     pub fn step(now: Timestamp, object: ChangedObject, state: &str, reason: &str) -> Self {
         let gap = if state.is_empty() || reason.is_empty() { "" } else { ": " };
         Self {
@@ -45,7 +45,7 @@ impl ChangeLine {
         }
     }
 
-    /// The line of what is said.
+    /// Builds the line of a message.
     pub fn message(now: Timestamp, text: &str) -> Self {
         let (state, reason) = (String::new(), String::new());
         let (api_version, kind, time, object) = (VERSION, "Message", now.into(), None);
@@ -58,17 +58,17 @@ impl ChangeLine {
 pub struct ChangedObject {
     /// Kind.
     pub kind: &'static str,
-    /// Namespace; empty for what has none.
+    /// Namespace; empty for an object without one.
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// The name it is about, of a Challenge.
+    /// Domain of a Challenge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
 }
 
 impl ChangedObject {
-    /// An object, and the name it is about.
+    /// Builds an object from its key, and from the domain of a Challenge.
     pub fn new(key: &Key, domain: Option<&str>) -> Self {
         Self {
             kind: key.kind.as_str(),

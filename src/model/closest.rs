@@ -1,8 +1,8 @@
-//! The word that was probably meant by one that is not known.
+//! Known word that an unknown word was probably meant to be.
 
 use strsim::osa_distance;
 
-/// The word that was probably meant: at most two letters wrong, missing, too many or swapped; one in short words.
+/// Returns the word that was probably meant: at most two letters wrong, missing, too many or swapped; one in short words.
 pub(crate) fn closest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = if text.chars().count() <= 4 { 1 } else { 2 };
     let lower = text.to_lowercase();

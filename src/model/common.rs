@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::key::{Key, Kind};
 use super::names::ObjectName;
 
-/// Fields we do not know, kept so that a round trip loses nothing.
+/// Fields that this program does not know, kept so that a round trip loses nothing.
 pub type Other = serde_json::Map<String, serde_json::Value>;
 
 /// A moment as the API server writes it: RFC 3339, UTC, whole seconds, `Z`.
@@ -24,7 +24,7 @@ impl Time {
         Self(Timestamp::from_second(at.as_second()).unwrap_or(at))
     }
 
-    /// The moment.
+    /// Returns the moment.
     pub fn timestamp(self) -> Timestamp {
         self.0
     }
@@ -98,7 +98,7 @@ impl Duration {
         SignedDuration::try_from_secs_f64(sign * total).ok().map(Self)
     }
 
-    /// The same as the standard library's type; negative ones become zero.
+    /// Converts to the standard library's type; negative durations become zero.
     pub fn unsigned(self) -> StdDuration {
         StdDuration::try_from(self.0).unwrap_or_default()
     }
@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Duration {
 pub struct Blob(pub Vec<u8>);
 
 impl Blob {
-    /// Tells whether there is nothing in it.
+    /// Reports whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -182,7 +182,7 @@ impl<'de> Deserialize<'de> for Blob {
     }
 }
 
-/// Which issuer signs; an empty kind means `Issuer`, an empty group `cert-manager.io`.
+/// Reference to the issuer that signs; an empty kind means `Issuer`, an empty group `cert-manager.io`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct IssuerRef {
     /// Name of the issuer.
@@ -196,18 +196,18 @@ pub struct IssuerRef {
 }
 
 impl IssuerRef {
-    /// Tells whether a ClusterIssuer is meant.
+    /// Reports whether the reference is to a ClusterIssuer.
     pub fn is_cluster(&self) -> bool {
         self.kind == "ClusterIssuer"
     }
 
-    /// The kind with its default.
+    /// Returns the kind with its default.
     pub fn effective_kind(&self) -> &str {
         if self.kind.is_empty() { "Issuer" } else { &self.kind }
     }
 
-    /// The issuer that a reference in that namespace means; none where its kind is none of ours. As to cert-manager, its group
-    /// does not matter here.
+    /// Returns the key of the issuer that a reference in the given namespace means; `None` if its kind is not known
+    /// here. As in cert-manager, the group does not matter.
     pub fn key(&self, namespace: &str) -> Option<Key> {
         let (kind, namespace) = match self.effective_kind() {
             "Issuer" => (Kind::Issuer, namespace),
@@ -217,12 +217,12 @@ impl IssuerRef {
         Some(Key::new(kind, ObjectName::new(namespace, &self.name)))
     }
 
-    /// The namespace in which the Secrets of the issuer are, for a reference in that namespace.
+    /// Returns the namespace of the issuer's Secrets, for a reference in the given namespace.
     pub fn secret_namespace<'a>(&self, namespace: &'a str, cluster_namespace: &'a str) -> &'a str {
         if self.is_cluster() { cluster_namespace } else { namespace }
     }
 
-    /// The group with its default.
+    /// Returns the group with its default.
     pub fn effective_group(&self) -> &str {
         if self.group.is_empty() { "cert-manager.io" } else { &self.group }
     }
@@ -234,7 +234,7 @@ pub struct SecretKeySelector {
     /// Name of the Secret.
     #[serde(default)]
     pub name: String,
-    /// Key in its data.
+    /// Key in the Secret's data.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,
 }
@@ -242,11 +242,11 @@ pub struct SecretKeySelector {
 /// Value of a condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// Nobody has said.
+    /// No status has been reported.
     #[default]
     Unknown,
 }
@@ -255,18 +255,18 @@ pub enum ConditionStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What it is about, such as `Ready`.
+    /// Type of the condition, such as `Ready`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it holds.
+    /// Whether the condition holds.
     pub status: ConditionStatus,
-    /// A word for machines.
+    /// Reason in one word, for machines.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// A sentence for people.
+    /// Message for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When `status` changed last; other changes do not move it.
+    /// Time of the last change of `status`; other changes do not move it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
     /// Generation the condition was computed from; absent on CertificateRequests.
@@ -279,7 +279,7 @@ pub fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Cond
     conditions.iter().find(|c| c.kind == kind)
 }
 
-/// Tells whether the condition of that type is True.
+/// Reports whether the condition of the given type is True.
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
     condition(conditions, kind).is_some_and(|c| c.status == ConditionStatus::True)
 }
@@ -297,7 +297,7 @@ pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition, now: T
     *old = new;
 }
 
-/// For `skip_serializing_if`.
+/// Reports whether a value is false, for `skip_serializing_if`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub(crate) fn is_false(value: &bool) -> bool {
     !value

@@ -4,8 +4,8 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
-/// How many days are looked through: a leap day that must fall on a given weekday comes back within 40 years.
-const HORIZON: i32 = 366 * 40;
+/// Number of days that are searched: a leap day that must fall on a given weekday comes back within 40 years.
+const SEARCH_DAYS: i32 = 366 * 40;
 
 /// Names of the months, from January.
 const MONTHS: [&str; 12] =
@@ -21,7 +21,7 @@ pub struct Cron {
     days: u64,
     months: u64,
     weekdays: u64,
-    /// Both day fields are restricted: either may match.
+    /// Whether both day fields are restricted: a match of either is enough then.
     either_day: bool,
 }
 
@@ -71,7 +71,7 @@ impl Cron {
         })
     }
 
-    /// The latest opening at or before a moment.
+    /// Returns the latest opening at or before a moment.
     pub fn at_or_before(&self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let local = zone.to_datetime(moment);
         self.days_from(local.date(), -1).find_map(|date| {
@@ -82,7 +82,7 @@ impl Cron {
         })
     }
 
-    /// The earliest opening after a moment.
+    /// Returns the earliest opening after a moment.
     pub fn after(&self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let local = zone.to_datetime(moment);
         self.days_from(local.date(), 1).find_map(|date| {
@@ -94,7 +94,7 @@ impl Cron {
     }
 
     fn days_from(&self, start: Date, step: i32) -> impl Iterator<Item = Date> {
-        let dates = (0..HORIZON).map_while(move |n| start.checked_add((n * step).days()).ok());
+        let dates = (0..SEARCH_DAYS).map_while(move |n| start.checked_add((n * step).days()).ok());
         dates.filter(|date| self.is_day(*date))
     }
 
@@ -122,7 +122,7 @@ impl CronField {
         text.split(',').try_fold(0, |bits, part| Ok(bits | self.part(part)?))
     }
 
-    /// `*`, `5`, `1-5`, each with an optional `/step`; `5/10` runs from 5 to the end.
+    /// Parses `*`, `5` or `1-5`, each with an optional `/step`; `5/10` runs from 5 to the end.
     fn part(&self, part: &str) -> Result<u64, String> {
         let wrong = || format!("\"{part}\" is no {}", self.what);
         let (range, step) = match part.split_once('/') {

@@ -1,8 +1,8 @@
-//! DNS providers that are named on the command line, and what each needs around it.
+//! DNS providers that the command line can name, and the environment variables that each needs.
 
 use std::fmt;
 
-/// DNS providers that are reached by what surrounds the process.
+/// DNS providers that are configured by the environment of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DnsProvider {
     /// acme-dns.
@@ -26,7 +26,7 @@ pub enum DnsProvider {
 }
 
 impl DnsProvider {
-    /// All of them.
+    /// All providers.
     pub const ALL: [Self; 9] = [
         Self::AcmeDns,
         Self::Akamai,
@@ -39,7 +39,7 @@ impl DnsProvider {
         Self::Route53,
     ];
 
-    /// Its name, and those that other programs give it.
+    /// Returns the provider's name, and the names that other programs use for the provider.
     pub fn names(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::AcmeDns => ("acmedns", &["acme-dns"]),
@@ -54,7 +54,7 @@ impl DnsProvider {
         }
     }
 
-    /// What it needs, in short.
+    /// Returns the variables that the provider needs, in short.
     pub fn needs(self) -> &'static str {
         match self {
             Self::AcmeDns => "ACME_DNS_API_BASE, ACME_DNS_STORAGE_PATH",

@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 use super::common::{Other, Time};
 use super::metadata::Metadata;
 
-/// How bad it is.
+/// Severity of an event.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum Severity {
-    /// As it should be.
+    /// The event is expected.
     #[default]
     Normal,
-    /// Somebody should look.
+    /// A person should look into the event.
     Warning,
 }
 
-/// What an event is about.
+/// Object that an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectReference {
@@ -39,7 +39,7 @@ pub struct ObjectReference {
     pub uid: String,
 }
 
-/// Who wrote an event.
+/// Writer of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventSource {
@@ -56,34 +56,34 @@ pub struct Event {
     pub api_version: String,
     /// `Event`.
     pub kind: String,
-    /// Name and namespace; cluster-scoped objects have theirs in `default`.
+    /// Name and namespace; events of cluster-scoped objects are in `default`.
     pub metadata: Metadata,
-    /// What it is about.
+    /// Object that the event is about.
     pub involved_object: ObjectReference,
-    /// A word, one of [`reason`].
+    /// Reason in one word, one of [`reason`].
     pub reason: String,
-    /// A sentence.
+    /// Message in one sentence.
     pub message: String,
-    /// Who wrote it.
+    /// Writer of the event.
     pub source: EventSource,
-    /// When it happened first.
+    /// Time at which the event happened first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_timestamp: Option<Time>,
-    /// When it happened last.
+    /// Time at which the event happened last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_timestamp: Option<Time>,
-    /// How often.
+    /// Number of times that the event happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// `Normal` or `Warning`.
     #[serde(rename = "type")]
     pub severity: Severity,
-    /// Same as the source's component.
+    /// Component of the writer, as in `source`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reporting_component: String,
-    /// Which instance wrote it.
+    /// Instance that wrote the event.
     pub reporting_instance: String,
-    /// Fields we do not know.
+    /// Fields that this program does not know.
     #[serde(flatten)]
     pub other: Other,
 }
@@ -93,7 +93,7 @@ pub struct Event {
 pub mod source {
     /// Certificates: when to issue.
     pub const TRIGGER: &str = "cert-manager-certificates-trigger";
-    /// Certificates: whether the Secret is good. Writes fields, tells nothing.
+    /// Certificates: whether the Secret is good. Writes fields and no events.
     pub const READINESS: &str = "cert-manager-certificates-readiness";
     /// Certificates: private keys.
     pub const KEY_MANAGER: &str = "cert-manager-certificates-key-manager";
@@ -121,17 +121,17 @@ pub mod source {
     pub const LISTENER_SETS: &str = "cert-manager-listenerset";
 }
 
-/// Every reason an event may carry: cert-manager's words, past tense where they are ours.
+/// Every reason an event may carry: cert-manager's words; this program's own are in the past tense.
 pub mod reason {
     /// Challenge: taken up by the scheduler.
     pub const STARTED: &str = "Started";
-    /// Challenge: the answer is up.
+    /// Challenge: the answer is presented.
     pub const PRESENTED: &str = "Presented";
-    /// Challenge: the answer could not be put up.
+    /// Challenge: the answer could not be presented.
     pub const PRESENT_ERROR: &str = "PresentError";
-    /// Challenge: the answer could not be taken down.
+    /// Challenge: the answer could not be removed.
     pub const CLEAN_UP_ERROR: &str = "CleanUpError";
-    /// Challenge: the CA agreed.
+    /// Challenge: the CA has validated the answer.
     pub const DOMAIN_VERIFIED: &str = "DomainVerified";
     /// Challenge: the CA refused. Certificate: the request failed.
     pub const FAILED: &str = "Failed";
@@ -151,9 +151,9 @@ pub mod reason {
     pub const ISSUER_TYPE_MISSING: &str = "IssuerTypeMissing";
     /// CertificateRequest: the issuer has no account yet.
     pub const ISSUER_NOT_READY: &str = "IssuerNotReady";
-    /// Order: what the CA has put into the certificate, or left out of its chain, without having been asked.
+    /// Order: things that the CA has added to the certificate, or left out of its chain, without having been asked.
     pub const NOT_AS_ORDERED: &str = "NotAsOrdered";
-    /// Order: the CA is asked for another order after one before, and why.
+    /// Order: the reason why another order is placed at the CA after an earlier one.
     pub const ORDERED_AGAIN: &str = "OrderedAgain";
     /// CertificateRequest: an Order was made.
     pub const ORDER_CREATED: &str = "OrderCreated";
@@ -173,7 +173,7 @@ pub mod reason {
     pub const GENERATED: &str = "Generated";
     /// Certificate: the key in the Secret is used again.
     pub const REUSED: &str = "Reused";
-    /// Certificate: a key was thrown away.
+    /// Certificate: a key was deleted.
     pub const DELETED: &str = "Deleted";
     /// Certificate: a CertificateRequest was made.
     pub const REQUESTED: &str = "Requested";

@@ -1,46 +1,46 @@
-//! The times at which an Event was told. A repeated Event of core/v1 keeps the first and the last one in whole seconds and counts the
-//! rest; what we tell again remembers them in an annotation, read and written here only.
+//! Times at which an Event was recorded. A repeated Event of core/v1 keeps the first and the last time in whole seconds
+//! and counts the rest; Events that this program repeats keep more times in an annotation, read and written here only.
 
 use jiff::Timestamp;
 
 use super::common::Time;
 use super::event::Event;
 
-/// When a repeated Event was told, oldest first, divided by commas: each moment with the revision of the Event from then, which
-/// the last one has in its metadata.
-const EVENT_TOLD: &str = "kubectl-acme/event-told";
-/// Most of them that are remembered.
-const REMEMBERED: usize = 32;
+/// Annotation with the times of a repeated Event, oldest first, divided by commas: each moment with the Event's
+/// revision at that time; the last revision is in the metadata.
+const EVENT_TIMES: &str = "kubectl-acme/event-told";
+/// Most times that are kept in the annotation.
+const MAX_KEPT_TIMES: usize = 32;
 
-/// How exactly a moment is known.
+/// Precision of a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
     /// To the microsecond or better.
     Fine,
-    /// Somewhere in that second.
+    /// To the second: somewhere in that second.
     Second,
 }
 
-/// One time at which an Event was told.
+/// One time at which an Event was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occasion {
-    /// When.
+    /// Moment of the recording.
     pub at: Timestamp,
-    /// How exactly that is known.
+    /// Precision of the moment.
     pub grain: Grain,
-    /// The store's revision by which it was written, where that is known.
+    /// Store's revision of the Event at that time, if known.
     pub revision: Option<u64>,
 }
 
 impl Event {
-    /// The times at which it was told as far as they are known, in that order; none where no moment is known.
+    /// Returns the times at which the Event was recorded, as far as known, oldest first; empty if no moment is known.
     pub fn occasions(&self) -> Vec<Occasion> {
         let stamps = [self.first_timestamp, self.last_timestamp];
         let Some(first) = stamps[0].or(stamps[1]).map(Time::timestamp) else { return Vec::new() };
         let last = stamps[1].map_or(first, Time::timestamp);
-        let mut occasions = self.remembered();
+        let mut occasions = self.read_annotation();
         if occasions.first().is_none_or(|known| is_before(first, known.at)) {
-            occasions.insert(0, began(&self.metadata.name, first));
+            occasions.insert(0, first_occasion(&self.metadata.name, first));
         }
         let is_told_again = self.count.is_some_and(|count| count > 1) && occasions.len() == 1;
         if is_told_again || occasions.iter().all(|known| is_before(known.at, last)) {
@@ -53,20 +53,20 @@ impl Event {
         occasions
     }
 
-    /// Notes that it was told again.
+    /// Records that the Event happened again.
     pub fn tell_again(&mut self, now: Timestamp) {
         let mut occasions = self.occasions();
         occasions.push(Occasion { at: now, grain: Grain::Fine, revision: None });
-        let surplus = occasions.len().saturating_sub(REMEMBERED);
+        let surplus = occasions.len().saturating_sub(MAX_KEPT_TIMES);
         let told: Vec<String> =
             occasions.drain(surplus..).map(|occasion| text(&occasion)).collect();
-        self.metadata.annotations.insert(EVENT_TOLD.to_owned(), told.join(","));
+        self.metadata.annotations.insert(EVENT_TIMES.to_owned(), told.join(","));
         self.count = Some(self.count.unwrap_or(1).saturating_add(1));
         self.last_timestamp = self.last_timestamp.max(Some(now.into()));
     }
 
-    fn remembered(&self) -> Vec<Occasion> {
-        let told = self.metadata.annotations.get(EVENT_TOLD);
+    fn read_annotation(&self) -> Vec<Occasion> {
+        let told = self.metadata.annotations.get(EVENT_TIMES);
         told.iter().flat_map(|told| told.split(',')).filter_map(parse).collect()
     }
 }
@@ -88,8 +88,8 @@ fn parse(text: &str) -> Option<Occasion> {
     Some(Occasion { at: at.parse().ok()?, grain, revision: revision.parse().ok() })
 }
 
-/// The first time. client-go names Events `OBJECT.NANOSECONDS` in hexadecimal; believed when it agrees with the second written.
-fn began(name: &str, second: Timestamp) -> Occasion {
+/// Returns the first time. client-go names Events `OBJECT.NANOSECONDS` in hexadecimal; used if equal to the written second.
+fn first_occasion(name: &str, second: Timestamp) -> Occasion {
     let fine = name.rsplit_once('.').and_then(|(_, suffix)| {
         Timestamp::from_nanosecond(i128::from_str_radix(suffix, 16).ok()?).ok()
     });
@@ -100,7 +100,7 @@ fn began(name: &str, second: Timestamp) -> Occasion {
     Occasion { at, grain, revision: None }
 }
 
-/// Earlier by the second.
+/// Reports whether a moment is earlier than another, by the second.
 fn is_before(earlier: Timestamp, later: Timestamp) -> bool {
     earlier.as_second() < later.as_second()
 }
@@ -174,7 +174,7 @@ mod tests {
             event.tell_again(at("04:00:00.5") + jiff::SignedDuration::from_secs(second));
         }
         let occasions = event.occasions();
-        assert_eq!((occasions.len(), occasions[0].at), (REMEMBERED + 1, at("04:00:00.5")));
+        assert_eq!((occasions.len(), occasions[0].at), (MAX_KEPT_TIMES + 1, at("04:00:00.5")));
         assert_eq!(occasions[1].at, at("04:01:09.5"));
         assert_eq!(event.count, Some(101));
     }

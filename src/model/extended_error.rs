@@ -1,10 +1,10 @@
-//! Why a name server has no better answer, by its own word beside the code: an extended DNS error (RFC 8914).
+//! Extended DNS errors (RFC 8914): a name server's own reason, beside the response code, for having no better answer.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Purposes by their numbers, as IANA's registry calls them. 0 says nothing.
+/// Purposes by their numbers, as IANA's registry calls them; 0 has no meaning.
 const PURPOSES: [&str; 31] = [
     "",
     "Unsupported DNSKEY Algorithm",
@@ -45,13 +45,13 @@ const PURPOSES: [&str; 31] = [
 pub struct ExtendedError(u16);
 
 impl ExtendedError {
-    /// The error of that number; nothing where it is unknown, or says nothing.
+    /// Returns the error of the given number; `None` if the number is unknown, or has no meaning.
     pub fn of(number: u16) -> Option<Self> {
         PURPOSES.get(usize::from(number)).filter(|purpose| !purpose.is_empty())?;
         Some(Self(number))
     }
 
-    /// Whether it says that the answer does not hold what DNSSEC promises (§4.7 to §4.13, and "Signature Expired before Valid").
+    /// Reports whether the error says that the answer fails DNSSEC (§4.7 to §4.13, and "Signature Expired before Valid").
     pub fn is_of_dnssec(self) -> bool {
         matches!(self.0, 6..=12 | 25)
     }

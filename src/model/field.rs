@@ -1,4 +1,4 @@
-//! Where a field stands in an object, and a sentence about it.
+//! Position of a field in an object, and remarks about a field.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub enum Step {
     Index(usize),
 }
 
-/// The way from the top of an object to a field, written `spec.acme.solvers[1].http01`.
+/// Path from the top of an object to a field, written `spec.acme.solvers[1].http01`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldPath(Vec<Step>);
 
@@ -23,25 +23,25 @@ impl FieldPath {
         dotted.split('.').fold(Self::default(), |path, key| path.key(key))
     }
 
-    /// The path to a field below; dots in `key` belong to its name.
+    /// Returns the path to a field below; dots in `key` belong to the field's name.
     #[must_use]
     pub fn key(&self, key: impl Into<String>) -> Self {
         self.then(Step::Key(key.into()))
     }
 
-    /// The path to a field some levels below.
+    /// Returns the path to a field some levels below.
     #[must_use]
     pub fn below(&self, dotted: &str) -> Self {
         dotted.split('.').fold(self.clone(), |path, key| path.key(key))
     }
 
-    /// The path to an item of the list, counted from 0.
+    /// Returns the path to an item of the list, counted from 0.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.then(Step::Index(index))
     }
 
-    /// The steps from the top.
+    /// Returns the steps from the top.
     pub fn steps(&self) -> &[Step] {
         &self.0
     }
@@ -66,27 +66,27 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Which half of a field is the matter.
+/// Half of a field that a remark is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matter {
-    /// Its name: it should not be there, or be called otherwise.
+    /// The name: the field should not be there, or have another name.
     Name,
-    /// Its value.
+    /// The value.
     Value,
 }
 
-/// A sentence about one field: an error or a warning, as the list says in which it stands.
+/// Sentence about one field: an error or a warning, depending on the list that holds the remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// The field; empty for the object as a whole.
     pub path: FieldPath,
-    /// Whether its name or its value is the matter.
+    /// Half of the field that the remark is about.
     pub matter: Matter,
-    /// What is wrong.
+    /// Fault of the field.
     pub message: String,
-    /// What to write instead, where that can be said.
+    /// Text to write instead, if known.
     pub hint: Option<String>,
-    /// Who has encrypted the object, where that is the matter.
+    /// Program that has encrypted the object, if the remark is about encryption.
     pub seal: Option<Seal>,
 }
 
@@ -101,7 +101,7 @@ impl Remark {
         Self { matter: Matter::Name, ..Self::new(path, message) }
     }
 
-    /// Adds what to write instead.
+    /// Adds a hint on what to write instead.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }

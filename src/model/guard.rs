@@ -1,4 +1,4 @@
-//! What of a cluster keeps an object out although its maker has the permission.
+//! Guards of a cluster, which keep an object out although its maker has the permission.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,16 +10,16 @@ pub enum Guard {
     Policy,
     /// A quota that is full.
     Quota,
-    /// What a Pod may ask for, by a LimitRange or by a quota that wants it said.
+    /// Limits on the resources of a Pod, by a LimitRange or by a quota that requires the Pod to name its resources.
     Limits,
-    /// What a Pod may do in its namespace.
+    /// Pod security: limits on what a Pod may do in its namespace.
     PodSecurity,
-    /// One of which the server's words tell no more.
+    /// A guard about which the server's message says no more.
     Unknown,
 }
 
 impl Guard {
-    /// Tells whether it may let the same in later with nobody changing anything: a quota fills and empties.
+    /// Reports whether the guard may admit the same object later with no change by anybody: a quota fills and empties.
     pub fn passes(self) -> bool {
         self == Self::Quota
     }

@@ -1,6 +1,6 @@
 //! The hashed names of Orders and Challenges, byte for byte cert-manager's.
 //!
-//! Either may find what the other made, so that a name must not depend on who computed it.
+//! Either program may find what the other made, so a name must not depend on the program that computed it.
 
 use std::fmt::Write as _;
 
@@ -16,10 +16,10 @@ use super::text::hex;
 const PREFIX_LIMIT: usize = 52;
 /// Longest Certificate name that a CertificateRequest name takes whole, in bytes.
 const CERTIFICATE_NAME_LIMIT: usize = 233;
-/// How much of a longer Certificate name stands before its digest, in bytes.
+/// Longest part of a longer Certificate name that stands before its digest, in bytes.
 const CERTIFICATE_PREFIX_LIMIT: usize = 168;
 
-/// Names the Order of a CertificateRequest: the same for the same wish, whatever the key and whatever it replaces.
+/// Names the Order of a CertificateRequest: equal for equal requests, whatever the key and the replaced certificate.
 pub fn order_name(request_name: &str, spec: &OrderSpec) -> String {
     let (request, replaces) = (Blob::default(), String::new());
     let keyless = OrderSpec { request, replaces, ..spec.clone() };
@@ -32,7 +32,7 @@ pub fn order_name(request_name: &str, spec: &OrderSpec) -> String {
     hashed_name(request_name, &format!(r#"{{"certificateRequestName":{request},"spec":{spec}}}"#))
 }
 
-/// Names a Challenge of an Order: the same for the same authorization, token and solver.
+/// Names a Challenge of an Order: equal for equal authorization, token and solver.
 pub fn challenge_name(order_name: &str, spec: &ChallengeSpec) -> String {
     let keyless = ChallengeSpec { key: String::new(), ..spec.clone() };
     hashed_name(order_name, &go_json(&keyless))
@@ -48,7 +48,7 @@ pub fn request_name(certificate_name: &str, revision: i64) -> String {
     format!("{prefix}-{digest}-{revision}")
 }
 
-/// Tells whether a name is one that an object with that owner may have: its owner's name, or as much of it as there is room
+/// Reports whether an object of the given owner may have the name: the owner's name, or as much of it as there is room
 /// for, and a number.
 pub fn is_named_after(name: &str, owner: &str) -> bool {
     let rest = name.strip_prefix(shorten(owner, PREFIX_LIMIT)).and_then(|r| r.strip_prefix('-'));
@@ -65,7 +65,7 @@ pub fn adler32(text: &str) -> String {
     ((b << 16) | a).to_string()
 }
 
-/// Cuts a name that reaches the limit to it, and back to the last letter or digit.
+/// Cuts a name that reaches the limit to the limit, and back to its last letter or digit.
 pub fn shorten(name: &str, limit: usize) -> &str {
     if name.len() < limit {
         return name;
@@ -78,14 +78,14 @@ fn hashed_name(prefix: &str, json: &str) -> String {
     format!("{}-{}", shorten(prefix, PREFIX_LIMIT), fnv1(json.as_bytes()))
 }
 
-/// 32-bit FNV-1: multiplies first, unlike FNV-1a.
+/// Computes 32-bit FNV-1, which multiplies first, unlike FNV-1a.
 pub(crate) fn fnv1(bytes: &[u8]) -> u32 {
     bytes
         .iter()
         .fold(0x811c_9dc5, |hash: u32, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte))
 }
 
-/// Serialises as Go's `encoding/json`, which also escapes what could end a script element in HTML.
+/// Serializes as Go's `encoding/json`, which also escapes characters that could end a script element in HTML.
 fn go_json<T: Serialize>(value: &T) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     // Outside of strings none of these characters occurs in JSON.

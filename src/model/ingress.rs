@@ -19,7 +19,7 @@ pub type ListenerSet = Resource<ListenerSetSpec, Value>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IngressSpec {
-    /// Which hosts are served by which Secret.
+    /// Hosts, each group with the Secret that serves them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tls: Vec<IngressTls>,
     /// Everything else, such as `rules`.
@@ -33,7 +33,7 @@ pub struct IngressSpec {
 pub struct IngressTls {
     /// Names, or addresses.
     pub hosts: Vec<String>,
-    /// The Secret.
+    /// Name of the Secret.
     pub secret_name: String,
 }
 
@@ -41,7 +41,7 @@ pub struct IngressTls {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GatewaySpec {
-    /// What it listens for.
+    /// Listeners of the Gateway.
     pub listeners: Vec<GatewayListener>,
     /// Everything else.
     #[serde(flatten)]
@@ -52,9 +52,9 @@ pub struct GatewaySpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenerSetSpec {
-    /// The Gateway.
+    /// Gateway that gets the listeners.
     pub parent_ref: ParentGateway,
-    /// What is listened for.
+    /// Listeners to be added.
     pub listeners: Vec<GatewayListener>,
     /// Everything else.
     #[serde(flatten)]
@@ -65,9 +65,9 @@ pub struct ListenerSetSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ParentGateway {
-    /// Its name.
+    /// Name of the Gateway.
     pub name: String,
-    /// Its namespace; that of the ListenerSet when absent.
+    /// Namespace of the Gateway; that of the ListenerSet when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Everything else.
@@ -79,14 +79,14 @@ pub struct ParentGateway {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GatewayListener {
-    /// Its name.
+    /// Name of the listener.
     pub name: String,
-    /// The host it serves.
+    /// Host that the listener serves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
-    /// `HTTPS` and `TLS` have certificates.
+    /// Protocol; listeners for `HTTPS` and `TLS` have certificates.
     pub protocol: String,
-    /// How TLS is ended.
+    /// TLS settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<ListenerTls>,
     /// Everything else.
@@ -94,25 +94,25 @@ pub struct GatewayListener {
     pub other: Other,
 }
 
-/// How a listener ends TLS.
+/// TLS settings of a listener.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenerTls {
-    /// `Terminate` (which the API server writes where it is absent) or `Passthrough`.
+    /// `Terminate` (which the API server writes if the field is absent) or `Passthrough`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// The Secrets.
+    /// References to Secrets.
     pub certificate_refs: Vec<CertificateReference>,
     /// Everything else.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// Where the certificate of a listener is.
+/// Reference to the certificate of a listener.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CertificateReference {
-    /// Group; none for Secrets.
+    /// Group; empty for Secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Kind; `Secret` when absent.
@@ -137,10 +137,10 @@ pub enum IngressLike {
 }
 
 impl IngressLike {
-    /// Reads an object of one of the three kinds; one of any other kind is read as an Ingress.
+    /// Reads an object of one of the three kinds; an object of any other kind is read as an Ingress.
     ///
     /// # Errors
-    /// Fails when it does not have the shape of its kind.
+    /// Fails if the object does not have the shape of its kind.
     pub fn deserialize_as(kind: Kind, object: &Value) -> Result<Self, serde_json::Error> {
         if kind == Kind::Gateway {
             Gateway::deserialize(object).map(Self::Gateway)
@@ -151,7 +151,7 @@ impl IngressLike {
         }
     }
 
-    /// Its kind.
+    /// Returns the kind of the object.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Ingress(_) => Kind::Ingress,
@@ -160,7 +160,7 @@ impl IngressLike {
         }
     }
 
-    /// Name, annotations and the like.
+    /// Returns name, annotations and other metadata.
     pub fn metadata(&self) -> &Metadata {
         match self {
             Self::Ingress(ingress) => &ingress.metadata,
@@ -169,12 +169,12 @@ impl IngressLike {
         }
     }
 
-    /// Its key.
+    /// Returns the key of the object.
     pub fn key(&self) -> Key {
         Key::new(self.kind(), self.metadata().object_name())
     }
 
-    /// The Gateway to which a ListenerSet adds its listeners.
+    /// Returns the Gateway to which a ListenerSet adds its listeners; `None` for other kinds.
     pub fn parent(&self) -> Option<ObjectName> {
         let Self::ListenerSet(set) = self else { return None };
         let parent = &set.spec.parent_ref;
@@ -182,7 +182,7 @@ impl IngressLike {
         Some(ObjectName::new(given.unwrap_or(&set.metadata.namespace), &parent.name))
     }
 
-    /// Reference by which its Certificates name it as their managing owner.
+    /// Returns the reference by which Certificates name the object as their managing owner.
     pub fn owner_reference(&self) -> OwnerReference {
         OwnerReference {
             api_version: self.kind().api_version().to_owned(),
@@ -194,7 +194,7 @@ impl IngressLike {
         }
     }
 
-    /// Tells whether any of its TLS entries names that Secret.
+    /// Reports whether any TLS entry of the object names the given Secret.
     pub fn names_secret(&self, secret: &str) -> bool {
         match self {
             Self::Ingress(ingress) => ingress.spec.tls.iter().any(|tls| tls.secret_name == secret),

@@ -1,4 +1,4 @@
-//! Issuer and ClusterIssuer: which CA, and which account there.
+//! Issuer and ClusterIssuer: the CA, and the account there.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,23 +12,23 @@ use super::solver::ChallengeSolver;
 pub type Issuer = Resource<IssuerSpec, IssuerStatus>;
 
 impl Issuer {
-    /// Tells whether it is a ClusterIssuer.
+    /// Reports whether the issuer is a ClusterIssuer.
     pub fn is_cluster(&self) -> bool {
         self.kind == Kind::ClusterIssuer.as_str()
     }
 
-    /// The namespace in which its Secrets are.
+    /// Returns the namespace of the issuer's Secrets.
     pub fn secret_namespace<'a>(&'a self, cluster_namespace: &'a str) -> &'a str {
         if self.is_cluster() { cluster_namespace } else { &self.metadata.namespace }
     }
 
-    /// `Kind::Issuer` or `Kind::ClusterIssuer`.
+    /// Returns `Kind::Issuer` or `Kind::ClusterIssuer`.
     pub fn issuer_kind(&self) -> Kind {
         if self.is_cluster() { Kind::ClusterIssuer } else { Kind::Issuer }
     }
 }
 
-/// Exactly one type of issuer; only `acme` is ours.
+/// Spec of an issuer: exactly one type, of which this program handles `acme` only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IssuerSpec {
@@ -40,7 +40,7 @@ pub struct IssuerSpec {
     pub other: Other,
 }
 
-/// An ACME server and our account there.
+/// ACME server and the account there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AcmeIssuer {
@@ -55,36 +55,36 @@ pub struct AcmeIssuer {
     /// Roots for the connection to the CA, PEM; in place of the system's.
     #[serde(default, skip_serializing_if = "Blob::is_empty")]
     pub ca_bundle: Blob,
-    /// Do not verify the CA's TLS certificate.
+    /// Whether the CA's TLS certificate is not verified.
     #[serde(default, rename = "skipTLSVerify", skip_serializing_if = "is_false")]
     pub skip_tls_verify: bool,
     /// External account binding (RFC 8555 §7.3.4).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_account_binding: Option<ExternalAccountBinding>,
-    /// Secret of the account key; the key in it is `tls.key` when not named.
+    /// Secret of the account key; the entry of the Secret is `tls.key` when not named.
     pub private_key_secret_ref: SecretKeySelector,
-    /// How names are proven.
+    /// Solvers, which prove names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub solvers: Vec<ChallengeSolver>,
-    /// A missing account key is an error.
+    /// Whether a missing account key is an error.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disable_account_key_generation: bool,
-    /// Send `notAfter` from the Certificate's duration.
+    /// Whether `notAfter` is sent, from the Certificate's duration.
     #[serde(default, skip_serializing_if = "is_false")]
     pub enable_duration_feature: bool,
-    /// Profile asked for.
+    /// Requested profile.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub profile: String,
-    /// Whether the CA says when to renew: `ARI`, which an empty one means, too, or `None`.
+    /// Source of the renewal time: `ARI` for the CA, which an empty text means, too, or `None`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub renewal_information_source: String,
-    /// Fields we do not act on.
+    /// Fields that this program does not act on.
     #[serde(flatten)]
     pub other: Other,
 }
 
 impl AcmeIssuer {
-    /// Whether the CA is asked when to renew: unless the manifest says `None`.
+    /// Reports whether the CA is asked when to renew: yes, unless the manifest says `None`.
     pub fn asks_when_to_renew(&self) -> bool {
         self.renewal_information_source != "None"
     }
@@ -104,7 +104,7 @@ pub struct ExternalAccountBinding {
     pub key_algorithm: String,
 }
 
-/// How far the account got.
+/// Status of an issuer: the progress of its account.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IssuerStatus {
     /// The account.
@@ -113,7 +113,7 @@ pub struct IssuerStatus {
     /// `Ready`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Fields we do not know.
+    /// Fields that this program does not know.
     #[serde(flatten)]
     pub other: Other,
 }
@@ -134,7 +134,7 @@ pub struct AcmeIssuerStatus {
 }
 
 impl IssuerSpec {
-    /// Names of the issuer types given, `acme` included.
+    /// Returns the names of the given issuer types, `acme` included.
     pub fn types(&self) -> Vec<&str> {
         let acme = self.acme.as_ref().map(|_| "acme");
         let given =

@@ -1,10 +1,10 @@
-//! What an object is called: its kind, namespace and name.
+//! Names of objects: kind, namespace and name.
 
 use std::fmt;
 
 use super::names::ObjectName;
 
-/// The kinds we read and write.
+/// Kinds that this program reads and writes.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -62,7 +62,7 @@ impl Kind {
     /// The kinds whose annotations ask for Certificates.
     pub const ASKING: [Self; 3] = [Self::Ingress, Self::Gateway, Self::ListenerSet];
 
-    /// The kind as manifests write it.
+    /// Returns the kind as manifests write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Certificate => "Certificate",
@@ -79,18 +79,18 @@ impl Kind {
         }
     }
 
-    /// Singular in lower case, as `kubectl get -o name` writes it before the group.
+    /// Returns the singular in lower case, as `kubectl get -o name` writes it before the group.
     pub fn singular(self) -> String {
         self.as_str().to_ascii_lowercase()
     }
 
-    /// Plural in lower case, as in URLs.
+    /// Returns the plural in lower case, as in URLs.
     pub fn plural(self) -> String {
         let ending = if self == Self::Ingress { "es" } else { "s" };
         format!("{}{ending}", self.singular())
     }
 
-    /// Short names that kubectl takes.
+    /// Returns the short names that kubectl takes.
     pub fn short_names(self) -> &'static [&'static str] {
         match self {
             Self::Certificate => &["cert", "certs"],
@@ -105,7 +105,7 @@ impl Kind {
         }
     }
 
-    /// API group, empty for the core group.
+    /// Returns the API group, empty for the core group.
     pub fn group(self) -> &'static str {
         match self {
             Self::Certificate | Self::CertificateRequest | Self::ClusterIssuer | Self::Issuer => {
@@ -118,7 +118,7 @@ impl Kind {
         }
     }
 
-    /// `apiVersion` of manifests.
+    /// Returns the `apiVersion` of manifests.
     pub fn api_version(self) -> &'static str {
         match self {
             Self::Certificate | Self::CertificateRequest | Self::ClusterIssuer | Self::Issuer => {
@@ -131,17 +131,17 @@ impl Kind {
         }
     }
 
-    /// Tells whether a certificate comes of objects of the kind: Certificates, and CertificateRequests that none of them has made.
+    /// Reports whether objects of the kind yield certificates: Certificates, and CertificateRequests without a Certificate.
     pub fn is_issued(self) -> bool {
         matches!(self, Self::Certificate | Self::CertificateRequest)
     }
 
-    /// Tells whether objects of the kind live in a namespace.
+    /// Reports whether objects of the kind have a namespace.
     pub fn is_namespaced(self) -> bool {
         self != Self::ClusterIssuer
     }
 
-    /// Finds a kind by what a person types: kind, singular, plural, short name, each with or without `.group`.
+    /// Finds a kind by a user's input: kind, singular, plural, short name, each with or without `.group`.
     pub fn parse(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         Self::ALL.into_iter().find(|kind| {
@@ -155,7 +155,7 @@ impl Kind {
         })
     }
 
-    /// Finds the kind of an owner that we follow: what asks for Certificates is not looked at on the way up from them.
+    /// Finds the kind of an owner to follow; objects that ask for Certificates are left out on the way up from them.
     pub fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
         Self::of_manifest(api_version, kind).filter(|kind| !Self::ASKING.contains(kind))
     }
@@ -172,7 +172,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Kind and name: what identifies an object in a store.
+/// Kind and name: the identity of an object in a store.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]

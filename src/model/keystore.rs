@@ -23,9 +23,9 @@ pub struct Keystores {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JksKeystore {
-    /// Whether it is made.
+    /// Whether the keystore is made.
     pub create: bool,
-    /// Under which alias the key is; `certificate` when absent.
+    /// Alias of the key; `certificate` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
     /// Secret with the password; excludes `password`.
@@ -40,7 +40,7 @@ pub struct JksKeystore {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Pkcs12Keystore {
-    /// Whether it is made.
+    /// Whether the keystore is made.
     pub create: bool,
     /// `LegacyRC2` (default), `LegacyDES`, `Modern2023` or `Modern2026`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -67,17 +67,17 @@ impl fmt::Debug for Password {
 /// A format of keystores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeystoreFormat {
-    /// Java's own.
+    /// Java's own format.
     Jks,
     /// PKCS#12.
     Pkcs12,
 }
 
 impl KeystoreFormat {
-    /// Both.
+    /// Both formats.
     pub const ALL: [Self; 2] = [Self::Jks, Self::Pkcs12];
 
-    /// Key of a Secret's data under which the keystore is.
+    /// Returns the key of a Secret's data that holds the keystore.
     pub fn keystore_key(self) -> &'static str {
         match self {
             Self::Jks => "keystore.jks",
@@ -85,7 +85,7 @@ impl KeystoreFormat {
         }
     }
 
-    /// Key of a Secret's data under which the certificates of CAs are, where the issuer names one.
+    /// Returns the key of a Secret's data that holds the certificates of CAs, if the issuer names one.
     pub fn truststore_key(self) -> &'static str {
         match self {
             Self::Jks => "truststore.jks",
@@ -93,7 +93,7 @@ impl KeystoreFormat {
         }
     }
 
-    /// The field below `spec.keystores` that asks for it.
+    /// Returns the field below `spec.keystores` that asks for the format.
     pub fn field(self) -> &'static str {
         match self {
             Self::Jks => "jks",
@@ -102,7 +102,7 @@ impl KeystoreFormat {
     }
 }
 
-/// As cert-manager's events name it.
+/// Name of the format in cert-manager's events.
 impl fmt::Display for KeystoreFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -112,7 +112,7 @@ impl fmt::Display for KeystoreFormat {
     }
 }
 
-/// Where the password of a keystore is.
+/// Place of a keystore's password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordPlace<'a> {
     /// In a Secret.
@@ -123,33 +123,33 @@ pub enum PasswordPlace<'a> {
     Nowhere,
 }
 
-/// Why a keystore cannot be written.
+/// Reasons why a keystore cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoKeystore {
-    /// The Secret with its password is not there.
+    /// The Secret with the keystore's password does not exist.
     #[error("{format} keystore password Secret \"{}\" not found", place.name)]
     SecretNotFound {
-        /// Which keystore.
+        /// Format of the keystore.
         format: KeystoreFormat,
         /// The Secret.
         place: ObjectName,
         /// Key under which the password should be.
         entry: String,
     },
-    /// The Secret has no such key, or nothing under it.
+    /// The Secret does not have the named key, or has no data under the key.
     #[error("{format} keystore password Secret \"{}\" contains no data for key \"{entry}\"", place.name)]
     NoEntry {
-        /// Which keystore.
+        /// Format of the keystore.
         format: KeystoreFormat,
         /// The Secret.
         place: ObjectName,
         /// The key.
         entry: String,
     },
-    /// What is under that key is no text.
+    /// The data under the named key is no text.
     #[error("{format} keystore password Secret \"{}\" has no text under key \"{entry}\"", place.name)]
     NoText {
-        /// Which keystore.
+        /// Format of the keystore.
         format: KeystoreFormat,
         /// The Secret.
         place: ObjectName,
@@ -159,13 +159,13 @@ pub enum NoKeystore {
     /// The Certificate names no password.
     #[error("either passwordSecretRef or password must be set for {0} keystore")]
     NoPassword(KeystoreFormat),
-    /// It cannot be encoded.
+    /// The keystore cannot be encoded.
     #[error("error encoding {0} keystore: {1}")]
     Unwritable(KeystoreFormat, String),
 }
 
 impl Keystores {
-    /// The formats that are to be made.
+    /// Returns the formats that are to be made.
     pub fn wanted(&self) -> impl Iterator<Item = KeystoreFormat> + '_ {
         KeystoreFormat::ALL.into_iter().filter(|format| match format {
             KeystoreFormat::Jks => self.jks.as_ref().is_some_and(|jks| jks.create),
@@ -173,7 +173,7 @@ impl Keystores {
         })
     }
 
-    /// Where the password of a format is; a Secret counts before what is written.
+    /// Returns the place of a format's password; a Secret counts before a written password.
     pub fn password(&self, format: KeystoreFormat) -> PasswordPlace<'_> {
         let (secret, written) = match format {
             KeystoreFormat::Jks => {
@@ -198,7 +198,7 @@ impl Keystores {
         }
     }
 
-    /// Names of the Secrets that hold passwords of what is to be made.
+    /// Returns the Secrets that hold passwords of keystores to be made.
     pub fn secrets(&self) -> impl Iterator<Item = &SecretKeySelector> {
         self.wanted().filter_map(|format| match self.password(format) {
             PasswordPlace::Secret(secret) => Some(secret),
@@ -206,13 +206,13 @@ impl Keystores {
         })
     }
 
-    /// Under which alias the key is in Java's own format.
+    /// Returns the alias of the key in the JKS keystore.
     pub fn alias(&self) -> &str {
         let alias = self.jks.as_ref().and_then(|jks| jks.alias.as_deref());
         alias.unwrap_or("certificate")
     }
 
-    /// The profile of PKCS#12; empty when none is named.
+    /// Returns the profile of PKCS#12; empty if none is named.
     pub fn profile(&self) -> &str {
         self.pkcs12.as_ref().map_or("", |pkcs12| &pkcs12.profile)
     }
@@ -225,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Where the password of the only keystore is, and which Secrets are needed.
+    /// Checks the place of the only keystore's password, and the number of Secrets that are needed.
     fn check(jks: Value, expected: PasswordPlace<'_>, secrets: usize) {
         let keystores: Keystores = serde_json::from_value(json!({"jks": jks})).unwrap();
         assert_eq!(keystores.password(KeystoreFormat::Jks), expected);

@@ -1,26 +1,26 @@
-//! What a log shows of requests and answers: no private key, no credential, no challenge's answer, and not too much.
+//! Masking of requests and answers for logs: no private key, no credential, no challenge's answer, and not too much.
 //!
-//! Secrets are told by the names of fields, and by their own shape where they stand in texts.
+//! Secrets are recognized by the names of fields, and by their own form if they stand in texts.
 
 use serde_json::Value;
 
 use super::text::hex;
 
-/// What stands in the place of a secret.
+/// Text in the place of a secret.
 const HIDDEN: &str = "***";
 /// Most bytes of a body that are shown.
-const MOST: usize = 4096;
+const MAX_SHOWN_BYTES: usize = 4096;
 /// Characters of a SHA-256 in base64url: tokens of most CAs, thumbprints, and the texts of DNS-01.
-const DIGEST: usize = 43;
-/// Fewest characters of a challenge's token: 128 bits of it are random (RFC 8555 §8.3).
-const TOKEN: usize = 22;
-/// Fewest characters of what is hidden because it begins as JSON does in base64url.
-const ENCODED: usize = 40;
-/// Before the token of a challenge in a URL.
-const ANSWERS: &str = "/.well-known/acme-challenge/";
-/// Before a credential in a header.
+const DIGEST_CHARS: usize = 43;
+/// Fewest characters of a challenge's token: 128 bits of the token are random (RFC 8555 §8.3).
+const MIN_TOKEN_CHARS: usize = 22;
+/// Fewest characters of a word that is hidden because it begins as JSON does in base64url.
+const MIN_ENCODED_CHARS: usize = 40;
+/// Path before the token of a challenge in a URL.
+const TOKEN_PATH: &str = "/.well-known/acme-challenge/";
+/// Schemes before a credential in a header.
 const SCHEMES: [&str; 2] = ["Bearer ", "Basic "];
-/// What the names of secret fields have in them, without case and separators.
+/// Parts of the names of secret fields, without case and separators.
 const SECRET_PARTS: [&str; 13] = [
     "accesskey",
     "apikey",
@@ -40,8 +40,8 @@ const SECRET_PARTS: [&str; 13] = [
 const SECRET_NAMES: [&str; 8] =
     ["auth", "authorization", "externalaccountbinding", "jwk", "key", "mac", "nonce", "pin"];
 
-/// A body as a log shows it: JSON and forms without their secret fields, any text without what looks like a secret, and
-/// the beginning of what is long.
+/// Masks a body for a log: the secret fields of JSON and forms are hidden, and all that looks like a secret in any
+/// other text; of a long body only the beginning is shown.
 pub fn body(bytes: &[u8]) -> String {
     let Ok(text) = std::str::from_utf8(bytes) else {
         let start: &[u8] = &bytes[..bytes.len().min(16)];
@@ -58,10 +58,10 @@ pub fn body(bytes: &[u8]) -> String {
             without_digests(&self::text(text))
         }
     };
-    bounded(&shown, bytes.len())
+    truncate(&shown, bytes.len())
 }
 
-/// A document without its secret fields.
+/// Masks the secret fields of a document.
 pub fn document(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -82,7 +82,7 @@ fn field(name: String, value: Value) -> (String, Value) {
     (name, document(value))
 }
 
-/// A URL without the secret fields of its query, and without the name and password before its host.
+/// Masks the secret fields of a URL's query, and removes the name and password before its host.
 pub fn url(url: &str) -> String {
     let url = match url.split_once("://") {
         Some((scheme, rest)) => {
@@ -99,7 +99,7 @@ pub fn url(url: &str) -> String {
     }
 }
 
-/// A text without private keys, bearer tokens, and the tokens and key authorizations of challenges.
+/// Masks private keys, bearer tokens, and the tokens and key authorizations of challenges in a text.
 pub fn text(text: &str) -> String {
     let text = without_keys(text);
     let mut shown = String::with_capacity(text.len());
@@ -113,7 +113,7 @@ pub fn text(text: &str) -> String {
             continue;
         }
         let (word, behind) = rest.split_at(length);
-        let is_answer = shown.ends_with(ANSWERS) || SCHEMES.iter().any(|s| shown.ends_with(s));
+        let is_answer = shown.ends_with(TOKEN_PATH) || SCHEMES.iter().any(|s| shown.ends_with(s));
         let bare = word.trim_end_matches('.');
         if is_answer || is_key_authorization(bare) || is_encoded(bare) {
             shown.push_str(HIDDEN);
@@ -126,7 +126,7 @@ pub fn text(text: &str) -> String {
     shown
 }
 
-/// A text without private keys in PEM.
+/// Masks private keys in PEM.
 fn without_keys(text: &str) -> String {
     const BEGIN: &str = "-----BEGIN ";
     let mut shown = String::with_capacity(text.len());
@@ -143,7 +143,7 @@ fn without_keys(text: &str) -> String {
     shown + rest
 }
 
-/// A text without words as long as a SHA-256 in base64url, but for those of paths.
+/// Masks words as long as a SHA-256 in base64url, except in paths.
 fn without_digests(text: &str) -> String {
     let is_part = |c: char| is_word(c) && c != '.';
     let mut shown = String::with_capacity(text.len());
@@ -151,7 +151,7 @@ fn without_digests(text: &str) -> String {
     while !rest.is_empty() {
         let length = run(rest, is_part);
         let other = run(&rest[length..], |c| !is_part(c));
-        let hidden = length == DIGEST && !shown.ends_with('/');
+        let hidden = length == DIGEST_CHARS && !shown.ends_with('/');
         shown.push_str(if hidden { HIDDEN } else { &rest[..length] });
         shown.push_str(&rest[length..length + other]);
         rest = &rest[length + other..];
@@ -159,7 +159,7 @@ fn without_digests(text: &str) -> String {
     shown
 }
 
-/// Fields as forms and queries write them.
+/// Masks the secret fields of forms and queries.
 fn form(text: &str) -> String {
     let fields = text.split('&').map(|field| match field.split_once('=') {
         Some((name, _)) if is_secret(name) => format!("{name}={HIDDEN}"),
@@ -183,39 +183,39 @@ fn is_whole(name: &str) -> bool {
     SECRET_NAMES.contains(&flat(name).as_str())
 }
 
-/// A name without case and separators.
+/// Removes case and separators from a name.
 fn flat(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase()
 }
 
-/// A token and a thumbprint (RFC 8555 §8.1).
+/// Reports whether a word is a token and a thumbprint (RFC 8555 §8.1).
 fn is_key_authorization(word: &str) -> bool {
     let halves = word.split_once('.');
     halves.is_some_and(|(token, print)| {
-        token.len() >= TOKEN && print.len() == DIGEST && !print.contains('.')
+        token.len() >= MIN_TOKEN_CHARS && print.len() == DIGEST_CHARS && !print.contains('.')
     })
 }
 
-/// JSON in base64url, as signed tokens and requests begin.
+/// Reports whether a word is JSON in base64url, as signed tokens and requests begin.
 fn is_encoded(word: &str) -> bool {
-    word.starts_with("eyJ") && word.len() >= ENCODED
+    word.starts_with("eyJ") && word.len() >= MIN_ENCODED_CHARS
 }
 
-/// Characters of base64url and the dots between its parts.
+/// Reports whether a character belongs to base64url, or is a dot between its parts.
 fn is_word(character: char) -> bool {
     character.is_ascii_alphanumeric() || "-_.".contains(character)
 }
 
-/// How many bytes of the beginning are such characters.
+/// Returns the number of bytes at the beginning whose characters `is_part` accepts.
 fn run(text: &str, is_part: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is_part(c)).unwrap_or(text.len())
 }
 
-fn bounded(text: &str, length: usize) -> String {
-    if text.len() <= MOST {
+fn truncate(text: &str, length: usize) -> String {
+    if text.len() <= MAX_SHOWN_BYTES {
         return text.to_owned();
     }
-    let end = (0..=MOST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let end = (0..=MAX_SHOWN_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     format!("{}… ({length} bytes)", &text[..end])
 }
 
@@ -318,7 +318,11 @@ mod tests {
     #[test]
     fn long_and_odd_bodies_are_told_by_their_beginning() {
         let long = body("ä".repeat(5000).as_bytes());
-        assert!(long.ends_with("… (10000 bytes)") && long.len() < MOST + 30, "{}", long.len());
+        assert!(
+            long.ends_with("… (10000 bytes)") && long.len() < MAX_SHOWN_BYTES + 30,
+            "{}",
+            long.len()
+        );
         assert_eq!(body(&[0xff, 0x00]), "(2 bytes that are no text, beginning with ff00)");
         assert_eq!(body(b""), "");
     }

@@ -1,4 +1,4 @@
-//! What the machines remember beyond the CRDs' schema: annotations under `kubectl-acme/`, read and written here only.
+//! State that is kept beyond the CRDs' schema: annotations under `kubectl-acme/`, read and written by this module only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,76 +12,76 @@ use super::cause::{About, Cause, OrderWait};
 use super::renewal_info::RenewalMemory;
 use super::requested_types::CHALLENGE_TYPE;
 
-/// Annotations under our prefix that people write: manifests say what they are, like any other field.
+/// Annotations under this program's prefix that people write: manifests give them, like any other field.
 pub const OF_PEOPLE: [&str; 1] = [CHALLENGE_TYPE];
 
-/// When a Challenge's answer was handed to the CA.
+/// Time at which a Challenge's answer was handed to the CA.
 const CHALLENGE_ACCEPTED_AT: &str = "kubectl-acme/challenge-accepted-at";
-/// That a person puts the Challenge's answer up, and takes it away.
+/// Mark that a person presents and removes the Challenge's answer.
 const CHALLENGE_BY_HAND: &str = "kubectl-acme/challenge-by-hand";
-/// In which document root the Challenge's answer is written as a file.
+/// Document root in which the Challenge's answer is written as a file.
 const CHALLENGE_WEBROOT: &str = "kubectl-acme/challenge-webroot";
-/// Where the Challenge's answer was given on this machine.
+/// Addresses at which this machine gave the Challenge's answer.
 const CHALLENGE_LISTENS_AT: &str = "kubectl-acme/challenge-listens-at";
-/// When an Order was finalized.
+/// Time at which an Order was finalized.
 const ORDER_FINALIZED_AT: &str = "kubectl-acme/order-finalized-at";
-/// Not before this moment does the Order ask the CA again.
+/// Time before which the Order does not ask the CA again.
 const ORDER_NEXT_TRY: &str = "kubectl-acme/order-next-try";
-/// Not before this moment does the Issuer ask the CA again.
+/// Time before which the Issuer does not ask the CA again.
 const ISSUER_NEXT_TRY: &str = "kubectl-acme/issuer-next-try";
-/// Since when the Issuer's CA does not answer, or not usefully.
+/// Time since which the Issuer's CA does not answer, or not usefully.
 const ISSUER_UNREACHABLE_SINCE: &str = "kubectl-acme/issuer-unreachable-since";
-/// Directory URL of the CA that has the Issuer's account, where the account's URL does not show it.
+/// Directory URL of the CA that has the Issuer's account, if the account's URL does not show the CA.
 const ISSUER_ACCOUNT_OF: &str = "kubectl-acme/issuer-account-of";
-/// Not before this moment does the Challenge ask the CA again.
+/// Time before which the Challenge does not ask the CA again.
 const CHALLENGE_NEXT_TRY: &str = "kubectl-acme/challenge-next-try";
-/// Why the Challenge does not go on, as data.
+/// Cause, as data, why the Challenge makes no progress.
 const CHALLENGE_CAUSE: &str = "kubectl-acme/challenge-cause";
-/// The CA's problem that the Order's reason tells of.
+/// Problem of the CA that the Order's reason is about.
 const ORDER_PROBLEM: &str = "kubectl-acme/order-problem";
-/// What an Order waits for that has not ended.
+/// Cause for which an Order that has not ended waits.
 const ORDER_WAITS_FOR: &str = "kubectl-acme/order-waits-for";
-/// The CA's problem that the Issuer's message tells of.
+/// Problem of the CA that the Issuer's message is about.
 const ISSUER_PROBLEM: &str = "kubectl-acme/issuer-problem";
-/// When the order or its authorizations expire at the CA.
+/// Time at which the order or its authorizations expire at the CA.
 const ORDER_EXPIRES: &str = "kubectl-acme/order-expires";
-/// Which certificate of a Certificate this program has had revoked.
+/// Certificate of a Certificate resource that this program has had revoked.
 const CERTIFICATE_REVOKED: &str = "kubectl-acme/certificate-revoked";
-/// Names that a Certificate's manifest asks for and that it was issued without, with commas between.
+/// Names that a Certificate's manifest asks for and that the certificate was issued without, with commas between.
 pub const NAMES_LEFT_OUT: &str = "kubectl-acme/names-left-out";
-/// What the CA said of the renewal of the certificate in a Certificate's Secret.
+/// Statement of the CA about the renewal of the certificate in a Certificate's Secret.
 const CERTIFICATE_RENEWAL_INFO: &str = "kubectl-acme/certificate-renewal-info";
 
 /// The memory of one object. Each kind uses the fields that concern it; moments are kept to the microsecond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Challenge: we told the CA; its state may still say pending.
+    /// Challenge: time at which the CA was asked to validate; the CA's state may still be pending.
     pub accepted_at: Option<Timestamp>,
-    /// Challenge: a person puts the answer up, so nobody else takes it away.
+    /// Challenge: whether a person presents the answer, so that nobody else removes the answer.
     pub by_hand: bool,
-    /// Challenge: the document root, as an absolute path, below which the answer is a file that outlives whoever wrote it.
+    /// Challenge: document root, as an absolute path, below which the answer is a file that outlives its writer.
     pub webroot: Option<String>,
-    /// Challenge: where this machine took connections for the answer, where that was chosen.
+    /// Challenge: addresses at which this machine took connections for the answer, if they were chosen.
     pub listens_at: Vec<SocketAddr>,
-    /// Order: the signing request was sent.
+    /// Order: time at which the signing request was sent.
     pub finalized_at: Option<Timestamp>,
-    /// Order, Challenge, Issuer: the CA asked us to wait until then.
+    /// Order, Challenge, Issuer: time until which the CA asked this program to wait.
     pub next_try: Option<Timestamp>,
-    /// Order: when it ends at the CA (RFC 8555 §7.1.3).
+    /// Order: time at which the order ends at the CA (RFC 8555 §7.1.3).
     pub expires: Option<Timestamp>,
-    /// Issuer: since when its CA does not answer. That may pass; an Issuer that is not ready for another reason needs a person.
+    /// Issuer: time since which the CA does not answer. Silence may pass; any other fault of an Issuer needs a person.
     pub unreachable_since: Option<Timestamp>,
-    /// Issuer: directory URL of the CA that has the account, where that is on another host than the account's URL.
+    /// Issuer: directory URL of the CA that has the account, if the account's URL is on another host.
     pub account_of: Option<String>,
-    /// Challenge: why it does not go on.
+    /// Challenge: cause why the challenge makes no progress.
     pub cause: Option<About<Cause>>,
-    /// Order, Issuer: the CA's problem that the reason, or the message of the condition, tells of.
+    /// Order, Issuer: problem of the CA that the reason, or the condition's message, is about.
     pub problem: Option<About<Problem>>,
-    /// Order: what it waits for.
+    /// Order: cause of the wait.
     pub waits_for: Option<About<OrderWait>>,
-    /// Certificate: what its CA said of its renewal.
+    /// Certificate: statement of the CA about the renewal.
     pub renewal: Option<RenewalMemory>,
-    /// Certificate: which of its certificates this program has had revoked last.
+    /// Certificate: the last of its certificates that this program has had revoked.
     pub revoked: Option<RevokedMemory>,
 }
 
@@ -90,11 +90,11 @@ pub struct Memory {
 pub struct RevokedMemory {
     /// Serial number in lower-case hexadecimal.
     pub serial: String,
-    /// When the CA said that it is.
+    /// Time at which the CA confirmed the revocation.
     pub at: Timestamp,
 }
 
-/// Whose memory it is; each kind has its own keys, because cert-manager copies annotations down the chain.
+/// Kind of object that has a memory; each kind has its own keys, because cert-manager copies annotations down the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A Certificate.
@@ -127,7 +127,7 @@ impl Holder {
 }
 
 impl Memory {
-    /// Reads the memory from an object's annotations; what cannot be read counts as forgotten.
+    /// Reads the memory from an object's annotations; an annotation that cannot be read counts as absent.
     pub fn read(holder: Holder, annotations: &BTreeMap<String, String>) -> Self {
         let at = |key: &str| annotations.get(key).and_then(|text| text.parse().ok());
         Self {
@@ -160,13 +160,13 @@ impl Memory {
         }
     }
 
-    /// What an object that has ended keeps of its next try: a moment that has passed means nothing, and taking it off would
-    /// be a write of its own.
+    /// Returns the next try that an object that has ended keeps: a moment that has passed means nothing, and its
+    /// removal would be a write of its own.
     pub fn passed_try(&self, now: Timestamp) -> Option<Timestamp> {
         self.next_try.filter(|at| *at <= now)
     }
 
-    /// What an Order with that reason waits for; nothing once its reason is another one than that which the fact is about.
+    /// Returns the cause of an Order's wait; `None` if the fact is about another reason than the given one.
     pub fn wait_of(&self, reason: &str) -> Option<OrderWait> {
         self.waits_for.as_ref()?.of(reason).copied()
     }
@@ -237,13 +237,13 @@ fn keep<T: Serialize>(annotations: &mut BTreeMap<String, String>, key: &str, fac
     };
 }
 
-/// The names that a Certificate was issued without, though its manifest asks for them.
+/// Returns the names that a Certificate was issued without, though its manifest asks for them.
 pub fn names_left_out(annotations: &BTreeMap<String, String>) -> BTreeSet<String> {
     let text = annotations.get(NAMES_LEFT_OUT).map_or("", String::as_str);
     text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Tells whether an annotation is ours: no manifest sets it or takes it away, and it is not copied to another object.
+/// Reports whether an annotation is this program's: no manifest sets or removes it, and it is not copied to other objects.
 pub fn is_ours(annotation: &str) -> bool {
     annotation.starts_with("kubectl-acme/") && !OF_PEOPLE.contains(&annotation)
 }

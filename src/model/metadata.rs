@@ -1,7 +1,7 @@
-//! The shape that all objects share: kind, key, metadata, spec and status.
+//! Shape that all objects share: kind, key, metadata, spec and status.
 //!
-//! One generic `Resource` with a spec, a status and our own metadata stands in place of kube's derive: this floor stays
-//! free of the client, fields that we do not know survive, and both kinds of issuer are one type.
+//! One generic `Resource` with a spec, a status and this crate's metadata stands in place of kube's derive: this floor
+//! stays free of the client, unknown fields survive, and both kinds of issuer are one type.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::common::{Other, Time};
 use super::key::{Key, Kind};
 use super::names::ObjectName;
 
-/// An owner, by which garbage collection finds its dependents.
+/// Reference to an owner, by which garbage collection finds the owner's dependents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerReference {
@@ -32,7 +32,7 @@ pub struct OwnerReference {
     pub block_owner_deletion: Option<bool>,
 }
 
-/// `metadata` of every object; fields we do not know are kept in `other`.
+/// `metadata` of every object; unknown fields are kept in `other`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
@@ -63,13 +63,13 @@ pub struct Metadata {
     /// Revision, given by the store; opaque text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
-    /// Counts changes of the spec.
+    /// Number of changes of the spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-    /// When the store took it in.
+    /// Time at which the store took the object in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
-    /// When deletion was asked for.
+    /// Time at which deletion was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<Time>,
     /// Everything else, such as `managedFields`.
@@ -78,40 +78,40 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Namespace and name.
+    /// Returns namespace and name.
     pub fn object_name(&self) -> ObjectName {
         ObjectName::new(&self.namespace, &self.name)
     }
 
-    /// The owner that manages the object, if any.
+    /// Returns the owner that manages the object, if any.
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references.iter().find(|o| o.controller == Some(true))
     }
 
-    /// Key and UID of the managing owner, if it is of one of the kinds we know.
+    /// Returns key and UID of the managing owner, if its kind is known here.
     pub fn controller_key(&self) -> Option<(Key, &str)> {
         let owner = self.controller()?;
         let kind = Kind::of_owner(&owner.api_version, &owner.kind)?;
         Some((Key::new(kind, ObjectName::new(&self.namespace, &owner.name)), &owner.uid))
     }
 
-    /// Tells whether the object of that UID manages this one.
+    /// Reports whether the object of the given UID manages this object.
     pub fn is_controlled_by(&self, uid: &str) -> bool {
         !uid.is_empty() && self.controller().is_some_and(|owner| owner.uid == uid)
     }
 
-    /// Tells whether deletion was asked for.
+    /// Reports whether deletion was asked for.
     pub fn is_deleted(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
 
-    /// Tells whether deletion was asked for, and finalizers put it off.
+    /// Reports whether deletion was asked for, and finalizers put it off.
     pub fn is_held(&self) -> bool {
         self.is_deleted() && !self.finalizers.is_empty()
     }
 }
 
-/// A typed object: `S` is its spec, `T` its status.
+/// Typed object: `S` is its spec, `T` its status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource<S, T> {
@@ -124,20 +124,20 @@ pub struct Resource<S, T> {
     /// Name, labels, owners and the like.
     #[serde(default)]
     pub metadata: Metadata,
-    /// What is wanted.
+    /// Desired state.
     pub spec: S,
-    /// What was seen.
+    /// Observed state.
     #[serde(default = "T::default", bound(deserialize = "T: Default + Deserialize<'de>"))]
     pub status: T,
 }
 
 impl<S, T> Resource<S, T> {
-    /// Namespace and name.
+    /// Returns namespace and name.
     pub fn name(&self) -> ObjectName {
         self.metadata.object_name()
     }
 
-    /// Reference by which a dependent names this object as its managing owner.
+    /// Returns the reference by which a dependent names this object as its managing owner.
     pub fn owner_reference(&self) -> OwnerReference {
         OwnerReference {
             api_version: self.api_version.clone(),
@@ -160,9 +160,9 @@ pub struct Record {
 }
 
 impl Record {
-    /// Wraps an object; kind and name are read from it.
+    /// Wraps an object, and reads kind and name from the object.
     ///
-    /// Returns nothing when kind or name is missing or the kind is none of ours.
+    /// Returns `None` if the kind is missing or not known here.
     pub fn new(object: Value) -> Option<Self> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("");
         let kind = Kind::of_manifest(text("/apiVersion"), text("/kind"))?;
@@ -170,22 +170,22 @@ impl Record {
         Some(Self { key: Key::new(kind, name), object })
     }
 
-    /// A text in the object by JSON pointer, empty when absent.
+    /// Returns a text in the object by JSON pointer, empty when absent.
     pub fn text(&self, pointer: &str) -> &str {
         self.object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// The metadata, typed.
+    /// Returns the metadata, typed.
     pub fn metadata(&self) -> Metadata {
         self.object.get("metadata").and_then(|m| Metadata::deserialize(m).ok()).unwrap_or_default()
     }
 
-    /// `metadata.resourceVersion`, empty before the first write.
+    /// Returns `metadata.resourceVersion`, empty before the first write.
     pub fn resource_version(&self) -> &str {
         self.text("/metadata/resourceVersion")
     }
 
-    /// `metadata.uid`, empty before the first write.
+    /// Returns `metadata.uid`, empty before the first write.
     pub fn uid(&self) -> &str {
         self.text("/metadata/uid")
     }

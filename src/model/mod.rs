@@ -1,6 +1,6 @@
-//! What things are: cert-manager's resources, names, states, events and the CA's problem document.
+//! Types and rules: cert-manager's resources, names, states, events and the CA's problem document.
 //!
-//! Floor 0: nothing here reads a clock, a file, a socket or a die.
+//! Floor 0: no code here reads a clock, a file, a socket or random numbers.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
 pub mod account_report;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Host, Url};
 
-/// The protocol by which a CA asks for the answer to TLS-ALPN-01 (RFC 8737 §6.2).
+/// ALPN protocol by which a CA asks for the answer to TLS-ALPN-01 (RFC 8737 §6.2).
 pub const ACME_TLS: &[u8] = b"acme-tls/1";
 
 /// Namespace and name of an object; the namespace of a cluster-scoped object is empty.
@@ -47,12 +47,12 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// A domain of an authorization as people write it: one for a wildcard begins with `*.` (RFC 8555 §7.1.4 leaves that out).
+/// Returns a domain of an authorization as people write it: a wildcard with `*.`, which RFC 8555 §7.1.4 leaves out.
 pub fn shown_domain(domain: &str, is_wildcard: bool) -> String {
     if is_wildcard { format!("*.{domain}") } else { domain.to_owned() }
 }
 
-/// A text that is no name of the kind asked for, with the reason.
+/// Text that is no name of the requested kind, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a valid {what}: {why}")]
 pub struct InvalidName {
@@ -66,7 +66,7 @@ pub struct InvalidName {
 pub struct DnsName(String);
 
 impl DnsName {
-    /// Parses a name as a person writes it: upper case, a final dot and U-labels are taken and normalised.
+    /// Parses a name as a person writes it: upper case, a final dot and U-labels are accepted and normalised.
     ///
     /// # Errors
     /// Fails when the text is empty, too long, or has a label that no CA accepts (RFC 1123 §2.1).
@@ -95,7 +95,7 @@ impl DnsName {
         }
         let last = ascii.rsplit('.').next().unwrap_or_default();
         if !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()) {
-            // A program would take it for an IPv4 address (RFC 1123 §2.1).
+            // A program would take such a name for an IPv4 address (RFC 1123 §2.1).
             return Err(invalid("its last label is a number, and it is no IP address"));
         }
         for label in ascii.split('.') {
@@ -115,17 +115,17 @@ impl DnsName {
         Ok(Self(format!("{star}{ascii}")))
     }
 
-    /// The name as text, `*.` included.
+    /// Returns the name as text, `*.` included.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Tells whether the name starts with `*.`.
+    /// Reports whether the name starts with `*.`.
     pub fn is_wildcard(&self) -> bool {
         self.0.starts_with("*.")
     }
 
-    /// The name without `*.`.
+    /// Returns the name without `*.`.
     pub fn base(&self) -> &str {
         self.0.strip_prefix("*.").unwrap_or(&self.0)
     }
@@ -157,7 +157,7 @@ impl<'de> Deserialize<'de> for DnsName {
     }
 }
 
-/// What a certificate names (RFC 8555 §9.7.7, RFC 8738): a DNS name or an IP address.
+/// Name in a certificate (RFC 8555 §9.7.7, RFC 8738): a DNS name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identifier {
     /// Type `dns`.
@@ -178,7 +178,7 @@ impl Identifier {
         }
     }
 
-    /// The name by which a CA asks for it in a TLS handshake: itself, of an address its reverse name (RFC 8737 §3, RFC 8738 §6).
+    /// Returns the server name of a CA's TLS handshake: the name, or an address's reverse name (RFC 8737 §3, RFC 8738 §6).
     pub fn server_name(&self) -> String {
         match self {
             Self::Dns(name) => name.base().to_owned(),
@@ -194,7 +194,7 @@ impl Identifier {
         }
     }
 
-    /// The identifier type on the wire: `dns` or `ip`.
+    /// Returns the identifier type on the wire: `dns` or `ip`.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Dns(_) => "dns",
@@ -212,8 +212,8 @@ impl fmt::Display for Identifier {
     }
 }
 
-/// Returns the host in what a person wrote where a name was wanted, if there is more than a name: a URL, a port, brackets of an
-/// IPv6 address, blanks around it.
+/// Returns the host in a user's text that should be a name, if the text has more than a name: a URL, a port, brackets
+/// of an IPv6 address, blanks around the name.
 pub fn host_in(text: &str) -> Option<String> {
     let trimmed = text.trim();
     let host = if trimmed.contains("://") {
@@ -228,7 +228,7 @@ pub fn host_in(text: &str) -> Option<String> {
     (host != text && Identifier::parse(&host).is_ok()).then_some(host)
 }
 
-/// Cuts a port off, and the brackets that keep it apart from an IPv6 address.
+/// Cuts off a port, and the brackets that separate the port from an IPv6 address.
 fn without_port(text: &str) -> &str {
     if let Some((address, _)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address;
@@ -239,7 +239,7 @@ fn without_port(text: &str) -> &str {
     }
 }
 
-/// Tells whether a URL leads to this machine alone, so that nobody is on the way.
+/// Reports whether a URL leads to this machine alone, so that no other host is on the way.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

@@ -1,4 +1,4 @@
-//! What a probe saw, as plain data: no verdict, no cause.
+//! Observations of probes, as plain data: no verdict, no cause.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use super::cause::Symptom;
 
-/// One look at a challenge's answer.
+/// One check of a challenge's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
-    /// Where the look came from.
+    /// Place from which the check was made.
     pub vantage: Vantage,
-    /// When.
+    /// Time of the check.
     pub at: Timestamp,
     /// The URL asked first; for DNS-01 the record, as in `dns:_acme-challenge.example.com?type=TXT` (RFC 4501).
     pub url: String,
-    /// Every URL asked, that one included, each with the address that answered or was tried last: redirects, or aliases.
+    /// Every URL asked, the first included, each with the address that answered or was tried last: redirects, or aliases.
     pub hops: Vec<Hop>,
-    /// What came of it.
+    /// Result of the check.
     pub seen: Seen,
 }
 
-/// Where a look comes from.
+/// Place from which a check is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Vantage {
@@ -31,7 +31,7 @@ pub enum Vantage {
     ThisMachine,
     /// A Pod inside the cluster.
     Pod {
-        /// Its name; empty when it could not be made.
+        /// Name of the Pod; empty if the Pod could not be made.
         name: String,
     },
 }
@@ -46,7 +46,7 @@ impl fmt::Display for Vantage {
     }
 }
 
-/// One URL asked on the way.
+/// One URL that was asked on the way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// URL.
@@ -54,127 +54,127 @@ pub struct Hop {
     /// Address that answered or was tried last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
-    /// HTTP status, if it answered.
+    /// HTTP status, if the server answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
 }
 
-/// What came of a look.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Seen {
-    /// Nobody answered; the text is stable.
+    /// There was no answer; the text is stable.
     Nothing {
-        /// Why, such as `connection refused by 192.0.2.1:80`.
+        /// Cause, such as `connection refused by 192.0.2.1:80`.
         why: String,
-        /// The same as data, if it is of a known sort.
+        /// Cause as data, if the cause is of a known sort.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         symptom: Option<Symptom>,
     },
-    /// There was no look, for a reason that has nothing to do with the answer.
+    /// No check was made, for a reason that has nothing to do with the answer.
     NoLook {
-        /// Why.
+        /// Reason why no check was made.
         why: String,
-        /// The same as data, if it is of a known sort.
+        /// Reason as data, if the reason is of a known sort.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         symptom: Option<Symptom>,
     },
     /// A redirect that no CA follows; the texts are stable.
     Redirect {
-        /// Where it leads.
+        /// Target of the redirect.
         to: String,
-        /// Why it is not followed.
+        /// Reason why the redirect is not followed.
         why: String,
     },
     /// An answer.
     Reply {
         /// HTTP status.
         status: u16,
-        /// As much of the body as a CA reads; bytes that are no UTF-8 are replaced.
+        /// Beginning of the body, as much as a CA reads; bytes that are no UTF-8 are replaced.
         body: String,
-        /// Whether there was more.
+        /// Whether the body is longer.
         truncated: bool,
         /// Whether a listener of this program says that it does not have the answer.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_declined: bool,
     },
-    /// A TLS handshake that came to its end.
+    /// A TLS handshake that was completed.
     Handshake {
         /// Protocol agreed on (ALPN); empty for none.
         protocol: String,
-        /// What was shown.
+        /// Certificate that was presented.
         certificate: Shown,
     },
-    /// What name servers say of a TXT record.
+    /// Answers of name servers about a TXT record.
     Records {
-        /// Absolute name of the record, where aliases lead.
+        /// Absolute name of the record, after aliases were followed.
         name: String,
-        /// Absolute name of its zone; empty when resolvers were asked in place of the zone's own servers.
+        /// Absolute name of the record's zone; empty if resolvers were asked in place of the zone's own servers.
         zone: String,
-        /// Everybody who was asked, by name, then address.
+        /// Every server that was asked, by name, then address.
         servers: Vec<NameServer>,
     },
 }
 
-/// What of a certificate counts for TLS-ALPN-01 (RFC 8737 §3).
+/// Parts of a certificate that count for TLS-ALPN-01 (RFC 8737 §3).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shown {
     /// Subject, as one line.
     pub subject: String,
-    /// Whether its own key has signed it.
+    /// Whether the certificate's own key has signed the certificate.
     pub self_signed: bool,
-    /// Alternative names; those that are neither DNS names nor addresses in words.
+    /// Alternative names; names that are neither DNS names nor addresses are given in words.
     pub names: Vec<String>,
     /// Every extension `acmeIdentifier`.
     pub acme_identifiers: Vec<AcmeIdentifier>,
 }
 
-/// The extension 1.3.6.1.5.5.7.1.31.
+/// Extension `acmeIdentifier`, 1.3.6.1.5.5.7.1.31.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AcmeIdentifier {
-    /// Whether it is critical.
+    /// Whether the extension is critical.
     pub critical: bool,
-    /// The digest in it, in hexadecimal digits; the whole extension where it holds none.
+    /// Digest in the extension, in hexadecimal digits; the whole extension if it holds no digest.
     pub digest: String,
 }
 
-/// What one name server says of a TXT record.
+/// Answer of one name server about a TXT record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameServer {
-    /// Absolute name; of a resolver, how it was named to us.
+    /// Absolute name; of a resolver, the name by which this program was given the resolver.
     pub name: String,
-    /// Address asked; none for a resolver behind a URL.
+    /// Address that was asked; `None` for a resolver behind a URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
-    /// What it says.
+    /// Answer of the server.
     pub said: Said,
-    /// Seconds that whoever asks may keep its texts, where it has any.
+    /// Seconds for which the texts may be cached, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<u32>,
 }
 
-/// What a name server says of a TXT record.
+/// Answer of a name server about a TXT record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Said {
     /// The texts at the name, each joined from its strings, sorted.
     Texts(Vec<String>),
-    /// The name is there and has no text.
+    /// The name exists and has no text.
     NoText,
     /// There is no such name (NXDOMAIN).
     NoName,
-    /// The name is an alias of this one (CNAME).
+    /// The name is an alias of the given name (CNAME).
     Alias(String),
-    /// Servers of this zone are to be asked.
+    /// Servers of the given zone are to be asked.
     Referral(String),
     /// Another code, such as `SERVFAIL`.
     Code(String),
-    /// It did not answer; the text is stable.
+    /// The server did not answer; the text is stable.
     Nothing(String),
-    /// Its answer cannot be read; the text is stable.
+    /// The server's answer cannot be read; the text is stable.
     Unreadable(String),
-    /// This machine has no way to that address, such as one without IPv6.
+    /// This machine has no route to the address, such as a machine without IPv6.
     NoRoute,
 }

@@ -1,4 +1,4 @@
-//! Order: one request to a CA and how far it got.
+//! Order: one request to a CA and its progress.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ use super::state::State;
 pub type Order = Resource<OrderSpec, OrderStatus>;
 
 impl Order {
-    /// Whether the order has a final state.
+    /// Reports whether the order has a final state.
     pub fn has_ended(&self) -> bool {
         self.status.state.is_some_and(State::is_final)
     }
 }
 
-/// What is ordered. The fields stand in the order in which cert-manager declares them: names are hashed from it.
+/// Spec of an Order. The fields stand in the order in which cert-manager declares them: names are hashed from the spec.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderSpec {
@@ -40,12 +40,12 @@ pub struct OrderSpec {
     /// Profile of the CA.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub profile: String,
-    /// ARI identifier of the certificate this one replaces (RFC 9773 §5).
+    /// ARI identifier of the certificate that the new certificate replaces (RFC 9773 §5).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub replaces: String,
 }
 
-/// How far the order got.
+/// Status of an Order: the progress of the order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderStatus {
@@ -55,7 +55,7 @@ pub struct OrderStatus {
     /// URL to which the signing request goes.
     #[serde(default, rename = "finalizeURL", skip_serializing_if = "String::is_empty")]
     pub finalize_url: String,
-    /// One per identifier.
+    /// Authorizations, one for each identifier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authorizations: Vec<Authorization>,
     /// The chain, PEM, leaf first.
@@ -64,13 +64,13 @@ pub struct OrderStatus {
     /// State, absent until the CA has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    /// Why it is in that state.
+    /// Reason for the state.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// When it failed.
+    /// Time at which the order failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_time: Option<Time>,
-    /// Fields we do not know.
+    /// Fields that this program does not know.
     #[serde(flatten)]
     pub other: Other,
 }
@@ -90,10 +90,10 @@ pub struct Authorization {
     /// State when first read; never refreshed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_state: Option<State>,
-    /// What the CA offers.
+    /// Challenges that the CA offers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub challenges: Vec<OfferedChallenge>,
-    /// Fields we do not know.
+    /// Fields that this program does not know.
     #[serde(flatten)]
     pub other: Other,
 }
@@ -108,7 +108,7 @@ pub struct OfferedChallenge {
     /// Type in the RFC's spelling, such as `http-01`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What the record of dns-persist-01 has to say, where the issuer asks for that type; the CRD has no field for it.
+    /// Content for the record of dns-persist-01, if the issuer asks for that type; the CRD has no field for such content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persist: Option<persist::Offer>,
 }

@@ -1,11 +1,11 @@
-//! The order budget: whether one more newOrder may go out after what has been asked of a CA for a set of names.
+//! Order budget: decides whether one more newOrder may go out after the earlier ones to a CA for a set of names.
 //!
-//! An order costs a CA's limits, and a mistake anywhere above could ask for one again and again. So every newOrder takes a
-//! [`Permit`], and only [`Budget::judge`] makes one. The rule looks at a ledger and at nothing else: not at states, conditions or
-//! reasons, which are what a mistake would get wrong. How long ago something was asked is given as a length of time, measured by
-//! whoever asks on a clock that never steps back; moments in the ledger are for other processes and for people.
+//! An order uses up a CA's limits, and a mistake in any module above could ask for orders again and again. So every
+//! newOrder takes a [`Permit`], and only [`Budget::judge`] makes one. The rule reads a ledger and nothing else: no
+//! states, conditions or reasons, which such a mistake would get wrong. Ages are lengths of time, measured by the
+//! asking process on a clock that never steps back; moments in the ledger are for other processes and for people.
 //!
-//! It stands on this floor because `acme` takes the permit and may import nothing else of ours.
+//! The budget stands on this floor because `acme` takes the permit and may import no other module of this crate.
 
 use std::fmt;
 
@@ -14,53 +14,53 @@ use jiff::{SignedDuration, Timestamp};
 use super::Key;
 use super::order_ledger::{Became, Entry};
 
-/// How long an entry counts.
+/// Time for which an entry counts.
 pub const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(1);
-/// So many orders for one set of names may fail within [`COUNTS_FOR`] while nobody watches; Let's Encrypt's limit is the same.
-const FAILURES: usize = 5;
-/// So many newOrders of one Certificate for one set of names may go out within [`COUNTS_FOR`] while nobody watches, whatever became of
-/// them, save those that the CA put off: one every five minutes, as often as the shortest life that cert-manager takes can be renewed.
+/// Most orders for one set of names that may fail within [`COUNTS_FOR`] unattended; Let's Encrypt has the same limit.
+const MAX_FAILURES: usize = 5;
+/// Most newOrders of one Certificate for one set of names within [`COUNTS_FOR`] unattended, whatever their outcome, except
+/// those that the CA put off: one every five minutes, as often as the shortest life that cert-manager takes can be renewed.
 const MOST: usize = 12;
-/// So many orders of one run may be lost to others.
-const LOST: usize = 16;
-/// So many orders that the CA has dropped are replaced, in one run or within [`COUNTS_FOR`].
-const REPLACED: usize = 1;
-/// The least pause between two newOrders for one set of names while nobody watches.
+/// Most orders of one run that may be lost to other Orders.
+const MAX_LOST: usize = 16;
+/// Most orders dropped by the CA that are replaced, in one run or within [`COUNTS_FOR`].
+const MAX_REPLACED: usize = 1;
+/// Shortest pause between two newOrders for one set of names, unattended.
 const APART: SignedDuration = SignedDuration::from_secs(10);
-/// The same in a run that a person waits for, for one Certificate.
-const APART_ONE_SHOT: SignedDuration = SignedDuration::from_secs(1);
+/// Shortest pause between two newOrders for one Certificate, in a run that a person waits for.
+const MIN_PAUSE_ONE_SHOT: SignedDuration = SignedDuration::from_secs(1);
 
-/// The right to send one newOrder. It cannot be copied, and nobody but [`Budget::judge`] makes one.
+/// Right to send one newOrder. A permit cannot be copied, and only [`Budget::judge`] makes permits.
 #[derive(Debug)]
 pub struct Permit(());
 
-/// How many orders may be asked for.
+/// Rule for the number of orders that may be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// A person or a pipeline waits: one for each Certificate and run, one more for each that was lost to others, and one for the
-    /// first that the CA has dropped.
+    /// A person or a pipeline waits: one order for each Certificate and run, one more for each order that was lost to
+    /// others, and one for the first order that the CA has dropped.
     OneShot,
-    /// Nobody watches: as long as few fail, and never two at once.
+    /// Unattended: orders go out as long as few of them fail, and never two at once.
     Standing,
 }
 
-/// An entry as the process sees it that wants to ask.
+/// Entry of a ledger, seen by the process that wants to ask.
 #[derive(Clone, Debug)]
 pub struct Past {
     /// The entry.
     pub entry: Entry,
-    /// UID of the object whose ledger it is in.
+    /// UID of the object whose ledger has the entry.
     pub holder: String,
-    /// How long ago it went out.
+    /// Time since the request went out.
     pub ago: SignedDuration,
-    /// Whether this process has sent it.
+    /// Whether this process has sent the request.
     pub is_ours: bool,
 }
 
-/// Who wants to ask for an order, and for what.
+/// Question whether an order may be asked for: the asking objects and the names.
 #[derive(Clone, Debug)]
 pub struct Budget<'a> {
-    /// How many there may be.
+    /// Rule for the number of orders.
     pub allowance: Allowance,
     /// UID of the object whose ledger counts.
     pub holder: &'a str,
@@ -70,29 +70,29 @@ pub struct Budget<'a> {
     pub account: &'a str,
     /// The set of names, see [`super::order_ledger::names_of`].
     pub names: &'a str,
-    /// The last issuance of the holder that succeeded.
+    /// Number of the holder's last issuance that succeeded.
     pub issued: i64,
 }
 
-/// A newOrder may go out.
+/// Permission for a newOrder.
 #[derive(Debug)]
 pub struct Grant {
-    /// The right to send it.
+    /// Right to send the newOrder.
     pub permit: Permit,
-    /// Why there is another one after one that went out before, if so.
+    /// Reason for another order after an earlier one, if there is an earlier one.
     pub excuse: Option<Excuse>,
-    /// The entry that it goes out under, where there is one of the same try.
+    /// Number of the entry under which the newOrder goes out, if there is an entry of the same try.
     pub again: Option<u64>,
 }
 
-/// Why another order is asked for.
+/// Reasons why another order is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excuse {
-    /// What the CA said to the one before was never read, so it may have made an order of which nobody knows.
+    /// The CA's answer to the earlier request was never read, so the CA may have made an order that nobody knows.
     Unread,
-    /// Another Order was given the same one, and has used it.
+    /// The CA gave the earlier order to another Order, too, which has used the order.
     LostToAnother,
-    /// The CA has dropped the one before.
+    /// The CA has dropped the earlier order.
     Dropped,
 }
 
@@ -108,37 +108,37 @@ impl fmt::Display for Excuse {
     }
 }
 
-/// Why no newOrder may go out.
+/// Reasons why no newOrder may go out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
     /// This run has had its order.
     Spent {
-        /// Name of the Order that had it.
+        /// Name of the Order that used up the run's order.
         order: String,
-        /// When.
+        /// Time of the request that used up the run's order.
         at: Timestamp,
     },
     /// Too many orders of this run were lost to others.
     Lost,
-    /// Too many have failed; in that time one of them counts no more.
+    /// Too many orders have failed; after the pause one of them no longer counts.
     Failures {
-        /// How long until then.
+        /// Time until one failure no longer counts.
         pause: SignedDuration,
     },
-    /// So many have gone out that it cannot be right, whatever became of them; in that time one of them counts no more.
+    /// More orders have gone out than can be right, whatever their outcome; after the pause one of them no longer counts.
     TooMany {
-        /// How long until then.
+        /// Time until one order no longer counts.
         pause: SignedDuration,
     },
-    /// The last one went out just now; the next may go out after that time.
+    /// The last order went out just now; the next may go out after the pause.
     TooSoon {
-        /// How long until then.
+        /// Time until the next order may go out.
         pause: SignedDuration,
     },
 }
 
 impl Denial {
-    /// How long to wait; none where time changes nothing in this run.
+    /// Returns how long to wait; `None` if waiting changes nothing in this run.
     pub fn pause(&self) -> Option<SignedDuration> {
         match self {
             Self::Spent { .. } | Self::Lost => None,
@@ -150,10 +150,10 @@ impl Denial {
 }
 
 impl Budget<'_> {
-    /// Decides whether a newOrder may go out after all that is known of those before.
+    /// Decides whether a newOrder may go out, given all that is known of earlier ones.
     ///
     /// # Errors
-    /// Fails with the reason when none may.
+    /// Fails with the reason if no newOrder may go out.
     pub fn judge(&self, past: &[Past]) -> Result<Grant, Denial> {
         let of_set =
             |past: &&Past| past.entry.account == self.account && past.entry.names == self.names;
@@ -162,17 +162,17 @@ impl Budget<'_> {
             of_set.iter().filter(|past| past.holder == self.holder).copied().collect();
         let last = of_holder.last().copied();
         match self.allowance {
-            Allowance::OneShot => one_shot(&of_holder)?,
-            Allowance::Standing => self.standing(&of_set, past)?,
+            Allowance::OneShot => check_one_shot(&of_holder)?,
+            Allowance::Standing => self.check_standing(&of_set, past)?,
         }
-        // One try asks until it is answered; it never has an order by that.
+        // One try asks again under its own entry until it is answered; that never yields another order.
         let again = last
             .filter(|last| last.entry.uid == self.order)
             .filter(|last| matches!(last.entry.became, Became::Asked | Became::NotMade));
         let excuse = last.and_then(|last| match last.entry.became {
-            // What this process has not read the Order says.
+            // If this process has not read the answer, the Order says so.
             Became::Asked if last.is_ours => None,
-            // A certificate has come of it, of which the ledger alone was not told.
+            // A certificate has come of the order; only the ledger was not updated.
             Became::Asked if last.entry.revision <= self.issued => None,
             Became::Asked => Some(Excuse::Unread),
             Became::LostToAnother => Some(Excuse::LostToAnother),
@@ -187,8 +187,8 @@ impl Budget<'_> {
         Ok(Grant { permit: Permit(()), excuse, again: again.map(|last| last.entry.number) })
     }
 
-    /// Tells whether an order that the CA has dropped may be replaced by another one: the first may, no other. It is the last one
-    /// of its Order, which the ledger may call dropped already: the Order itself could not be written then.
+    /// Reports whether an order that the CA has dropped may be replaced: the first may, no other. The dropped order is
+    /// the last of its Order; the ledger may call it dropped already, if the Order could not be written then.
     pub fn replaces(&self, past: &[Past]) -> bool {
         let of_holder = || past.iter().filter(|past| past.holder == self.holder);
         let this = of_holder().rfind(|past| past.entry.uid == self.order);
@@ -201,12 +201,12 @@ impl Budget<'_> {
                     Allowance::Standing => past.ago < COUNTS_FOR,
                 }
         };
-        of_holder().filter(counts).count() < REPLACED
+        of_holder().filter(counts).count() < MAX_REPLACED
     }
 
-    /// Few failures, never two at once, and no more than can be right.
-    fn standing(&self, of_set: &[&Past], past: &[Past]) -> Result<(), Denial> {
-        if let Some(pause) = until_fewer(of_set, FAILURES, |past| self.has_failed(past)) {
+    /// Checks the limits of unattended operation: few failures, never two orders at once, and no more than can be right.
+    fn check_standing(&self, of_set: &[&Past], past: &[Past]) -> Result<(), Denial> {
+        if let Some(pause) = until_fewer(of_set, MAX_FAILURES, |past| self.has_failed(past)) {
             return Err(Denial::Failures { pause });
         }
         // Whatever the account: a CA that forgets one gives another each time.
@@ -219,7 +219,7 @@ impl Budget<'_> {
         apart(of_set.iter().map(|past| past.ago), APART)
     }
 
-    /// Whether an order has cost a CA something, or nobody knows that it has not.
+    /// Reports whether an order has cost a CA something, or may have.
     fn has_cost(&self, past: &Past) -> bool {
         match past.entry.became {
             Became::NotMade => false,
@@ -234,13 +234,13 @@ impl Budget<'_> {
         }
     }
 
-    /// Whether an order failed, or nobody knows that it did not.
+    /// Reports whether an order failed, or may have.
     fn has_failed(&self, past: &Past) -> bool {
         match past.entry.became {
             Became::Refused | Became::Failed | Became::Dropped => true,
             Became::NotMade | Became::LostToAnother | Became::Issued => false,
             Became::Asked if past.entry.uid == self.order => false,
-            // Of what another Certificate has under way here, its own budget knows.
+            // The orders that another Certificate has under way in this process are limited by its own budget.
             Became::Asked | Became::Made | Became::Unknown if past.holder != self.holder => {
                 !past.is_ours
             }
@@ -249,7 +249,7 @@ impl Budget<'_> {
     }
 }
 
-/// How long until fewer than that many count that went out within [`COUNTS_FOR`]; nothing where they are fewer.
+/// Returns the time until fewer than `many` counted entries are within [`COUNTS_FOR`]; `None` if there are fewer now.
 fn until_fewer(
     past: &[&Past],
     many: usize,
@@ -261,10 +261,10 @@ fn until_fewer(
     lengths.get(many - 1).map(|oldest| COUNTS_FOR - *oldest)
 }
 
-/// One order for each Certificate and run.
-fn one_shot(of_holder: &[&Past]) -> Result<(), Denial> {
+/// Checks the limit of one order for each Certificate and run.
+fn check_one_shot(of_holder: &[&Past]) -> Result<(), Denial> {
     let ours = || of_holder.iter().filter(|past| past.is_ours);
-    let dropped = ours().filter(|past| past.entry.became == Became::Dropped).nth(REPLACED);
+    let dropped = ours().filter(|past| past.entry.became == Became::Dropped).nth(MAX_REPLACED);
     let spent = ours().find(|past| match past.entry.became {
         Became::Made | Became::Refused | Became::Failed | Became::Issued | Became::Unknown => true,
         Became::Asked | Became::NotMade | Became::LostToAnother | Became::Dropped => false,
@@ -273,10 +273,10 @@ fn one_shot(of_holder: &[&Past]) -> Result<(), Denial> {
     if let Some(Past { entry, .. }) = spent {
         return Err(Denial::Spent { order: entry.order.clone(), at: entry.at });
     }
-    if ours().filter(|past| past.entry.became == Became::LostToAnother).count() >= LOST {
+    if ours().filter(|past| past.entry.became == Became::LostToAnother).count() >= MAX_LOST {
         return Err(Denial::Lost);
     }
-    apart(ours().map(|past| past.ago), APART_ONE_SHOT)
+    apart(ours().map(|past| past.ago), MIN_PAUSE_ONE_SHOT)
 }
 
 fn apart(
@@ -289,19 +289,19 @@ fn apart(
     }
 }
 
-/// No order may be asked for now.
+/// Error: no order may be asked for now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct OverBudget {
-    /// Whose budget it is.
+    /// Object that has the budget.
     pub holder: Key,
-    /// Why.
+    /// Reason of the denial.
     pub denial: Denial,
-    /// When the next order may be asked for; none where that takes another run.
+    /// Time from which the next order may be asked for; `None` if that takes another run.
     pub until: Option<Timestamp>,
 }
 
 impl OverBudget {
-    /// Tells whether it is only the pause after an order.
+    /// Reports whether the denial is only the pause after an order.
     pub fn is_pause(&self) -> bool {
         matches!(self.denial, Denial::TooSoon { .. })
     }
@@ -317,11 +317,11 @@ impl fmt::Display for OverBudget {
             ),
             Denial::Lost => write!(
                 f,
-                "no other order is asked for in this run: {LOST} orders of {holder} were used by others"
+                "no other order is asked for in this run: {MAX_LOST} orders of {holder} were used by others"
             ),
             Denial::Failures { .. } => write!(
                 f,
-                "no other order is asked for: {FAILURES} for the names of {holder} have failed within an hour"
+                "no other order is asked for: {MAX_FAILURES} for the names of {holder} have failed within an hour"
             ),
             Denial::TooMany { .. } => write!(
                 f,
@@ -341,7 +341,7 @@ impl fmt::Display for OverBudget {
     }
 }
 
-/// A permit for the tests of sessions, which have no ledger.
+/// Makes a permit for the tests of sessions, which have no ledger.
 #[cfg(test)]
 pub(crate) fn permit() -> Permit {
     Permit(())
@@ -351,7 +351,7 @@ pub(crate) fn permit() -> Permit {
 mod tests {
     use super::*;
 
-    /// What was asked, from the oldest on: seconds ago, what became of it, whether this run asked, and the Order that did.
+    /// Request, listed from the oldest on: seconds ago, its outcome, whether this run asked, and the Order that asked.
     type Row = (i64, Became, bool, &'static str);
 
     fn scene(allowance: Allowance, rows: &[Row]) -> (Budget<'static>, Vec<Past>) {
@@ -433,7 +433,7 @@ mod tests {
         check(&[(1, LostToAnother, true, "new")], "Some(LostToAnother) None");
         check(&[(0, Asked, true, "new")], "too soon 1");
         check(&[(0, Asked, false, "new")], "Some(Unread) Some(1)");
-        check(&[(1, LostToAnother, true, "new"); LOST], "lost");
+        check(&[(1, LostToAnother, true, "new"); MAX_LOST], "lost");
     }
 
     #[test]

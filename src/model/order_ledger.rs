@@ -1,5 +1,5 @@
-//! The order ledger: what has been asked of a CA for one Certificate, and what became of it. It is kept beside the Certificate, and
-//! written before the request goes out.
+//! Order ledger: the requests to a CA for one Certificate, and their outcomes. The ledger is kept beside the
+//! Certificate, and written before a request goes out.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use super::{Identifier, hashed_names};
 
-/// Where the ledger of a Certificate is kept, as JSON; the same key on a CertificateRequest or an Order that nobody owns.
+/// Annotation with the ledger of a Certificate, as JSON; also on a CertificateRequest or an Order without an owner.
 pub const ORDERS: &str = "kubectl-acme/certificate-orders";
-/// So many entries are kept in the store.
+/// Most entries that are kept in the store.
 pub const KEPT: usize = 20;
 
-/// What became of a newOrder.
+/// Outcome of a newOrder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Became {
-    /// It went out, and its answer was not read yet, or never will be: the process was killed, or the connection cut.
+    /// The request went out, and its answer is not read yet, or never will be: process killed, or connection cut.
     Asked,
-    /// The CA answered that it made no order, and not for good: a limit, an account that it has forgotten.
+    /// The CA made no order, for a reason that passes: a limit, or an account that the CA has forgotten.
     NotMade,
     /// The CA made an order.
     Made,
     /// The CA refused for good.
     Refused,
-    /// The order ended badly.
+    /// The order failed.
     Failed,
     /// The order was used by another Order.
     LostToAnother,
-    /// The CA has dropped the order, or what it rests on, before anything was finalized.
+    /// The CA has dropped the order, or something that the order depends on, before anything was finalized.
     Dropped,
-    /// The certificate came.
+    /// The certificate was issued.
     Issued,
-    /// A word of a later version.
+    /// An outcome of a later version.
     #[serde(other)]
     Unknown,
 }
@@ -41,32 +41,32 @@ pub enum Became {
 /// One newOrder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Counts up within a ledger.
+    /// Number that counts up within a ledger.
     pub number: u64,
-    /// When it went out, by the clock of whoever asked.
+    /// Time of the request, by the clock of the asking process.
     pub at: Timestamp,
     /// Name of the Order that asked.
     pub order: String,
     /// UID of the Order that asked.
     pub uid: String,
-    /// Number of the issuance it belongs to; 0 where there is none.
+    /// Number of the issuance that the request belongs to; 0 if there is none.
     #[serde(default)]
     pub revision: i64,
     /// URL of the account.
     pub account: String,
-    /// The set of names: a hash, see [`names_of`].
+    /// Set of names: a hash, see [`names_of`].
     pub names: String,
-    /// What became of it.
+    /// Outcome of the request.
     pub became: Became,
 }
 
-/// What was asked for one Certificate, oldest first.
+/// Requests for one Certificate, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ledger(pub Vec<Entry>);
 
 impl Ledger {
-    /// Reads the ledger of an object; what cannot be read counts as empty.
+    /// Reads the ledger of an object; a ledger that cannot be read counts as empty.
     pub fn read(annotations: &BTreeMap<String, String>) -> Self {
         let text = annotations.get(ORDERS);
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
@@ -81,7 +81,7 @@ impl Ledger {
     }
 }
 
-/// A set of names as ledgers compare it: the same whatever their order.
+/// Returns a set of names as ledgers compare sets: a hash that does not depend on the order of the names.
 pub fn names_of(identifiers: &[Identifier]) -> String {
     let mut names: Vec<String> = identifiers.iter().map(ToString::to_string).collect();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! What came of commands that issue, as one report for programs; `docs/reports.md` lists its fields for those who read it.
+//! Report on commands that issue, for programs; `docs/reports.md` lists the report's fields.
 
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::problem::Problem;
 /// The version of every report.
 pub(super) const VERSION: &str = "kubectl-acme/v1alpha1";
 
-/// What came of Certificates, and of Issuers where nothing else was given.
+/// Results of Certificates, and of Issuers if nothing else was given.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderReport {
@@ -18,25 +18,25 @@ pub struct OrderReport {
     pub api_version: &'static str,
     /// `OrderReport`.
     pub kind: &'static str,
-    /// With what the command ends.
+    /// Exit code of the command.
     pub exit_code: u8,
-    /// Whether it was a rehearsal.
+    /// Whether the run was a rehearsal.
     pub rehearsal: bool,
     /// The Certificates, in the order in which they were given.
     pub certificates: Vec<CertificateResult>,
-    /// The Issuers, where nothing else was given.
+    /// The Issuers, if nothing else was given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub issuers: Vec<IssuerResult>,
     /// DNS records that a person has to make.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<RecordToMake>,
-    /// What stopped the command as a whole.
+    /// Error that stopped the command as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorReport>,
 }
 
 impl OrderReport {
-    /// A report of nothing yet.
+    /// Builds a report without results.
     pub fn new(exit_code: u8, rehearsal: bool) -> Self {
         let (certificates, issuers, records) = (Vec::new(), Vec::new(), Vec::new());
         let (api_version, kind, error) = (VERSION, "OrderReport", None);
@@ -44,21 +44,21 @@ impl OrderReport {
     }
 }
 
-/// What came of a Certificate or an Issuer.
+/// Outcome for a Certificate or an Issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ResultOutcome {
     /// Issued by this run.
     Issued,
-    /// It would have been, by a rehearsal.
+    /// The certificate would have been issued: a rehearsal succeeded.
     Rehearsed,
     /// Nothing was due.
     UpToDate,
     /// The Issuer has its account.
     Ready,
-    /// Only a change helps.
+    /// The issuance failed, and only a change helps.
     Failed,
-    /// Time is up, or the CA names a moment after it.
+    /// Time is up, or the CA names a moment after the end of that time.
     Waiting,
     /// A person has to make records first.
     WaitsForPerson,
@@ -66,7 +66,7 @@ pub enum ResultOutcome {
     Interrupted,
 }
 
-/// What came of a Certificate.
+/// Result of a Certificate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateResult {
@@ -76,44 +76,44 @@ pub struct CertificateResult {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Its Secret; none of a CertificateRequest.
+    /// Name of the Secret; empty for a CertificateRequest.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub secret_name: String,
-    /// Its issuer.
+    /// Issuer of the certificate.
     pub issuer: NamedIssuer,
-    /// Where its manifest begins.
+    /// Start of the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<InputPlace>,
-    /// Whether this run has issued it.
+    /// Whether this run has issued the certificate.
     pub changed: bool,
-    /// What came of it.
+    /// Outcome for the Certificate.
     pub outcome: ResultOutcome,
-    /// What the command would end with, were it the only one.
+    /// Exit code that the command would have if this Certificate were the only one.
     pub exit_code: u8,
-    /// Every name it is for.
+    /// Every name of the certificate.
     pub names: Vec<NameResult>,
     /// Names that were asked for and left out, because they failed and others did not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// Until when the certificate in the Secret is valid.
+    /// End of validity of the certificate in the Secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Time>,
-    /// When it will be renewed.
+    /// Time at which the certificate will be renewed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renewal_time: Option<Time>,
     /// Number of the issuance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// How long this run took for it, where there was something to do.
+    /// Seconds that this run took for the Certificate, if there was something to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<f64>,
-    /// Where it was written.
+    /// Files to which the certificate was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<WrittenFiles>,
-    /// Its last order.
+    /// Last order of the Certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<LastOrder>,
-    /// Why it was not issued.
+    /// Reason why the certificate was not issued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorReport>,
 }
@@ -127,7 +127,7 @@ pub struct NamedIssuer {
     pub name: String,
 }
 
-/// What came of an Issuer.
+/// Result of an Issuer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IssuerResult {
@@ -138,32 +138,32 @@ pub struct IssuerResult {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Where its manifest begins.
+    /// Start of the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<InputPlace>,
-    /// What came of it.
+    /// Outcome for the Issuer.
     pub outcome: ResultOutcome,
-    /// What the command would end with, were it the only one.
+    /// Exit code that the command would have if this Issuer were the only one.
     pub exit_code: u8,
-    /// Why it is not ready.
+    /// Reason why the Issuer is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorReport>,
 }
 
-/// How far a name is.
+/// Progress of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NameResult {
-    /// The name, a wildcard as such.
+    /// The name, a wildcard with `*.`.
     pub name: String,
-    /// Type of its challenge, `http-01`, while that is there.
+    /// Type of the name's challenge, such as `http-01`, while the challenge exists.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// State of its challenge; `valid` once the certificate is there.
+    /// State of the name's challenge; `valid` once the certificate is there.
     pub state: &'static str,
-    /// What its challenge waits for, or why it failed.
+    /// Reason why the challenge waits, or why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the CA said to it.
+    /// Problem that the CA returned for the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<ReportedProblem>,
 }
@@ -173,7 +173,7 @@ pub struct NameResult {
 pub struct WrittenFiles {
     /// The chain, leaf first.
     pub certificate: String,
-    /// The private key, where we have it.
+    /// The private key, if this program has the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The Secret as a manifest.
@@ -181,7 +181,7 @@ pub struct WrittenFiles {
     pub manifest: Option<String>,
 }
 
-/// An order.
+/// Last order of a Certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LastOrder {
     /// Name of the resource.
@@ -199,15 +199,15 @@ pub struct RecordToMake {
     /// `TXT`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Seconds for which others may remember it.
+    /// Seconds for which resolvers may cache the record.
     pub ttl: u32,
     /// The text, without quotes.
     pub value: String,
-    /// For which Certificate.
+    /// Certificate that needs the record.
     pub certificate: NamedObject,
-    /// For which Challenge.
+    /// Challenge that needs the record.
     pub challenge: NamedObject,
-    /// What the name servers say instead.
+    /// Answer of the name servers in place of the record.
     pub reason: String,
 }
 
@@ -220,23 +220,23 @@ pub struct NamedObject {
     pub name: String,
 }
 
-/// Why something failed.
+/// Description of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorReport {
-    /// The sort, in one word that stays.
+    /// Sort of failure, in one stable word.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Its exit code.
+    /// Exit code of the failure.
     pub exit_code: u8,
-    /// What failed for which object, and why.
+    /// Message: which object failed in which way, and why.
     pub message: String,
-    /// What helps, one line each.
+    /// Hints on how to mend the failure, one line each.
     pub hints: Vec<String>,
-    /// The CA's own words.
+    /// Problem document of the CA.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<ReportedProblem>,
-    /// Before when the CA wants no other try.
+    /// Time before which the CA wants no other try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Time>,
 }
@@ -249,7 +249,7 @@ pub struct ReportedProblem {
     pub kind: String,
     /// Sentence for people.
     pub detail: String,
-    /// HTTP status; 0 where the document names none.
+    /// HTTP status; 0 if the document names none.
     pub status: u16,
 }
 
@@ -260,7 +260,7 @@ impl From<&Problem> for ReportedProblem {
     }
 }
 
-/// How a command failed that has nothing else to print.
+/// Failure of a command that has nothing else to print.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorDocument {
@@ -269,19 +269,19 @@ pub struct ErrorDocument {
     /// `Error`.
     #[serde(rename = "kind")]
     pub document_kind: &'static str,
-    /// What failed, and what helps.
+    /// Description of the failure, with hints.
     #[serde(flatten)]
     pub error: ErrorReport,
-    /// The object that it is about.
+    /// Object that the failure is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ErrorObject>,
-    /// Every fault of what was given.
+    /// Every fault of the input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<InputFault>,
 }
 
 impl ErrorDocument {
-    /// Makes a document of an error, the object that it is about, and the faults it tells of.
+    /// Builds a document of an error, the object that the error is about, and the faults of the input.
     pub fn new(error: ErrorReport, object: Option<&Key>, errors: Vec<InputFault>) -> Self {
         let object = object.map(|key| ErrorObject {
             kind: key.kind.as_str(),
@@ -297,7 +297,7 @@ impl ErrorDocument {
 pub struct ErrorObject {
     /// Kind.
     pub kind: &'static str,
-    /// Namespace; empty for what has none.
+    /// Namespace; empty for an object without one.
     pub namespace: String,
     /// Name.
     pub name: String,
@@ -306,14 +306,14 @@ pub struct ErrorObject {
 /// A fault of a manifest, or a file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InputFault {
-    /// What is wrong with what.
+    /// Message that names the faulty part and the fault.
     pub message: String,
-    /// What to write instead, one line each.
+    /// Texts to write instead, one line each.
     pub hints: Vec<String>,
-    /// Kind and name of the object, where they are known.
+    /// Kind and name of the object, if known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub object: String,
-    /// Where.
+    /// Place of the fault.
     #[serde(flatten)]
     pub place: Option<InputPlace>,
 }
@@ -329,7 +329,7 @@ pub struct InputPlace {
     pub column: usize,
 }
 
-/// A length in seconds, to the millisecond.
+/// Converts a length of time to seconds, to the millisecond.
 pub fn seconds(length: SignedDuration) -> f64 {
     (length.as_secs_f64() * 1000.0).round() / 1000.0
 }

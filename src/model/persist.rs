@@ -1,11 +1,11 @@
-//! Records that stay (dns-persist-01): what one has to say for which draft, and what is wrong with one.
+//! Persistent records (dns-persist-01): the content that each draft requires, and the faults of a record.
 //!
-//! Three drafts of draft-ietf-acme-dns-persist are in use, and none takes the challenges of another. What a challenge
-//! looks like tells which one the CA speaks.
+//! Three drafts of draft-ietf-acme-dns-persist are in use, and none takes the challenges of another. The form of a
+//! challenge shows which draft the CA implements.
 //!
-//! A record is published only where no good one is, and never removed: the next order needs it. Records of names above
-//! do not count, because no challenge tells whether the CA takes them (draft -02 §6 says MAY; Pebble and Boulder do
-//! not).
+//! A record is published only if no good one exists, and never removed: the next order needs the record. Records of
+//! names above do not count, because no challenge says whether the CA takes them (draft -02 §6 says MAY; Pebble and
+//! Boulder do not).
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -17,29 +17,29 @@ use url::Url;
 use super::names::DnsName;
 
 /// Most issuer domain names in a challenge.
-const MOST_NAMES: usize = 10;
-/// How long before its end a record is warned of.
-const WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
-/// What stands between prefix and digest where an account is named by its hash.
-const HASH: &str = "sha-256/";
+const MAX_NAMES: usize = 10;
+/// Time before a record's end from which a warning is given.
+const WARNING_PERIOD: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// Text between prefix and digest if an account is named by its hash.
+const HASH_MARK: &str = "sha-256/";
 
-/// What a challenge of a CA says.
+/// Content of a CA's challenge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
     /// Names of the CA, of which a record has one.
     pub issuer_domain_names: Vec<String>,
-    /// How a record names the account.
+    /// Form in which a record names the account.
     pub account: AccountForm,
 }
 
-/// How a record names the account; each draft has its own way.
+/// Forms in which a record names the account; each draft has its own form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AccountForm {
-    /// By its URL, which the challenge does not repeat (draft -00).
+    /// By the account's URL, which the challenge does not repeat (draft -00).
     Url,
-    /// As the challenge says (draft -01).
+    /// By the URI that the challenge gives (draft -01).
     Given(String),
     /// By a hash behind the prefix that the CA's directory has (draft -02).
     Hashed(Option<String>),
@@ -48,17 +48,17 @@ pub enum AccountForm {
 /// An account at a CA.
 #[derive(Clone, Copy, Debug)]
 pub struct Account<'a> {
-    /// URL.
+    /// Account URL.
     pub url: &'a str,
-    /// JWK thumbprint of its key (RFC 7638), base64url.
+    /// JWK thumbprint of the account's key (RFC 7638), base64url.
     pub thumbprint: &'a str,
     /// URL of the CA's directory.
     pub directory: &'a str,
 }
 
 impl Account<'_> {
-    /// A URL of the account that a record may name. A record stays, and lets whoever it names have certificates: a CA that could
-    /// name an account at another one would let that account have them. A directory may have a port of its own.
+    /// Returns a URL of the account that a record may name. A record stays, and lets its account have certificates: a CA
+    /// that could name an account at another CA would let that account have them. A directory may have a port of its own.
     fn at_its_directory(self, uri: &str) -> Result<String, String> {
         let host = |text: &str| Some(Url::parse(text).ok()?.host_str()?.to_owned());
         if is_plain(uri) && host(uri).is_some_and(|at| host(self.directory) == Some(at)) {
@@ -71,27 +71,27 @@ impl Account<'_> {
     }
 }
 
-/// Which records a CA takes for one name.
+/// Records that a CA takes for one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Persist {
-    /// Names of the CA; a record has one of them.
+    /// Names of the CA, of which a record has one.
     pub issuer_domain_names: Vec<String>,
-    /// What `accounturi` may be; the first is written.
+    /// Permitted values of `accounturi`; the first is written.
     pub account_uris: Vec<String>,
 }
 
 impl Persist {
-    /// Which records an offer takes for a name without `*.`.
+    /// Returns the records that an offer takes for a name without `*.`.
     ///
     /// # Errors
-    /// Says what the CA leaves out.
+    /// Fails with a description of the part that the CA leaves out, or gives in a wrong form.
     pub fn of(offer: &Offer, account: Account<'_>, name: &str) -> Result<Self, String> {
         let names = &offer.issuer_domain_names;
-        if names.is_empty() || names.len() > MOST_NAMES {
+        if names.is_empty() || names.len() > MAX_NAMES {
             let count = names.len();
             return Err(format!(
-                "its dns-persist-01 challenge has {count} issuer domain names, and must have 1 to {MOST_NAMES}"
+                "its dns-persist-01 challenge has {count} issuer domain names, and must have 1 to {MAX_NAMES}"
             ));
         }
         if let Some(odd) = names.iter().find(|name| DnsName::parse(name).is_err()) {
@@ -113,25 +113,25 @@ impl Persist {
             }
             AccountForm::Hashed(Some(prefix)) => {
                 // A hash over `*` holds in every zone.
-                let uri = |domain: &str| format!("{prefix}{HASH}{}", hash(account, domain));
+                let uri = |domain: &str| format!("{prefix}{HASH_MARK}{}", hash(account, domain));
                 vec![uri(&name.to_ascii_lowercase()), uri("*")]
             }
         };
         Ok(Self { issuer_domain_names: names.clone(), account_uris })
     }
 
-    /// The record to make; `wildcard` has it hold for all names below, too.
+    /// Returns the record to make; with `wildcard` the record holds for all names below, too.
     pub fn record(&self, wildcard: bool) -> String {
         PersistRecord::default().corrected(self, wildcard, Timestamp::UNIX_EPOCH)
     }
 }
 
-/// Tells whether a text can stand in a record as it is.
+/// Reports whether a text can stand in a record as it is.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\;".contains(&byte))
 }
 
-/// What draft -02 names an account by.
+/// Returns the hash by which draft -02 names an account.
 fn hash(account: Account<'_>, domain: &str) -> String {
     let length = u8::try_from(domain.len()).unwrap_or(u8::MAX);
     let parts =
@@ -140,32 +140,32 @@ fn hash(account: Account<'_>, domain: &str) -> String {
 }
 
 fn is_hashed(uri: &str) -> bool {
-    uri.rsplit_once(HASH).is_some_and(|(_, digest)| digest.len() == 43)
+    uri.rsplit_once(HASH_MARK).is_some_and(|(_, digest)| digest.len() == 43)
 }
 
-/// What a record has to show at a moment.
+/// Requirements for a record at a moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand<'a> {
-    /// Which records the CA takes.
+    /// Records that the CA takes.
     pub persist: &'a Persist,
-    /// Whether it has to hold for a wildcard.
+    /// Whether the record has to hold for a wildcard.
     pub wildcard: bool,
-    /// The moment.
+    /// Moment at which the record has to hold.
     pub now: Timestamp,
 }
 
 impl Demand<'_> {
-    /// Tells whether the CA would take a record.
+    /// Reports whether the CA would take a record.
     pub fn is_met_by(&self, text: &str) -> bool {
         self.faults(text).is_empty()
     }
 
-    /// Everything that is wrong with a record, in words that go on after its text.
+    /// Returns all faults of a record, in words that go on after the record's text.
     pub fn faults(&self, text: &str) -> Vec<String> {
         self.faults_by_part(text).into_iter().map(|(_, fault)| fault).collect()
     }
 
-    /// The same, each with the part of the record that it is in.
+    /// Returns all faults of a record, each with the part of the record that has the fault.
     pub fn faults_by_part(&self, text: &str) -> Vec<(PersistPart, String)> {
         let record = PersistRecord::parse(text);
         let malformed = record.malformed.iter().map(|fault| (PersistPart::Form, fault.clone()));
@@ -195,15 +195,15 @@ impl Demand<'_> {
         faults
     }
 
-    /// The record as it should be: what is good in it stays.
+    /// Returns the record as it should be; its good parts stay.
     pub fn corrected(&self, text: &str) -> String {
         PersistRecord::parse(text).corrected(self.persist, self.wildcard, self.now)
     }
 
-    /// When a good record ends, if that is soon.
+    /// Returns the end of a good record, if that end is near.
     pub fn ends_soon(&self, text: &str) -> Option<Timestamp> {
         let until = PersistRecord::parse(text).until?.ok()?;
-        (until.duration_since(self.now) < WARNING).then_some(until)
+        (until.duration_since(self.now) < WARNING_PERIOD).then_some(until)
     }
 
     fn of_issuer(&self, record: &PersistRecord<'_>) -> Option<String> {
@@ -234,7 +234,7 @@ impl Demand<'_> {
 /// A part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PersistPart {
-    /// How it is written.
+    /// Form of the record.
     Form,
     /// The name of the CA.
     Issuer,
@@ -246,13 +246,13 @@ pub enum PersistPart {
     End,
 }
 
-/// A record, read as RFC 8659 §4.2 has it, with what is wrong with its form.
+/// Record, read as RFC 8659 §4.2 has it, with the faults of its form.
 #[derive(Debug, Default)]
 struct PersistRecord<'a> {
     issuer: &'a str,
     account: Option<&'a str>,
     policy: Option<&'a str>,
-    /// The end, or a text that is none.
+    /// End of the record, or a text that is no moment.
     until: Option<Result<Timestamp, &'a str>>,
     malformed: Vec<String>,
 }
@@ -271,7 +271,7 @@ impl<'a> PersistRecord<'a> {
         record
     }
 
-    /// Reads one parameter; tags that nobody knows are left alone.
+    /// Reads one parameter; unknown tags are left alone.
     fn take(&mut self, part: &'a str) -> Result<(), String> {
         if part.is_empty() {
             return Err("has an empty parameter: no semicolon may stand at the end".to_owned());

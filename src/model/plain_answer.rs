@@ -1,9 +1,9 @@
-//! What a server says to one GET, whatever it is: for whoever wants to know who answers at a URL.
+//! Answer of a server to one GET, whatever it is, which helps to find out who answers at a URL.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// An answer, as far as it tells who gives it.
+/// Answer, as far as it shows who gives the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlainAnswer {
@@ -11,16 +11,16 @@ pub struct PlainAnswer {
     pub status: u16,
     /// The server's clock.
     pub date: Option<Timestamp>,
-    /// This machine's when the answer came, whatever moment is judged by.
+    /// Time by this machine's clock when the answer came, whatever moment the verdict uses.
     pub came: Timestamp,
-    /// Type of the body; empty where it says none.
+    /// Type of the body; empty if the answer names none.
     pub content_type: String,
-    /// Where it redirects; empty where it does not.
+    /// Target of the redirect; empty if there is none.
     pub location: String,
-    /// When it wants to be asked again, in its words; empty where it does not say.
+    /// Time at which the server wants the next request, in its own words; empty if it names none.
     pub retry_after: String,
     /// The beginning of the body.
     pub start: String,
-    /// The URLs in it, by the name of each, where it is a JSON object.
+    /// URLs in the body, each with its name, if the body is a JSON object.
     pub members: Vec<(String, String)>,
 }

@@ -1,4 +1,4 @@
-//! What a template does to a Pod, and to whatever else has labels and annotations.
+//! Effect of a template on a Pod, and on other objects with labels and annotations.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::ChallengeSolver;
 use super::solver::PodTemplate;
 
 impl ChallengeSolver {
-    /// The template of the Pods that this solver makes.
+    /// Returns the template of the Pods that this solver makes.
     pub fn pod_template(&self) -> Option<&PodTemplate> {
         let http01 = self.http01.as_ref()?;
         match (&http01.ingress, &http01.gateway_http_route) {
@@ -19,7 +19,7 @@ impl ChallengeSolver {
 }
 
 impl PodTemplate {
-    /// Applies it to a Pod of one container as cert-manager does: some parts are merged, some replaced.
+    /// Applies the template to a Pod of one container as cert-manager does: some parts are merged, some replaced.
     pub fn shape(&self, pod: &mut Value) {
         overlay(&mut pod["metadata"], "labels", &self.metadata.labels);
         overlay(&mut pod["metadata"], "annotations", &self.metadata.annotations);
@@ -57,7 +57,7 @@ impl PodTemplate {
     }
 }
 
-/// Copies labels or annotations of a template over those that are there.
+/// Copies labels or annotations of a template over the existing ones.
 pub fn overlay(metadata: &mut Value, field: &str, more: &BTreeMap<String, String>) {
     if more.is_empty() {
         return;

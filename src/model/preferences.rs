@@ -1,12 +1,12 @@
-//! Lists in fields that cert-manager reads as one text, such as `profile: shortlived,classic`: the first that is offered counts.
+//! Lists in fields that cert-manager reads as one text, such as `profile: shortlived,classic`: the first offered one counts.
 
-/// What a text asks for, the most wanted first: itself, for a name may hold a comma, then its parts.
+/// Returns the choices in a text, the most wanted first: the whole text, for a name may hold a comma, then its parts.
 pub fn choices(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split(',').map(str::trim).filter(move |part| *part != text);
     std::iter::once(text).chain(parts).filter(|choice| !choice.is_empty())
 }
 
-/// The first of the choices that is offered.
+/// Returns the first choice that is offered.
 pub fn first_offered(text: &str, is_offered: impl Fn(&str) -> bool) -> Option<&str> {
     choices(text).find(|choice| is_offered(choice))
 }

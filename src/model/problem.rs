@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Words of a sentence about a name that is asked for.
+/// Words of a sentence about a requested name.
 const NAME_WORDS: [&str; 5] = ["domain", "host name", "hostname", "identifier", "dns name"];
 
 /// A refusal in the CA's own words.
@@ -25,7 +25,7 @@ pub struct Problem {
     pub subproblems: Vec<Subproblem>,
     /// Signature algorithms the CA takes (with `badSignatureAlgorithm`, RFC 8555 §6.2).
     pub algorithms: Vec<String>,
-    /// Pages for the user that stand beside the document, in the `Link` headers of its answer.
+    /// Pages for the user from the `Link` headers of the document's answer.
     #[serde(rename = "kubectl-acme/links", skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
 }
@@ -39,11 +39,11 @@ pub struct Subproblem {
     pub kind: String,
     /// Sentence for people.
     pub detail: String,
-    /// Whom it concerns.
+    /// Identifier that the problem concerns.
     pub identifier: Option<ProblemIdentifier>,
 }
 
-/// An identifier as the CA wrote it; its type may be one we do not know.
+/// Identifier as the CA wrote it; its type may be unknown here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProblemIdentifier {
@@ -55,12 +55,12 @@ pub struct ProblemIdentifier {
 }
 
 impl Problem {
-    /// The last part of the error type: `rateLimited`; matched whatever the namespace before it.
+    /// Returns the last part of the error type, such as `rateLimited`, whatever namespace is before that part.
     pub fn short_kind(&self) -> &str {
         self.kind.rsplit(':').next().unwrap_or("")
     }
 
-    /// Pages for the user that the detail does not name already: the problem's own, then those beside it.
+    /// Returns the pages for the user that the detail does not name already: the problem's own, then those of the headers.
     pub fn pages(&self) -> Vec<&str> {
         let mut pages: Vec<&str> = Vec::new();
         for page in self.instance.iter().chain(&self.links) {
@@ -68,11 +68,11 @@ impl Problem {
                 pages.push(page);
             }
         }
-        pages.truncate(MOST_PAGES);
+        pages.truncate(MAX_PAGES);
         pages
     }
 
-    /// Tells whether a subproblem is about a name, by its identifier or in words.
+    /// Reports whether a subproblem is about a name, by its identifier or in words.
     pub fn is_of_name(&self) -> bool {
         self.subproblems.iter().any(|sub| {
             let detail = sub.detail.to_ascii_lowercase();
@@ -80,24 +80,25 @@ impl Problem {
         })
     }
 
-    /// The problem that a CA would answer with that lacks a profile (draft-ietf-acme-profiles), found out without asking it.
+    /// Returns the problem of a CA that lacks a profile (draft-ietf-acme-profiles), found out without asking the CA.
     pub fn no_profile(detail: &str) -> Self {
         let kind = "urn:ietf:params:acme:error:invalidProfile".to_owned();
         Self { kind, detail: detail.to_owned(), ..Self::default() }
     }
 
-    /// What is kept of a problem beside the reason that quotes it: of long sentences the beginning, and no sentences about single
-    /// names.
+    /// Returns the part of a problem that is kept beside the reason that quotes the problem: of long sentences the
+    /// beginning, and no sentences about single names.
     #[must_use]
     pub fn kept(&self) -> Self {
         let brief = |sub: &Subproblem| {
             let says_name = sub.identifier.is_some();
-            let detail = sub.detail.chars().take(if says_name { 0 } else { MOST_DETAIL }).collect();
+            let detail =
+                sub.detail.chars().take(if says_name { 0 } else { MAX_DETAIL_CHARS }).collect();
             Subproblem { detail, ..sub.clone() }
         };
         Self {
-            detail: self.detail.chars().take(MOST_DETAIL).collect(),
-            subproblems: self.subproblems.iter().take(MOST_SUBPROBLEMS).map(brief).collect(),
+            detail: self.detail.chars().take(MAX_DETAIL_CHARS).collect(),
+            subproblems: self.subproblems.iter().take(MAX_SUBPROBLEMS).map(brief).collect(),
             links: self.pages().into_iter().map(str::to_owned).collect(),
             instance: None,
             ..self.clone()
@@ -105,27 +106,27 @@ impl Problem {
     }
 }
 
-/// So many characters of a detail are kept beside a reason.
-const MOST_DETAIL: usize = 1000;
-/// So many subproblems are kept beside a reason.
-const MOST_SUBPROBLEMS: usize = 20;
-/// Before the signature algorithms that the CA takes.
-const TAKES: &str = " (the CA takes ";
-/// Before pages for the user.
-const SEE: &str = " (see ";
-/// So many pages are shown at most.
-const MOST_PAGES: usize = 3;
+/// Most characters of a detail that are kept beside a reason.
+const MAX_DETAIL_CHARS: usize = 1000;
+/// Most subproblems that are kept beside a reason.
+const MAX_SUBPROBLEMS: usize = 20;
+/// Text before the signature algorithms that the CA takes.
+const ALGORITHMS_PREFIX: &str = " (the CA takes ";
+/// Text before pages for the user.
+const PAGES_PREFIX: &str = " (see ";
+/// Most pages that are shown.
+const MAX_PAGES: usize = 3;
 
-/// Tells whether that is the address of a page, whole and with nothing in it that ends a list.
+/// Reports whether a text is the address of a page, whole and without characters that end a list.
 fn is_page(text: &str) -> bool {
     let is_web = ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
     is_web && text.chars().all(|c| c.is_ascii_graphic() && !"(),<>\"".contains(c))
 }
 
 impl fmt::Display for Problem {
-    /// cert-manager's form: `<status> <type>: <detail>`, then the subproblems; without what the document lacks, and the detail alone
-    /// where the words are ours. Behind the detail stands what the CA names beside it: algorithms, pages. One subproblem that says
-    /// the same again is left out.
+    /// Formats as cert-manager does: `<status> <type>: <detail>`, then the subproblems. Parts that the document lacks
+    /// are left out; this program's own words stand alone. Algorithms and pages that the CA names follow the detail. A
+    /// single subproblem that repeats the detail is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.status == 0 && self.kind.is_empty() {
             return f.write_str(&self.detail);
@@ -141,11 +142,11 @@ impl fmt::Display for Problem {
             detail => write!(f, "{}: {detail}", self.kind)?,
         }
         if !self.algorithms.is_empty() {
-            write!(f, "{TAKES}{})", self.algorithms.join(", "))?;
+            write!(f, "{ALGORITHMS_PREFIX}{})", self.algorithms.join(", "))?;
         }
         let pages = self.pages();
         if !pages.is_empty() {
-            write!(f, "{SEE}{})", pages.join(", "))?;
+            write!(f, "{PAGES_PREFIX}{})", pages.join(", "))?;
         }
         let is_said = |sub: &Subproblem| {
             let of = sub.identifier.as_ref().map_or("", |identifier| identifier.value.as_str());

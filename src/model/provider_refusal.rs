@@ -1,5 +1,5 @@
-//! What a DNS provider refuses, as a machine knows it: which call, what came, and what is at fault. The words for people stand
-//! in the error; this is kept beside them, for whoever judges.
+//! Refusals of DNS providers as data: the call, the answer, and the fault. The words for people stand in the error; the
+//! refusal is kept beside them for the rules.
 
 use std::collections::BTreeMap;
 
@@ -9,53 +9,53 @@ use serde::{Deserialize, Serialize};
 use super::Key;
 use super::solver::Dns01Solver;
 
-/// Where the refusal of a Certificate's provider is kept that came before there was an order.
+/// Annotation with the refusal of a Certificate's provider that came before there was an order.
 const REFUSED_BEFORE: &str = "kubectl-acme/provider-refusal";
-/// Most things that are told of what there is in place of what was looked for.
-const MOST_KNOWN: usize = 10;
+/// Most alternatives that are kept of a refusal.
+const MAX_KNOWN: usize = 10;
 
-/// What a provider refuses.
+/// Refusal by a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderRefusal {
-    /// How people call the provider: `Cloudflare`.
+    /// Name of the provider for people: `Cloudflare`.
     pub provider: String,
-    /// What it was asked: `GET /zones?name=example.com`, or `update of example.com.`.
+    /// Call to the provider: `GET /zones?name=example.com`, or `update of example.com.`.
     pub call: String,
-    /// HTTP status, where one came.
+    /// HTTP status, if one came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The provider's own word for it, where it has one.
+    /// Error code of the provider, if any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub code: String,
-    /// What it says, in one stable line.
+    /// Message of the provider, in one stable line.
     pub said: String,
-    /// Absolute name of the zone, where it is known.
+    /// Absolute name of the zone, if known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub zone: String,
-    /// What there is in place of what was looked for, such as the domains that have an account.
+    /// Existing alternatives to the object that was looked for, such as the domains that have an account.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub known: Vec<String>,
-    /// What is at fault.
+    /// Sort of fault.
     pub fault: ProviderFault,
     /// Whether the answer to a signed update is not signed: the server may not have taken the key.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_unsigned: bool,
 }
 
-/// Why a DNS provider does not take a record.
+/// Reasons why a DNS provider does not take a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProviderFault {
-    /// Credentials that are not known there, or cannot be used.
+    /// Credentials that the provider does not know, or that cannot be used.
     Credentials,
-    /// Credentials that are known, and may not do it.
+    /// Credentials that are known, and lack the permission.
     Permission,
-    /// Their zones have none for the name.
+    /// The zones of the credentials have none for the name.
     NoZone,
     /// Too many requests, or an outage.
     Busy,
-    /// There is no way to the API.
+    /// The API cannot be reached.
     Unreachable,
     /// The API does not take requests from this address.
     AddressRefused,
@@ -71,18 +71,18 @@ pub enum ProviderFault {
 }
 
 impl ProviderRefusal {
-    /// A refusal of that sort, as it is told.
+    /// Builds a refusal of the given sort from the call and the provider's message.
     pub fn new(fault: ProviderFault, call: impl Into<String>, said: impl Into<String>) -> Self {
         Self { fault, call: call.into(), said: said.into(), ..Self::default() }
     }
 
-    /// The same with what there is in place of what was looked for.
+    /// Adds the existing alternatives to the object that was looked for.
     #[must_use]
     pub fn knowing(self, known: impl IntoIterator<Item = String>) -> Self {
-        Self { known: known.into_iter().take(MOST_KNOWN).collect(), ..self }
+        Self { known: known.into_iter().take(MAX_KNOWN).collect(), ..self }
     }
 
-    /// What came, in one line.
+    /// Returns the answer in one line.
     pub fn answer(&self) -> String {
         let status = self.status.map(|status| format!("HTTP {status}"));
         let status = status.filter(|status| !self.said.starts_with(status.as_str()));
@@ -94,7 +94,7 @@ impl ProviderRefusal {
         parts.join(", ")
     }
 
-    /// The same in a few words, without what belongs to one name.
+    /// Describes the refusal in a few words, without parts that belong to one name.
     pub fn in_short(&self) -> String {
         let Self { provider, code, .. } = self;
         match self.fault {
@@ -112,7 +112,7 @@ impl ProviderRefusal {
     }
 }
 
-/// How people call the provider of a solver.
+/// Returns the name of a solver's provider for people.
 pub fn provider_name(dns01: &Dns01Solver) -> &'static str {
     [
         ("Akamai", dns01.akamai.is_some()),
@@ -129,13 +129,13 @@ pub fn provider_name(dns01: &Dns01Solver) -> &'static str {
     .map_or("the DNS provider", |(name, _)| name)
 }
 
-/// Tells whether a provider says that it does not take requests from this address; few have a code of their own for that.
+/// Reports whether a provider says that it refuses requests from this address; few providers have a code for that.
 pub fn is_about_address(said: &str) -> bool {
     let said = said.to_lowercase();
-    ADDRESS.iter().any(|mark| said.contains(mark))
+    ADDRESS_REFUSALS.iter().any(|mark| said.contains(mark))
 }
 
-const ADDRESS: [&str; 7] = [
+const ADDRESS_REFUSALS: [&str; 7] = [
     "ip address is not allowed",
     "ip not allowed",
     "ip is not in the",
@@ -145,31 +145,31 @@ const ADDRESS: [&str; 7] = [
     "cannot use the access token from location",
 ];
 
-/// A refusal that came before there was an order, kept with the Certificate that it was for.
+/// Refusal that came before there was an order, kept with the Certificate that the record was for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedBefore {
-    /// When.
+    /// Time of the refusal.
     pub at: Timestamp,
-    /// The issuer that has the solver.
+    /// Issuer that has the solver.
     pub issuer: Key,
-    /// Counts the changes of that issuer: what was refused of an earlier one may be mended.
+    /// Generation of the issuer: a refusal of an earlier generation may be mended.
     pub generation: Option<i64>,
     /// Place of the solver in the issuer's list, from 0.
     pub solver: usize,
-    /// Name of the Certificate, a wildcard as such.
+    /// Name in the Certificate, a wildcard with `*.`.
     pub domain: String,
-    /// What was refused.
+    /// The refusal.
     pub refusal: ProviderRefusal,
 }
 
 impl RefusedBefore {
-    /// What is kept in the annotations of a Certificate, if anything; what cannot be read counts as forgotten.
+    /// Reads the refusal in the annotations of a Certificate, if any; a refusal that cannot be read counts as absent.
     pub fn read(annotations: &BTreeMap<String, String>) -> Option<Self> {
         serde_json::from_str(annotations.get(REFUSED_BEFORE)?).ok()
     }
 
-    /// Keeps a refusal in the annotations of a Certificate, or forgets the one of before; returns whether anything changed.
+    /// Writes a refusal into a Certificate's annotations, or removes the earlier one; returns whether anything changed.
     pub fn write(kept: Option<&Self>, annotations: &mut BTreeMap<String, String>) -> bool {
         let before = annotations.get(REFUSED_BEFORE).cloned();
         let text = kept.and_then(|kept| serde_json::to_string(kept).ok());

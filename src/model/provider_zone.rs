@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderZone {
-    /// What the provider calls it.
+    /// Identifier of the zone at the provider.
     pub id: String,
     /// Absolute name.
     pub name: String,
-    /// Whether only networks that it is given to see it.
+    /// Whether only networks that are assigned to the zone see its records.
     pub is_private: bool,
-    /// Its name servers, absolute names in lower case, sorted; none where the provider does not tell.
+    /// Name servers of the zone, absolute names in lower case, sorted; empty if the provider does not name them.
     pub name_servers: Vec<String>,
-    /// Whether the solver writes into this one.
+    /// Whether the solver writes into this zone.
     pub is_written: bool,
 }
 
 impl ProviderZone {
-    /// Makes its name servers comparable with what DNS says.
+    /// Sets the name servers in a form that can be compared with DNS answers.
     #[must_use]
     pub fn with_servers<'a>(self, servers: impl IntoIterator<Item = &'a str>) -> Self {
         let absolute = |name: &str| format!("{}.", name.trim_end_matches('.').to_ascii_lowercase());

@@ -1,6 +1,6 @@
 //! Solvers for DNS providers from the variables that their own tools, lego and certbot read.
 //!
-//! A variable may be given as a file, by its name with `_FILE` at the end, as lego has it. An empty one is not set.
+//! A variable may be given as a file, by its name with `_FILE` at the end, as in lego. An empty variable counts as not set.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,33 @@ use serde_json::{Map, Value, json};
 use super::dns_provider::DnsProvider;
 use super::secret::Credentials;
 
-/// What surrounds the process.
+/// Environment of the process.
 pub trait ProcessEnvironment {
-    /// A variable of the environment.
+    /// Returns a variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
 
-    /// What is in a file.
+    /// Returns the content of a file.
     ///
     /// # Errors
-    /// Fails with the reason when it cannot be read.
+    /// Fails with the reason if the file cannot be read.
     fn file(&self, path: &str) -> Result<String, String>;
 }
 
 /// A `dns01` solver, and the Secret that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsAnswers {
-    /// Whose they are.
+    /// Provider of the solver.
     pub provider: DnsProvider,
     /// The solver, as a manifest has it.
     pub solver: Value,
-    /// What is in the Secret; nothing where there need be none.
+    /// Content of the Secret; empty if no Secret is needed.
     pub credentials: Credentials,
 }
 
-/// Why the surroundings give no solver.
+/// Reasons why the environment gives no solver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SurroundingsFault {
-    /// Some variables are missing; each with those that may stand for it.
+    /// Some variables are missing; each is listed with its alternatives.
     #[error("{} not set", enumerated(.0))]
     Missing(Vec<String>),
     /// A file cannot be read.
@@ -45,7 +45,7 @@ pub enum SurroundingsFault {
         variable: String,
         /// The file.
         path: String,
-        /// Why.
+        /// Reason why the file cannot be read.
         why: String,
     },
     /// A value cannot be used.
@@ -53,7 +53,7 @@ pub enum SurroundingsFault {
     Unusable {
         /// The variable.
         variable: String,
-        /// Why.
+        /// Reason why the value cannot be used.
         why: String,
     },
 }
@@ -63,7 +63,7 @@ fn enumerated(missing: &[String]) -> String {
     format!("{} {verb}", missing.join(", "))
 }
 
-/// Makes the solver of a provider, whose credentials will be in the Secret of that name.
+/// Builds the solver of a provider, whose credentials will be in the Secret of the given name.
 ///
 /// # Errors
 /// Fails when a variable is missing or cannot be used.
@@ -135,7 +135,7 @@ pub fn answers(
     Ok(DnsAnswers { provider, solver: Value::Object(solver), credentials })
 }
 
-/// Fields and a Secret that fill while variables are read.
+/// Fields and a Secret that are filled while variables are read.
 struct Reading<'a> {
     around: &'a dyn ProcessEnvironment,
     secret: &'a str,
@@ -145,7 +145,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// The first of these variables that is set; what is missing is remembered.
+    /// Returns the first of the given variables that is set; a missing variable is recorded.
     fn value(&mut self, names: &[&str]) -> Result<Option<String>, SurroundingsFault> {
         let found = self.optional(names)?;
         if found.is_none() {
@@ -204,7 +204,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Keeps a credential in the Secret, and names it in a field.
+    /// Stores a credential in the Secret, and refers to the credential from a field.
     fn keep(&mut self, field: &str, key: &str, value: String) {
         let reference = json!({"name": self.secret, "key": key});
         self.fields.insert(field.to_owned(), reference);
@@ -318,7 +318,7 @@ impl Reading<'_> {
         }
         self.text("tsigKeyName", &[name])?;
         self.secret("tsigSecretSecretRef", "secret", &[secret])?;
-        // What tsig-keygen makes, where nothing is said.
+        // The default of tsig-keygen, if no algorithm is given.
         let algorithm =
             self.set("RFC2136_TSIG_ALGORITHM").unwrap_or_else(|| "hmac-sha256".to_owned());
         let algorithm = algorithm.trim_end_matches('.').replace('-', "").to_ascii_uppercase();

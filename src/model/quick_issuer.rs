@@ -1,8 +1,8 @@
-//! Which Issuer a certificate of a few names stands on: one that is in the store and has all that is asked for, else one beside
-//! those. An Issuer is changed only where no other certificate stands on it.
+//! Choice of the Issuer for a certificate of a few names: an Issuer of the store that has all that is asked for, else
+//! an additional one. An Issuer is changed only if no other certificate uses it.
 //!
-//! Contact, roots and external account that are not given come from the Issuer that has the account at that CA, so that there is
-//! one account for all of them.
+//! Contact, roots and external account that are not given come from the Issuer that has the account at that CA, so that
+//! all Issuers of the CA share one account.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,29 +19,29 @@ use super::requested_types::CHALLENGE_TYPE;
 /// Most letters of a profile in the name of an Issuer.
 const MAX_PROFILE_LETTERS: usize = 30;
 
-/// What a namespace of a store has.
+/// Objects of a namespace of a store.
 #[derive(Clone, Debug, Default)]
 pub struct StoredObjects {
-    /// Its Issuers.
+    /// Issuers of the namespace.
     pub issuers: Vec<Record>,
-    /// Its Certificates and CertificateRequests.
+    /// Certificates and CertificateRequests of the namespace.
     pub wanted: Vec<Record>,
-    /// Secrets of credentials by name, each as it is, or `None` if there is none; one that may not be read is not among them.
+    /// Secrets of credentials by name, `None` for a Secret that does not exist; Secrets that may not be read are left out.
     pub secrets: BTreeMap<String, Option<Record>>,
 }
 
-/// A certificate that leaves the Issuer it was ordered from.
+/// Change of a certificate from the Issuer it was ordered from to another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Name of that Issuer.
+    /// Name of the earlier Issuer.
     pub from: String,
-    /// Name of the one it stands on now.
+    /// Name of the new Issuer.
     pub to: String,
-    /// What is different there, as fields of a manifest.
+    /// Differences of the earlier Issuer from the request, as fields of a manifest.
     pub fields: Vec<&'static str>,
 }
 
-/// Names of the Secrets that [`settle`] compares.
+/// Returns the names of the Secrets that [`settle`] compares.
 pub fn secrets_of_interest(wanted: &[Record], base: &str, issuers: &[Record]) -> BTreeSet<String> {
     let Some(wish) = Wish::read(wanted, base) else { return BTreeSet::new() };
     let candidates = wish.candidates(issuers);
@@ -51,8 +51,8 @@ pub fn secrets_of_interest(wanted: &[Record], base: &str, issuers: &[Record]) ->
     candidates.iter().flat_map(names).collect()
 }
 
-/// Gives the objects that were made of names their Issuer, and says whether that is another one than before; `base` is what the first
-/// Issuer of that CA is named.
+/// Gives the objects that were made of names their Issuer, and returns the move if that Issuer is another one than
+/// before; `base` is the name of the first Issuer of the CA.
 pub fn settle(wanted: &mut [Record], base: &str, stored: &StoredObjects) -> Option<Move> {
     let wish = Wish::read(wanted, base)?;
     let candidates = wish.candidates(&stored.issuers);
@@ -68,10 +68,10 @@ pub fn settle(wanted: &mut [Record], base: &str, stored: &StoredObjects) -> Opti
     });
     let (name, issuer) = match (chosen, changed) {
         (Some(chosen), _) => (chosen.name.to_owned(), wish.as_stored(chosen)),
-        (None, Some(own)) => (own.name.to_owned(), wish.made(own.name, &candidates, Some(own))),
+        (None, Some(own)) => (own.name.to_owned(), wish.build(own.name, &candidates, Some(own))),
         (None, None) => {
             let name = wish.free_name(&stored.issuers);
-            let issuer = wish.made(&name, &candidates, None);
+            let issuer = wish.build(&name, &candidates, None);
             (name, issuer)
         }
     };
@@ -84,7 +84,7 @@ pub fn settle(wanted: &mut [Record], base: &str, stored: &StoredObjects) -> Opti
     moved
 }
 
-/// Puts the Issuer among the objects, and its name into the others.
+/// Replaces the Issuer among the objects, and writes its name into the others.
 fn write(wanted: &mut [Record], name: &str, issuer: Value) {
     let before = wanted.iter().find(|record| record.key.kind == Kind::Issuer);
     let before = before.map(|issuer| issuer.key.name.name.clone()).unwrap_or_default();
@@ -105,7 +105,7 @@ fn write(wanted: &mut [Record], name: &str, issuer: Value) {
     }
 }
 
-/// What shapes a certificate: with another value it would be another one.
+/// Fields that shape a certificate: another value means another certificate.
 const SHAPING: [&str; 3] = [PROFILE, PREFERRED_CHAIN, BINDING];
 const PROFILE: &str = "spec.acme.profile";
 const PREFERRED_CHAIN: &str = "spec.acme.preferredChain";
@@ -115,9 +115,9 @@ const ROOTS: &str = "spec.acme.caBundle";
 const TYPE: &str = "the annotation kubectl-acme/challenge-type";
 const CREDENTIALS: &str = "the credentials in its Secrets";
 
-/// What is asked for.
+/// Objects that are asked for.
 struct Wish<'a> {
-    /// The name of the first Issuer of this CA.
+    /// Name of the first Issuer of this CA.
     base: &'a str,
     issuer: &'a Record,
     acme: AcmeIssuer,
@@ -126,14 +126,14 @@ struct Wish<'a> {
     wanted: &'a Record,
 }
 
-/// A Secret of credentials, named for its Issuer.
+/// Secret of credentials, named after its Issuer.
 struct GivenSecret<'a> {
     record: &'a Record,
     issuer: &'a str,
 }
 
 impl GivenSecret<'_> {
-    /// Its name beside an Issuer of that name.
+    /// Returns the Secret's name beside an Issuer of the given name.
     fn name_at(&self, issuer: &str) -> String {
         let own = &self.record.key.name.name;
         own.strip_prefix(self.issuer).map_or_else(|| own.clone(), |rest| format!("{issuer}{rest}"))
@@ -157,7 +157,7 @@ impl<'a> Wish<'a> {
         Some(Self { base, issuer, acme: acme_of(issuer)?, secrets, wanted })
     }
 
-    /// The Issuers of the same CA that may be ours: the one named for it first.
+    /// Returns the Issuers of the same CA that may be used: first the one that is named after the CA.
     fn candidates<'b>(&self, issuers: &'b [Record]) -> Vec<Candidate<'b>> {
         let base = self.base;
         let read = |record: &'b Record| {
@@ -178,7 +178,7 @@ impl<'a> Wish<'a> {
         found
     }
 
-    /// The Issuer that the certificate was ordered from before.
+    /// Returns the name of the Issuer that the certificate was ordered from before.
     fn issuer_before(&self, wanted: &[Record]) -> Option<String> {
         let before = wanted.iter().rfind(|record| self.is_own(record))?;
         let kind = before.text("/spec/issuerRef/kind");
@@ -186,12 +186,12 @@ impl<'a> Wish<'a> {
         is_issuer.then(|| before.text("/spec/issuerRef/name").to_owned())
     }
 
-    /// Tells whether an object of the store is the wanted one, or an earlier request of that name.
+    /// Reports whether an object of the store is the wanted one, or an earlier request of the same name.
     fn is_own(&self, record: &Record) -> bool {
         record.key.kind == self.wanted.key.kind && user_name(record) == user_name(self.wanted)
     }
 
-    /// Tells whether no other certificate stands on an Issuer.
+    /// Reports whether no other certificate uses an Issuer.
     fn is_alone_on(&self, issuer: &str, wanted: &[Record]) -> bool {
         wanted.iter().all(|record| {
             let metadata = record.metadata();
@@ -206,7 +206,7 @@ impl<'a> Wish<'a> {
         })
     }
 
-    /// Tells whether there is a certificate already.
+    /// Reports whether there is a certificate already.
     fn is_issued(&self, wanted: &[Record]) -> bool {
         wanted.iter().filter(|record| self.is_own(record)).any(|record| {
             record.key.kind == Kind::CertificateRequest
@@ -214,7 +214,7 @@ impl<'a> Wish<'a> {
         })
     }
 
-    /// What an Issuer has otherwise than asked for.
+    /// Returns the fields in which an Issuer differs from the request.
     fn differences(&self, candidate: &Candidate<'_>, stored: &StoredObjects) -> Vec<&'static str> {
         let (wish, there) = (self.acme_at(candidate.name), &candidate.acme);
         let kind = |record: &Record| {
@@ -237,7 +237,7 @@ impl<'a> Wish<'a> {
         .collect()
     }
 
-    /// Tells whether the credentials of an Issuer are those that are given, or are gone.
+    /// Reports whether the credentials of an Issuer equal the given credentials, or do not exist.
     fn has_credentials(&self, issuer: &str, stored: &StoredObjects) -> bool {
         self.secrets.iter().all(|secret| match stored.secrets.get(&secret.name_at(issuer)) {
             None => false,
@@ -246,7 +246,7 @@ impl<'a> Wish<'a> {
         })
     }
 
-    /// The spec, with the Secrets named for an Issuer of that name.
+    /// Returns the spec, with the Secrets named after an Issuer of the given name.
     fn acme_at(&self, issuer: &str) -> AcmeIssuer {
         let spec = self.spec_at(issuer);
         serde_json::from_value(spec).unwrap_or_else(|_| self.acme.clone())
@@ -260,7 +260,7 @@ impl<'a> Wish<'a> {
         spec
     }
 
-    /// An Issuer of the store as a manifest, with the contact that is given.
+    /// Returns an Issuer of the store as a manifest, with the given contact.
     fn as_stored(&self, candidate: &Candidate<'_>) -> Value {
         let mut object = candidate.record.object.clone();
         if let Some(fields) = object.as_object_mut() {
@@ -283,9 +283,14 @@ impl<'a> Wish<'a> {
         object
     }
 
-    /// The wanted Issuer under that name. What is not said of the CA is taken from the Issuer that is changed, or from the first
-    /// whose account may be used.
-    fn made(&self, name: &str, candidates: &[Candidate<'_>], own: Option<&Candidate<'_>>) -> Value {
+    /// Builds the wanted Issuer under the given name. Settings of the CA that are not given come from the Issuer that
+    /// is changed, or from the first Issuer whose account may be used.
+    fn build(
+        &self,
+        name: &str,
+        candidates: &[Candidate<'_>],
+        own: Option<&Candidate<'_>>,
+    ) -> Value {
         let mut object = self.issuer.object.clone();
         object["metadata"]["name"] = name.into();
         let mut spec = self.spec_at(name);
@@ -316,7 +321,7 @@ impl<'a> Wish<'a> {
         object
     }
 
-    /// A name that no Issuer has: that of the CA, or with what is particular about this one.
+    /// Returns a name that no Issuer has: that of the CA, or one with the features of the wanted Issuer.
     fn free_name(&self, issuers: &[Record]) -> String {
         let is_taken = |name: &str| issuers.iter().any(|record| record.key.name.name == name);
         let base = self.base;
@@ -329,7 +334,7 @@ impl<'a> Wish<'a> {
         std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
     }
 
-    /// What is particular about it beside the first Issuer of its CA, in words for a name.
+    /// Returns the features by which the Issuer differs from the first Issuer of its CA, in words for a name.
     fn particular(&self, first: Option<&AcmeIssuer>) -> String {
         let annotations = self.issuer.metadata().annotations;
         let solver = self.issuer.object.pointer("/spec/acme/solvers/0/dns01");
@@ -359,12 +364,12 @@ fn acme_of(record: &Record) -> Option<AcmeIssuer> {
     serde_json::from_value::<Issuer>(record.object.clone()).ok()?.spec.acme
 }
 
-/// Key ID of the external account, if there is one.
+/// Returns the key ID of the external account, if there is one.
 fn key_id(acme: &AcmeIssuer) -> Option<&str> {
     acme.external_account_binding.as_ref().map(|binding| binding.key_id.as_str())
 }
 
-/// By what name a certificate is known from one request to the next.
+/// Returns the name by which a certificate is known from one request to the next.
 fn user_name(record: &Record) -> String {
     let annotations = record.metadata().annotations;
     let named = annotations.get(CERTIFICATE_NAME);
@@ -372,7 +377,7 @@ fn user_name(record: &Record) -> String {
     named.cloned().unwrap_or_else(|| record.key.name.name.clone())
 }
 
-/// Gives a Secret another name wherever it is referred to.
+/// Renames a Secret in all references.
 fn rename(value: &mut Value, from: &str, to: &str) {
     match value {
         Value::Object(fields) => {

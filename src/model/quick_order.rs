@@ -1,5 +1,5 @@
-//! The shortest way in: Issuer and Certificate from a few names, as one would write them; or a CertificateRequest from a signing
-//! request.
+//! Shortest way to a certificate: Issuer and Certificate from a few names, as a user would write them; or a
+//! CertificateRequest from a signing request.
 
 use serde_json::{Map, Value, json};
 
@@ -12,12 +12,12 @@ use super::quick_dns::DnsAnswers;
 use super::request::{CERTIFICATE_NAME, REVISION};
 use super::secret::Credentials;
 
-/// What the command line asks for.
+/// Request of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuickOrder {
-    /// Names and addresses; the first gives the Certificate its name.
+    /// First name or address, which gives the Certificate its name.
     pub first: Identifier,
-    /// More of them.
+    /// More names and addresses.
     pub more: Vec<Identifier>,
     /// Contact of the account.
     pub email: Option<String>,
@@ -25,20 +25,20 @@ pub struct QuickOrder {
     pub server: AcmeServer,
     /// Namespace of both objects.
     pub namespace: String,
-    /// How names are proven.
+    /// Method by which names are proven.
     pub proof: Proof,
     /// The key of the certificate.
     pub key: KeyWish,
-    /// What is said of the CA beside where it is.
+    /// Settings of the CA beside its URL.
     pub ca: CaWishes,
 }
 
-/// What is said of a CA beside where it is; what is empty is not said.
+/// Settings of a CA beside its URL; an empty field is not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaWishes {
-    /// Roots for the connection to it, PEM.
+    /// Roots for the connection to the CA, PEM.
     pub bundle: Blob,
-    /// The account that it knows already.
+    /// Account that the CA knows already.
     pub binding: Option<Binding>,
     /// Profile to ask for.
     pub profile: Option<String>,
@@ -55,11 +55,11 @@ pub struct Binding {
     pub hmac: Credentials,
 }
 
-/// The key of the HMAC in the Secret of a binding.
+/// Key of the HMAC in the Secret of a binding.
 const HMAC: &str = "hmac";
 
 impl Binding {
-    /// Reads the HMAC key as CAs and people give it; `None` if it is no such key.
+    /// Reads the HMAC key as CAs and people give it; `None` if the text is no such key.
     pub fn new(key_id: &str, hmac: &str) -> Option<Self> {
         let hmac = mac_key::base64url(hmac)?;
         let hmac = Credentials([(HMAC.to_owned(), hmac)].into());
@@ -67,21 +67,21 @@ impl Binding {
     }
 }
 
-/// Whose key the certificate is for.
+/// Key that the certificate is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyWish {
-    /// One that is made, of this type.
+    /// A new key of the given type.
     Make(KeyChoice),
-    /// Somebody's who has signed this.
+    /// The key that has signed the given request.
     Own(SignedRequest),
 }
 
-/// A signing request of somebody's own, as a CertificateRequest takes it.
+/// Signing request of a user, as a CertificateRequest takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedRequest {
     /// PEM.
     pub pem: Blob,
-    /// Usages that it asks for, in cert-manager's words; its webhook wants them said twice.
+    /// Usages that the request asks for, in cert-manager's words; cert-manager's webhook wants them in both places.
     pub usages: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ pub enum KeyChoice {
 }
 
 impl KeyChoice {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 7] = [
         Self::Rsa2048,
         Self::Rsa3072,
@@ -117,7 +117,7 @@ impl KeyChoice {
         Self::Ed25519,
     ];
 
-    /// Its name on the command line.
+    /// Returns the type's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rsa2048 => "rsa2048",
@@ -130,7 +130,7 @@ impl KeyChoice {
         }
     }
 
-    /// `spec.privateKey` of a Certificate.
+    /// Returns `spec.privateKey` of a Certificate.
     fn private_key(self) -> Value {
         let (algorithm, size) = match self {
             Self::Rsa2048 => ("RSA", 2048),
@@ -145,7 +145,7 @@ impl KeyChoice {
     }
 }
 
-/// How names are proven.
+/// Methods by which names are proven.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Proof {
     /// HTTP-01.
@@ -155,12 +155,12 @@ pub enum Proof {
     Manual,
     /// DNS-01, by a provider.
     Provider(DnsAnswers),
-    /// By a type that needs no solver.
+    /// A type that needs no solver.
     Unaided,
 }
 
 impl Proof {
-    /// The solver, as a manifest has it.
+    /// Returns the solver, as a manifest has it; `None` if no solver is needed.
     fn solver(&self) -> Option<Value> {
         match self {
             Self::Http01 => Some(json!({"http01": {"ingress": {}}})),
@@ -174,13 +174,13 @@ impl Proof {
     }
 }
 
-/// Name of the Secret of an issuer for this purpose.
+/// Returns the name of an issuer's Secret for the given purpose.
 pub fn secret_name(server: &AcmeServer, purpose: &str) -> String {
     format!("{}-{purpose}", server.name())
 }
 
-/// Makes Secrets where there are credentials, the Issuer and the Certificate or the first CertificateRequest, in this order: one
-/// solver for every name.
+/// Builds Secrets if there are credentials, the Issuer, and the Certificate or the first CertificateRequest, in this
+/// order, with one solver for every name.
 pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
     let issuer = wish.server.name();
     let mut acme = json!({
@@ -233,8 +233,8 @@ pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
     secrets.chain([issuer, wanted]).flatten().collect()
 }
 
-/// The name of what is made for a first name or address. An address that begins or ends with two colons has a zero there, so that
-/// `::1` is another name than `1::`.
+/// Returns the name of the objects for a first name or address. An address that begins or ends with two colons gets a
+/// zero there, so that `::1` has another name than `1::`.
 fn certificate_name(first: &Identifier) -> String {
     let text = first.to_string();
     let zero = |is_cut: bool| if is_cut { "0" } else { "" };
@@ -276,7 +276,7 @@ fn certificate(
     }))
 }
 
-/// Annotated as those of Certificates are; named otherwise, so that it is in the way of none.
+/// Builds a CertificateRequest, annotated as those of Certificates are, and named so that it is in the way of none of them.
 fn certificate_request(
     wish: &QuickOrder,
     name: &str,
@@ -299,7 +299,7 @@ fn certificate_request(
     }))
 }
 
-/// The name of the CertificateRequest of that number.
+/// Returns the name of the CertificateRequest of the given number.
 pub fn request_name(name: &str, revision: i64) -> String {
     format!("{name}-csr-{revision}")
 }
@@ -339,7 +339,7 @@ mod tests {
         }
     }
 
-    /// What is made, read back as a user's manifest.
+    /// Builds the objects, and reads them back as a user's manifest.
     fn check(wish: &QuickOrder) -> Vec<Value> {
         let records = manifests(wish);
         let sources: Vec<Source> = records

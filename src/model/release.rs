@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-/// A release, such as 1.21.2. What comes before a release counts as that release.
+/// Release, such as 1.21.2. A pre-release counts as its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release {
-    /// Its line: first and second number.
+    /// First and second number.
     line: (u32, u32),
-    /// The third.
+    /// Third number.
     patch: u32,
 }
 
 impl Release {
-    /// The release of these numbers.
+    /// Builds the release of the given numbers.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { line: (major, minor), patch }
     }
 
-    /// Reads a tag or label such as `v1.21.2` or `1.21.2-alpine`; nothing where it is no release.
+    /// Reads a tag or label such as `v1.21.2` or `1.21.2-alpine`; `None` if the text is no release.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().trim_start_matches('v');
         let text = text.split(['-', '+', '_']).next().unwrap_or_default();
@@ -27,7 +27,7 @@ impl Release {
         numbers.next().is_none().then_some(Self::new(major, minor, patch))
     }
 
-    /// First and second number.
+    /// Returns the first and second number.
     pub fn line(self) -> (u32, u32) {
         self.line
     }

@@ -15,14 +15,14 @@ pub const CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
 pub const REVISION: &str = "cert-manager.io/certificate-revision";
 
 impl CertificateRequest {
-    /// Number of the issuance it belongs to; none when the annotation is missing or no positive number.
+    /// Returns the number of the request's issuance; `None` if the annotation is missing or no positive number.
     pub fn revision(&self) -> Option<i64> {
         let text = self.metadata.annotations.get(REVISION)?;
         text.parse().ok().filter(|revision| *revision > 0)
     }
 }
 
-/// What is to be signed.
+/// Spec of a CertificateRequest: the request to be signed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateRequestSpec {
@@ -39,12 +39,12 @@ pub struct CertificateRequestSpec {
     /// Key usages asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usages: Option<Vec<String>>,
-    /// Who asked; written by cert-manager's webhook, with `uid`, `groups`, `extra`.
+    /// Requester; written by cert-manager's webhook, with `uid`, `groups`, `extra`.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// How far it got.
+/// Status of a CertificateRequest: the progress of the request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateRequestStatus {
@@ -57,10 +57,10 @@ pub struct CertificateRequestStatus {
     /// The CA's certificate, PEM; never set for ACME.
     #[serde(default, skip_serializing_if = "Blob::is_empty")]
     pub ca: Blob,
-    /// When it failed.
+    /// Time at which the request failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_time: Option<Time>,
-    /// Fields we do not know.
+    /// Fields that this program does not know.
     #[serde(flatten)]
     pub other: Other,
 }

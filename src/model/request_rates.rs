@@ -1,8 +1,8 @@
-//! How many requests a second public CAs let one address send, as far as they publish it.
+//! Rates of requests that public CAs permit for one address, as far as the CAs publish them.
 
 use super::acme_server::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 
-/// What is asked, as CAs count it apart.
+/// Kinds of requests that CAs count separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// The directory.
@@ -22,7 +22,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// All of them, in their order.
+    /// All endpoints, in their order.
     pub const ALL: [Self; 7] = [
         Self::Directory,
         Self::NewNonce,
@@ -33,7 +33,7 @@ impl Endpoint {
         Self::Other,
     ];
 
-    /// The endpoint that has this name in a directory (RFC 8555 §7.1.1).
+    /// Returns the endpoint that has the given name in a directory (RFC 8555 §7.1.1).
     pub fn named(name: &str) -> Self {
         match name {
             "directory" => Self::Directory,
@@ -47,7 +47,7 @@ impl Endpoint {
     }
 }
 
-/// How many requests a second, and how many at once.
+/// Limit on requests per second, and on requests at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Requests a second, in the long run.
@@ -62,13 +62,13 @@ pub struct RequestRates {
     /// Short name of the CA.
     pub name: &'static str,
     server: &'static str,
-    /// By endpoint, in the order of [`Endpoint::ALL`].
+    /// Rates by endpoint, in the order of [`Endpoint::ALL`].
     rates: [(u32, u32); Endpoint::ALL.len()],
 }
 
-/// As published for one address at the load balancer, which answers 503 beyond it: requests a second, and burst. Source:
-/// letsencrypt.org/docs/rate-limits ("Overall Requests Limit") and letsencrypt.org/docs/staging-environment, as of 2026-11;
-/// staging has 20 a second for every endpoint, and names no burst, so that none is counted on.
+/// Rates as published for one address at the load balancer, which answers 503 beyond them: requests a second, and burst.
+/// Source: letsencrypt.org/docs/rate-limits ("Overall Requests Limit") and letsencrypt.org/docs/staging-environment, as
+/// of 2026-11; staging has 20 a second for every endpoint, and names no burst, so that no burst is assumed.
 static RATES: [RequestRates; 2] = [
     RequestRates {
         name: "letsencrypt",
@@ -83,23 +83,23 @@ static RATES: [RequestRates; 2] = [
 ];
 
 impl RequestRates {
-    /// Rates of the CA with that directory URL; `None` if none are known.
+    /// Returns the rates of the CA with the given directory URL; `None` if none are known.
     pub fn of_server(server: &str) -> Option<&'static Self> {
         RATES.iter().find(|rates| rates.server == server)
     }
 
-    /// Rates of the CA with that short name; `None` if none are known.
+    /// Returns the rates of the CA with the given short name; `None` if none are known.
     pub fn named(name: &str) -> Option<&'static Self> {
         RATES.iter().find(|rates| rates.name == name)
     }
 
-    /// Short names of the CAs whose rates are known.
+    /// Returns the short names of the CAs whose rates are known.
     pub fn names() -> impl Iterator<Item = &'static str> {
         RATES.iter().map(|rates| rates.name)
     }
 
-    /// The rate at which one client sends requests to an endpoint: a quarter of the burst is left for what arrives closer together
-    /// than it was sent, and for others behind the same address.
+    /// Returns the rate at which one client sends requests to an endpoint: a quarter of the burst is left for requests
+    /// that arrive closer together than they were sent, and for other clients behind the same address.
     pub fn of(&self, endpoint: Endpoint) -> Rate {
         let (per_second, burst) = self.rates[endpoint as usize];
         Rate { per_second, burst: burst - burst / 4 }

@@ -1,28 +1,28 @@
-//! The types of challenges that cert-manager has no field for: an annotation on the issuer asks for them.
+//! Challenge types for which cert-manager has no field: an annotation on the issuer asks for them.
 //!
-//! They live in local stores only: the `spec.type` of cert-manager's definition admits two types.
+//! Challenges of these types live in local stores only: the `spec.type` of cert-manager's definition admits two types.
 
 use super::issuer::Issuer;
 use super::state::ChallengeType;
 
-/// Annotation on an Issuer or ClusterIssuer: by which type all of its names are shown, in the RFC's spelling.
+/// Annotation on an Issuer or ClusterIssuer: the type by which all of its names are proven, in the RFC's spelling.
 pub const CHALLENGE_TYPE: &str = "kubectl-acme/challenge-type";
 
-/// What the annotation may say.
+/// Types that the annotation may name.
 pub const ASKED_TYPES: [ChallengeType; 3] =
     [ChallengeType::DnsAccount01, ChallengeType::DnsPersist01, ChallengeType::TlsAlpn01];
 
-/// A text that is none of these types.
+/// Text that is none of the types that the annotation may name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "annotation {CHALLENGE_TYPE} is \"{0}\", and must be dns-account-01, dns-persist-01 or tls-alpn-01"
 )]
 pub struct UnknownType(String);
 
-/// Returns the type that an issuer asks for; none where its solvers alone decide.
+/// Returns the type that an issuer asks for; `None` if its solvers alone decide.
 ///
 /// # Errors
-/// Fails when the annotation says something else.
+/// Fails if the annotation has another text.
 pub fn asked_type(issuer: &Issuer) -> Result<Option<ChallengeType>, UnknownType> {
     let Some(text) = issuer.metadata.annotations.get(CHALLENGE_TYPE) else { return Ok(None) };
     let found = ASKED_TYPES.into_iter().find(|kind| kind.acme_name() == text.trim());

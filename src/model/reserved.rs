@@ -1,4 +1,4 @@
-//! Addresses that are not public, with the names that IANA's special-purpose registries and Boulder give them.
+//! Addresses that are not public, with their names in IANA's special-purpose registries and in Boulder.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,6 +1,6 @@
-//! Files that a program has encrypted, or left a pointer in place of: what stands in them is no manifest until it is opened.
+//! Files that a program has encrypted, or replaced by a pointer: their content is no manifest before it is opened.
 
-/// The program that has sealed a file or an object.
+/// Program that has sealed a file or an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
     /// age.
@@ -19,7 +19,7 @@ pub enum Seal {
     Sops,
 }
 
-/// How sealed files begin.
+/// Beginnings of sealed files.
 const MARKS: [(&[u8], Seal); 9] = [
     (b"\0GITCRYPT\0", Seal::GitCrypt),
     (b"age-encryption.org/", Seal::Age),
@@ -33,13 +33,13 @@ const MARKS: [(&[u8], Seal); 9] = [
 ];
 
 impl Seal {
-    /// Finds the seal of a whole file.
+    /// Finds the seal of a whole file; `None` if the file is not sealed.
     pub fn of_file(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
         MARKS.iter().find(|(mark, _)| bytes.starts_with(mark)).map(|(_, seal)| *seal)
     }
 
-    /// What has happened to the file or object.
+    /// Describes how the file or object is sealed.
     pub fn deed(self) -> &'static str {
         match self {
             Self::Age => "it is encrypted by age",

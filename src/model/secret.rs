@@ -14,7 +14,7 @@ pub const TLS_KEY: &str = "tls.key";
 /// Key of the chain in a Secret.
 pub const TLS_CRT: &str = "tls.crt";
 
-/// Key of the certificates of the CA in a Secret, where the issuer names them.
+/// Key of the CA's certificates in a Secret, if the issuer names them.
 pub const CA_CRT: &str = "ca.crt";
 
 /// `v1` Secret.
@@ -39,13 +39,13 @@ pub struct Secret {
     /// Data as text, in manifests only; merged into `data` when stored.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub string_data: BTreeMap<String, String>,
-    /// Fields we do not know.
+    /// Fields that this program does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
 impl Secret {
-    /// A value, whichever way it was written.
+    /// Returns a value, whichever way the value was written.
     pub fn value(&self, key: &str) -> Option<&[u8]> {
         match self.string_data.get(key) {
             Some(text) => Some(text.as_bytes()),
@@ -61,7 +61,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What goes into a Secret; never printed.
+/// Content of a Secret; never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials(pub BTreeMap<String, String>);
 

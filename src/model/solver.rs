@@ -1,6 +1,6 @@
 //! Solver configuration and selectors, with every provider's fields.
 //!
-//! Fields stand in the order in which cert-manager declares them, because names of Challenges are hashed from it.
+//! Fields stand in the order in which cert-manager declares them, because names of Challenges are hashed from the fields.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use super::own_solver::names;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChallengeSolver {
-    /// Which names it serves; absent and `{}` differ.
+    /// Names that the solver serves; absent and `{}` differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<Selector>,
     /// HTTP-01.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http01: Option<Http01Solver>,
-    /// DNS-01; boxed, since it has room for every provider, and thousands of Challenges are kept that have none.
+    /// DNS-01; boxed, since the solver has room for every provider, and thousands of Challenges without DNS-01 are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns01: Option<Box<Dns01Solver>>,
-    /// Wait this long after presenting in place of the self-check (cert-manager 1.21).
+    /// Time to wait after presenting, in place of the self-check (cert-manager 1.21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_instead_of_self_check: Option<Duration>,
 }
 
-/// Which names a solver serves; an empty part matches everything.
+/// Selection of the names that a solver serves; an empty part matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Selector {
@@ -43,7 +43,7 @@ pub struct Selector {
     pub dns_zones: Vec<String>,
 }
 
-/// HTTP-01: exactly one of the two.
+/// HTTP-01: exactly one of the two fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Http01Solver {
     /// Through an Ingress.
@@ -171,7 +171,7 @@ pub struct PodSpec {
     /// Pull secrets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub image_pull_secrets: Vec<Value>,
-    /// Security context; replaces ours as a whole.
+    /// Security context; replaces this program's own as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub security_context: Option<Value>,
     /// Requests and limits.
@@ -213,14 +213,14 @@ pub struct Dns01Solver {
     /// cert-manager's webhook protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
-    /// Resolvers of this solver; setting it turns the authoritative check off.
+    /// Resolvers of this solver; setting them turns the authoritative check off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nameservers: Vec<String>,
 }
 
 impl Dns01Solver {
-    /// Tells whether the provider is known to keep several values at one name, however soon one is added after the other. A webhook or
-    /// a program may keep one, a person is asked for one record after the other, and acme-dns forgets what was added first.
+    /// Reports whether the provider is known to keep several values at one name, however soon one is added after the other.
+    /// A webhook or a program may keep one, a person is asked for one record at a time, and acme-dns forgets the first.
     pub fn keeps_several_values(&self) -> bool {
         let is_one_of_many = self.webhook.as_ref().is_some_and(|webhook| {
             webhook.group_name == names::GROUP

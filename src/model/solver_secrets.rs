@@ -1,4 +1,4 @@
-//! Which Secrets a DNS-01 solver needs.
+//! Secrets that a DNS-01 solver needs.
 
 use super::SecretKeySelector;
 use super::field::FieldPath;
@@ -6,7 +6,7 @@ use super::own_solver::OwnSolver;
 use super::solver::Dns01Solver;
 
 impl Dns01Solver {
-    /// Secrets that the provider needs, each with what it is for.
+    /// Returns the keys of Secrets that the provider needs.
     pub fn secrets(&self) -> Vec<SecretKeySelector> {
         let mut all: Vec<&SecretKeySelector> = Vec::new();
         if let Some(p) = &self.akamai {
@@ -29,7 +29,7 @@ impl Dns01Solver {
         all.extend(self.acme_dns.iter().map(|p| &p.account_secret_ref));
         all.extend(self.rfc2136.iter().map(|p| &p.tsig_secret_secret_ref));
         let own = self.webhook.iter().filter_map(|p| OwnSolver::read(p, &FieldPath::default()));
-        // One that cannot be read is refused for that, elsewhere.
+        // An own solver that cannot be read is refused elsewhere.
         let own = own.filter_map(Result::ok).flat_map(|own| own.secrets());
         let named = all.into_iter().filter(|selector| !selector.name.is_empty());
         named.cloned().chain(own).collect()

@@ -16,9 +16,9 @@ pub enum State {
     Expired,
     /// Refused by the CA.
     Invalid,
-    /// Something is still to be done by us.
+    /// This program still has something to do.
     Pending,
-    /// The CA is at work.
+    /// The CA is processing the request.
     Processing,
     /// All authorizations hold; the order can be finalized.
     Ready,
@@ -27,7 +27,7 @@ pub enum State {
 }
 
 impl State {
-    /// Nothing will change any more.
+    /// Reports whether the state is final.
     pub fn is_final(self) -> bool {
         match self {
             Self::Valid | Self::Invalid | Self::Expired | Self::Errored => true,
@@ -35,7 +35,7 @@ impl State {
         }
     }
 
-    /// Final, and not good.
+    /// Reports whether the state is final and a failure.
     pub fn is_failure(self) -> bool {
         match self {
             Self::Invalid | Self::Expired | Self::Errored => true,
@@ -43,7 +43,7 @@ impl State {
         }
     }
 
-    /// The word on the wire.
+    /// Returns the state's name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Errored => "errored",
@@ -56,7 +56,7 @@ impl State {
         }
     }
 
-    /// A CA's word for an authorization that holds no more, nor can be shown any more (RFC 8555 §7.1.6).
+    /// Returns a CA's word for an authorization that holds no more and cannot be proven any more (RFC 8555 §7.1.6).
     pub fn lost_word(text: &str) -> Option<&'static str> {
         ["deactivated", "expired", "revoked"].into_iter().find(|word| *word == text)
     }
@@ -81,7 +81,7 @@ impl fmt::Display for State {
     }
 }
 
-/// How control of a name is shown.
+/// Methods by which control of a name is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ChallengeType {
     /// A TXT record (RFC 8555 §8.4).
@@ -93,16 +93,16 @@ pub enum ChallengeType {
     /// A TXT record at a name of the account's own (draft-ietf-acme-dns-account-label); cert-manager's CRD has no word for it.
     #[serde(rename = "DNS-ACCOUNT-01")]
     DnsAccount01,
-    /// A TXT record that stays (draft-ietf-acme-dns-persist); the same holds.
+    /// A TXT record that stays (draft-ietf-acme-dns-persist); cert-manager's CRD has no word for it.
     #[serde(rename = "DNS-PERSIST-01")]
     DnsPersist01,
-    /// A certificate in a TLS handshake on port 443 (RFC 8737); the same holds.
+    /// A certificate in a TLS handshake on port 443 (RFC 8737); cert-manager's CRD has no word for it.
     #[serde(rename = "TLS-ALPN-01")]
     TlsAlpn01,
 }
 
 impl ChallengeType {
-    /// The spelling in resources: `HTTP-01`.
+    /// Returns the spelling in resources, such as `HTTP-01`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Dns01 => "DNS-01",
@@ -113,7 +113,7 @@ impl ChallengeType {
         }
     }
 
-    /// The spelling of RFC 8555: `http-01`.
+    /// Returns the spelling of RFC 8555, such as `http-01`.
     pub fn acme_name(self) -> &'static str {
         match self {
             Self::Dns01 => "dns-01",
@@ -124,7 +124,7 @@ impl ChallengeType {
         }
     }
 
-    /// Tells whether a TXT record shows control, so that a dns01 solver may publish it.
+    /// Reports whether a TXT record proves control, so that a dns01 solver may publish the record.
     pub fn is_by_record(self) -> bool {
         match self {
             Self::Dns01 | Self::DnsAccount01 | Self::DnsPersist01 => true,
@@ -132,8 +132,8 @@ impl ChallengeType {
         }
     }
 
-    /// Tells whether it can show control of a name: wildcards need a record (RFC 8555 §8.3, RFC 8737 §3), addresses have none
-    /// (RFC 8738 §7).
+    /// Reports whether the type can prove control of an identifier: wildcards need a record (RFC 8555 §8.3, RFC 8737
+    /// §3), addresses have none (RFC 8738 §7).
     pub fn can_prove(self, identifier: &Identifier) -> bool {
         match identifier {
             Identifier::Dns(name) => self.is_by_record() || !name.is_wildcard(),

@@ -1,24 +1,24 @@
-//! Texts that others wrote: what in them steers a terminal instead of saying something.
+//! Texts that others wrote: removal of characters that steer a terminal, and shortening.
 
-/// Tells whether a character steers a terminal or turns the direction of the text around it (Unicode UAX #9): controls of
-/// both ranges, line breaks and tabs among them, and the embeddings, overrides and isolates.
+/// Reports whether a character steers a terminal or turns the direction of the text around it (Unicode UAX #9):
+/// controls of both ranges, line breaks and tabs among them, and the embeddings, overrides and isolates.
 pub fn is_steering(character: char) -> bool {
     character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Puts a blank in the place of everything that steers; line breaks and tabs stay.
+/// Puts a blank in the place of every steering character; line breaks and tabs stay.
 pub fn without_steering(text: &str) -> String {
     let steers = |c: char| is_steering(c) && !matches!(c, '\n' | '\t');
     text.replace(steers, " ")
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
-/// A text up to so many characters; what is cut says so, and how long the whole is.
+/// Cuts a text to a number of characters; a text that was cut ends with a note of its full length.
 pub fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -26,7 +26,7 @@ pub fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// The first of a list, each cut at that length, and how many more there are.
+/// Joins the first items of a list, each cut to a length, and the number of further items.
 pub fn listed<S: AsRef<str>>(
     items: impl ExactSizeIterator<Item = S>,
     most: usize,

@@ -1,4 +1,4 @@
-//! What a CA tells of a look of its own at a name: where that led it. No RFC has it; Boulder shows it with each challenge that was
+//! Requests that a CA made in a validation. No RFC has such records; Boulder shows them with each challenge that was
 //! tried (`validationRecord`), one record for each request of the way.
 
 use std::fmt;
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ValidationRecord {
-    /// URL that was asked; empty where a record or a handshake was looked for.
+    /// URL that was asked; empty if a record or a handshake was looked for.
     pub url: String,
     /// Host.
     pub hostname: String,
-    /// Port; nothing where none was connected to.
+    /// Port; `None` if there was no connection.
     pub port: Option<u16>,
     /// Addresses to which the host led.
     pub resolved: Vec<IpAddr>,
-    /// Those that were tried before the one that counts.
+    /// Addresses that were tried before the one in `used`.
     pub tried: Vec<IpAddr>,
-    /// The one that counts; nothing where none was connected to.
+    /// Address that counts; `None` if there was no connection.
     pub used: Option<IpAddr>,
 }
 

@@ -1,4 +1,4 @@
-//! What was seen of a zone, and what came of single questions to name servers: plain data, no verdict.
+//! Observations of a zone, and outcomes of single questions to name servers: plain data, no verdict.
 
 use std::net::SocketAddr;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use super::extended_error::ExtendedError;
 
-/// What came of one question to one name server.
+/// Outcome of one question to one name server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DnsOutcome {
     /// An answer, whatever its code.
     Reply(DnsReply),
-    /// More than fits a packet, and nothing over TCP; why.
+    /// More than fits a packet, and no answer over TCP; holds the reason.
     TooLarge(String),
-    /// Nothing, and why.
+    /// No answer; holds the reason.
     Nothing(String),
-    /// This machine has no way to that address.
+    /// This machine has no route to the address.
     NoRoute,
 }
 
@@ -27,39 +27,39 @@ pub enum DnsOutcome {
 pub struct DnsReply {
     /// Code, such as `NOERROR`.
     pub code: String,
-    /// Why it is no better, where the server says that (RFC 8914).
+    /// Reason why the answer is no better, if the server gives one (RFC 8914).
     pub why: Option<ExtendedError>,
-    /// Absolute names where aliases lead, one after another.
+    /// Absolute names to which aliases lead, one after another.
     pub aliases: Vec<String>,
-    /// Records of the type at their end, as text, sorted.
+    /// Records of the type at the end of the aliases, as text, sorted.
     pub records: Vec<String>,
-    /// Seconds that the records may be kept.
+    /// Seconds for which the records may be cached.
     pub ttl: Option<u32>,
-    /// Seconds for which it may be kept that there are none (RFC 2308 §5), where the server says that.
+    /// Seconds for which the absence of records may be cached (RFC 2308 §5), if the server gives them.
     pub absent_for: Option<u32>,
-    /// Whether the server has validated them (AD).
+    /// Whether the server has validated the records (AD).
     pub is_validated: bool,
 }
 
-/// A zone, by its own servers and those of its parent.
+/// Zone, as described by its own servers and those of its parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ZoneLook {
     /// Absolute name.
     pub name: String,
-    /// The zone above it that resolvers know by SOA records; the same where nothing is between, and where only resolvers were asked.
-    /// `None` if they fail.
+    /// Zone above the name that resolvers find by SOA records; equal to `name` if no other zone is between, and if only
+    /// resolvers were asked. `None` if resolvers fail.
     pub by_resolvers: Option<String>,
-    /// Why resolvers do not find it, where that is so: whom the zone above names is all that is known then.
+    /// Error of resolvers that do not find the zone: only the servers that the zone above names are known then.
     #[serde(default)]
     pub unfound: Option<String>,
-    /// The zone that delegates it, where that is known.
+    /// Zone that delegates this zone, if known.
     pub parent: Option<String>,
-    /// Name servers by the parent's word, sorted; nothing where that was not to be had.
+    /// Name servers by the parent's records, sorted; `None` if these could not be read.
     pub at_parent: Option<Vec<String>>,
-    /// Tags of the keys that the parent has a DS record of.
+    /// Tags of the keys for which the parent has a DS record.
     pub ds_tags: Vec<u16>,
-    /// The zone's servers, each at each address; none where only resolvers were asked.
+    /// Servers of the zone, each at each address; empty if only resolvers were asked.
     pub servers: Vec<ZoneServer>,
 }
 
@@ -69,51 +69,51 @@ pub struct ZoneLook {
 pub struct ZoneServer {
     /// Absolute name.
     pub name: String,
-    /// Where it was asked; nothing where it has no address.
+    /// Address that was asked; `None` if the server has no address.
     pub address: Option<SocketAddr>,
-    /// What it says of the zone's SOA record.
+    /// Outcome of the question for the zone's SOA record.
     pub soa: DnsOutcome,
-    /// Serial number in it.
+    /// Serial number in the SOA record.
     pub serial: Option<u32>,
-    /// The end of its signature, where it has one.
+    /// End of the SOA record's signature, if there is one.
     pub signed_until: Option<Timestamp>,
-    /// Name servers by its word, sorted.
+    /// Name servers by this server's records, sorted.
     pub name_servers: Vec<String>,
-    /// Tags of the zone's keys, where the parent has a DS record.
+    /// Tags of the zone's keys, if the parent has a DS record.
     pub key_tags: Vec<u16>,
-    /// Why it cannot be asked over TCP, where it answers otherwise.
+    /// Reason why the server cannot be asked over TCP, if it answers otherwise.
     #[serde(default)]
     pub tcp_fault: Option<String>,
-    /// What it cannot stand of the way in which CAs ask, where it answers otherwise.
+    /// Fault of the server with questions as CAs ask them, if it answers other questions.
     #[serde(default)]
     pub asking_fault: Option<AskingFault>,
 }
 
-/// What a server cannot stand of the way in which CAs ask: with EDNS, and with letters in mixed case. What else is asked for is the
-/// same.
+/// Faults of servers with questions as CAs ask them: with EDNS, and with letters in mixed case. The question is
+/// otherwise unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AskingFault {
-    /// It answers without EDNS (RFC 6891) only; what came with it.
+    /// The server answers only without EDNS (RFC 6891); holds the outcome with EDNS.
     Edns(String),
-    /// It answers in other letters than it was asked in, or not at all; the name as it was asked for, and what came.
+    /// The server answers in other letters than the question had, or not at all.
     Letters {
-        /// Absolute name.
+        /// Absolute name, as it was asked for.
         name: String,
-        /// What came.
+        /// Outcome of the question.
         came: String,
     },
 }
 
 impl ZoneServer {
-    /// Whether it has the zone.
+    /// Reports whether the server has the zone.
     pub fn serves(&self) -> bool {
         self.serial.is_some()
     }
 }
 
 impl DnsOutcome {
-    /// The answer, where there is one.
+    /// Returns the answer, if there is one.
     pub fn reply(&self) -> Option<&DnsReply> {
         match self {
             Self::Reply(reply) => Some(reply),
@@ -121,19 +121,19 @@ impl DnsOutcome {
         }
     }
 
-    /// The answer that says whether the name exists.
+    /// Returns the answer, if it says whether the name exists.
     pub fn answer(&self) -> Option<&DnsReply> {
         self.reply().filter(|reply| reply.is_an_answer())
     }
 }
 
 impl DnsReply {
-    /// Whether the name exists, or does not; everything else tells of the server.
+    /// Reports whether the answer says that the name exists, or that it does not; other answers are about the server.
     pub fn is_an_answer(&self) -> bool {
         self.code == "NOERROR" || self.is_no_name()
     }
 
-    /// Whether there is no such name.
+    /// Reports whether the name does not exist.
     pub fn is_no_name(&self) -> bool {
         self.code == "NXDOMAIN"
     }

@@ -1,4 +1,4 @@
-//! Sheets of accounts: what an Issuer and its CA tell of one.
+//! Sheets of accounts, with the facts that an Issuer and its CA give about an account.
 
 use super::escape::escape;
 use super::tabs;
@@ -6,7 +6,7 @@ use crate::model::account_report::ReportedAccount;
 use crate::model::text::shortened;
 
 /// Most characters of a value.
-const LONGEST: usize = 500;
+const MAX_VALUE_CHARS: usize = 500;
 
 /// Renders accounts, each on a sheet of its own.
 pub fn sheets(accounts: &[ReportedAccount]) -> String {
@@ -24,7 +24,7 @@ fn rows(account: &ReportedAccount) -> String {
         ("Account", account.url.clone().unwrap_or_else(|| "<none>".to_owned())),
     ];
     rows.extend(account.status.clone().map(|status| ("Status", status)));
-    rows.extend(account.contact.as_ref().map(|contact| ("Contact", listed(contact))));
+    rows.extend(account.contact.as_ref().map(|contact| ("Contact", join_contacts(contact))));
     if let Some(key) = &account.key {
         rows.push(("Key", format!("{}, thumbprint {}", key.algorithm, key.thumbprint)));
         rows.push(("Secret", key.secret.clone()));
@@ -37,13 +37,14 @@ fn rows(account: &ReportedAccount) -> String {
     rows.extend(account.orders.as_ref().map(|orders| ("Orders", orders.len().to_string())));
     rows.extend(account.error.clone().map(|why| ("CA", why)));
     let row = |(label, value): (&str, String)| {
-        let value = escape(&shortened(&value, LONGEST)).replace('\n', "\\n").replace('\t', "\\t");
+        let value =
+            escape(&shortened(&value, MAX_VALUE_CHARS)).replace('\n', "\\n").replace('\t', "\\t");
         format!("{label}:\t{value}\n")
     };
     rows.into_iter().map(row).collect()
 }
 
-fn listed(contact: &[String]) -> String {
+fn join_contacts(contact: &[String]) -> String {
     if contact.is_empty() { "<none>".to_owned() } else { contact.join(", ") }
 }
 

@@ -1,4 +1,4 @@
-//! How long ago: kubectl's short ages.
+//! Ages in kubectl's short form.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,12 +7,12 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// Returns the age at `now` of what happened `at` then; `<unknown>` when nobody knows when.
+/// Returns the age at `now` of an event at the moment `at`; `<unknown>` if `at` is `None`.
 pub fn age(at: Option<Timestamp>, now: Timestamp) -> String {
     at.map_or_else(|| "<unknown>".to_owned(), |at| short(now.duration_since(at)))
 }
 
-/// How far a moment is ahead of `now`, `expired` when it is past; empty when nobody knows it.
+/// Returns the time from `now` to a moment: `expired` if the moment is past, empty if the moment is `None`.
 pub fn until(at: Option<Timestamp>, now: Timestamp) -> String {
     match at.map(|at| at.duration_since(now)) {
         None => String::new(),
@@ -21,9 +21,9 @@ pub fn until(at: Option<Timestamp>, now: Timestamp) -> String {
     }
 }
 
-/// Writes a length of time as kubectl does: two units while that helps, one after.
+/// Writes a length of time as kubectl does: two units for small multiples of the larger unit, else one unit.
 ///
-/// A moment up to two seconds ahead counts as now, since clocks differ; beyond that it is `<invalid>`.
+/// A negative length below two seconds counts as zero, since clocks differ; a longer negative length is `<invalid>`.
 pub fn short(length: SignedDuration) -> String {
     let seconds = length.as_secs();
     let two = |unit: i64, name: &str, part: i64, part_name: &str| {

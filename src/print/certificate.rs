@@ -1,4 +1,4 @@
-//! The sheet of a certificate that was looked at: what it says, and how it fits what is around it.
+//! Sheet of an inspected certificate: its content, and how the certificate fits its surroundings.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,10 +14,10 @@ use crate::model::certificate_report::{
 };
 use crate::model::text::shortened;
 
-/// Most names that are shown of one kind; programs get all of them.
-const NAMED: usize = 100;
+/// Most names shown of one kind; reports for programs list all names.
+const MAX_NAMES_SHOWN: usize = 100;
 /// Most characters of a value.
-const LONGEST: usize = 500;
+const MAX_VALUE_CHARS: usize = 500;
 const DAY: i64 = 24 * 60 * 60;
 
 /// Renders the sheet of one certificate.
@@ -35,7 +35,7 @@ pub fn sheet(certificate: &ReportedCertificate, headers: Headers, now: Timestamp
     tabs::align(&sheet.text)
 }
 
-/// The same of several, as far apart as those of `describe`.
+/// Renders the sheets of several certificates, as far apart as the sheets of `describe`.
 pub fn sheets(certificates: &[ReportedCertificate], headers: Headers, now: Timestamp) -> String {
     let sheets = certificates.iter().map(|certificate| sheet(certificate, headers, now));
     sheets.collect::<Vec<_>>().join("\n\n")
@@ -48,16 +48,16 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// A value, on one line whatever is in it.
+    /// Adds a label with a value, on one line whatever the value contains.
     fn line(&mut self, label: &str, value: &str) {
         self.row(&[&format!("{label}:"), value]);
     }
 
-    /// Values below each other.
+    /// Adds a label with values below each other, and the number of values left out.
     fn list(&mut self, label: &str, values: &[String]) {
-        let more = values.len().saturating_sub(NAMED);
+        let more = values.len().saturating_sub(MAX_NAMES_SHOWN);
         let mut label = format!("{label}:");
-        for value in values.iter().take(NAMED) {
+        for value in values.iter().take(MAX_NAMES_SHOWN) {
             self.row(&[&std::mem::take(&mut label), value]);
         }
         if more > 0 {
@@ -65,7 +65,7 @@ impl Sheet {
         }
     }
 
-    /// Cells, one of which says nothing of the others.
+    /// Adds a row of cells; no cell can end the line or begin another cell.
     fn row(&mut self, cells: &[&str]) {
         let cells: Vec<String> = cells.iter().map(|cell| on_one_line(cell)).collect();
         self.text.push_str(&cells.join("\t"));
@@ -73,9 +73,9 @@ impl Sheet {
     }
 }
 
-/// A value that can neither end its line nor begin another column.
+/// Shortens and escapes a value, so that the value can neither end its line nor begin another column.
 fn on_one_line(value: &str) -> String {
-    escape(&shortened(value, LONGEST)).replace('\n', "\\n").replace('\t', "\\t")
+    escape(&shortened(value, MAX_VALUE_CHARS)).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 fn origin(sheet: &mut Sheet, certificate: &ReportedCertificate) {
@@ -170,10 +170,10 @@ fn says(sheet: &mut Sheet, certificate: &ReportedCertificate, now: Timestamp) {
     sheet.list("OCSP", &content.ocsp_urls);
     sheet.list("CRL", &content.crl_urls);
     if let Some(revocation) = &certificate.revocation {
-        sheet.line("Revoked", &revoked(revocation));
+        sheet.line("Revoked", &describe_revocation(revocation));
     }
     if let Some(window) = &certificate.renewal_window {
-        sheet.line("Renewal Window", &asked_for(window));
+        sheet.line("Renewal Window", &describe_window(window));
     }
     sheet.line("SCTs", &content.sct_count.to_string());
     sheet.list("Unreadable", &content.faults);
@@ -208,8 +208,8 @@ fn key(key: &CertificateKey) -> String {
     }
 }
 
-/// Whether it was revoked, as far as that is known.
-fn revoked(revocation: &ReportedRevocation) -> String {
+/// Describes the revocation, as far as its state is known.
+fn describe_revocation(revocation: &ReportedRevocation) -> String {
     let list = revocation.url.as_deref().unwrap_or_default();
     match revocation.state {
         RevocationState::Good => format!("no, by {list}"),
@@ -232,8 +232,8 @@ fn revoked(revocation: &ReportedRevocation) -> String {
     }
 }
 
-/// When its CA wants it to be renewed, as far as that is known.
-fn asked_for(window: &ReportedWindow) -> String {
+/// Describes the window in which the CA wants the certificate to be renewed, as far as known.
+fn describe_window(window: &ReportedWindow) -> String {
     let state = match window.state {
         WindowState::Ahead => "",
         WindowState::NotOffered => return "the CA offers none".to_owned(),
@@ -249,7 +249,7 @@ fn asked_for(window: &ReportedWindow) -> String {
     format!("{start} to {end}{state}{}", page.unwrap_or_default())
 }
 
-/// How long a certificate lives on, or how long ago it ended.
+/// Describes the remaining life of a certificate, or the time since its end.
 fn life(not_after: Timestamp, now: Timestamp) -> String {
     let left = left(not_after, now);
     if left.is_negative() {
@@ -259,12 +259,12 @@ fn life(not_after: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// How far it is to a moment.
+/// Describes the time to a moment, or since a past moment.
 fn distance(to: SignedDuration) -> String {
     if to.is_negative() { format!("{} ago", length(-to)) } else { format!("in {}", length(to)) }
 }
 
-/// A length in whole days, and below one as ages are.
+/// Writes a length in whole days, and a length below one day as an age.
 fn length(length: SignedDuration) -> String {
     match length.as_secs() / DAY {
         0 => short(length),
@@ -301,7 +301,7 @@ fn by_next(link: &ChainLink, next: &ChainLink) -> String {
     }
 }
 
-/// What stands behind the last certificate.
+/// Describes the signer of the last certificate of a chain.
 fn end(link: &ChainLink, end: ChainEnd) -> String {
     match end {
         ChainEnd::Included => "it is a root: it has signed itself".to_owned(),
@@ -385,7 +385,7 @@ mod tests {
         sheet(&certificate, Headers::Shown, "2026-11-24T12:00:00Z".parse().unwrap())
     }
 
-    /// The lines of those labels.
+    /// Returns the lines with these labels.
     fn lines(text: &str, labels: &[&str]) -> String {
         let wanted = |line: &&str| labels.iter().any(|label| line.starts_with(label));
         let wanted: Vec<&str> = text.lines().filter(wanted).collect();

@@ -1,4 +1,4 @@
-//! Which certificates have to be replaced now: a table for people, one line for each, and values with commas between them.
+//! Certificates that have to be replaced now: as a table for people with a line for each, and as comma-separated values.
 
 use jiff::Timestamp;
 
@@ -11,14 +11,14 @@ use crate::model::Time;
 use crate::model::certificate_check::{CheckVerdict, CheckedCertificate, ReplacementReason};
 use crate::model::certificate_report::{CertificateSource, SourceKind};
 
-/// Columns of what is no terminal.
-const WIDTH: usize = 80;
-/// Most columns of a name, on a terminal of the usual width; the rest of it is cut out.
-const NAME: usize = 26;
-/// What stands in place of a reason where something is not known.
+/// Columns assumed if the output is no terminal.
+const DEFAULT_WIDTH: usize = 80;
+/// Most columns of a name on a terminal of the usual width; the middle of a longer name is cut out.
+const MAX_NAME_COLUMNS: usize = 26;
+/// Text in place of a reason if a fact is not known.
 const NOT_KNOWN: &str = "(not known)";
-/// What a line of values begins with.
-const VALUES: [&str; 10] = [
+/// Headings of the comma-separated values.
+const VALUE_TITLES: [&str; 10] = [
     "kind",
     "namespace",
     "name",
@@ -31,23 +31,23 @@ const VALUES: [&str; 10] = [
     "detail",
 ];
 
-/// How the table looks.
+/// Style of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckStyle {
-    /// Whether everything is shown: all that is good, too, and nothing is cut.
+    /// Whether everything is shown: good certificates, too, and nothing is cut.
     pub is_wide: bool,
-    /// Whether namespaces are.
+    /// Whether namespaces are shown.
     pub namespaces: Namespaces,
-    /// Whether headings are.
+    /// Whether headings are shown.
     pub headers: Headers,
-    /// Columns of the terminal, where it is one.
+    /// Columns of the terminal; `None` if the output is no terminal.
     pub width: Option<usize>,
 }
 
-/// The table of certificates of which there is something to say, or of all where everything is shown.
+/// Renders the table of certificates with a finding, or of all certificates if everything is shown.
 pub fn table(certificates: &[CheckedCertificate], style: CheckStyle, now: Timestamp) -> String {
     let CheckStyle { is_wide, namespaces, headers, width } = style;
-    let width = width.unwrap_or(WIDTH);
+    let width = width.unwrap_or(DEFAULT_WIDTH);
     let has_namespaces = namespaces == Namespaces::Shown;
     let titles = has_namespaces.then_some("NAMESPACE").into_iter();
     let titles = titles.chain(["NAME", "REASON", "WHEN"]);
@@ -57,12 +57,12 @@ pub fn table(certificates: &[CheckedCertificate], style: CheckStyle, now: Timest
     for certificate in certificates.iter().filter(is_shown) {
         let source = &certificate.source;
         let namespace = source.namespace.clone().unwrap_or_else(|| NONE.to_owned());
-        let mut name = shown(source);
-        let longest = NAME.max(width / 3);
+        let mut name = display_name(source);
+        let longest = MAX_NAME_COLUMNS.max(width / 3);
         if !is_wide && columns(&name) > longest {
             name = cut_middle(&name, longest);
         }
-        let (reason, when, detail) = said(certificate, now);
+        let (reason, when, detail) = finding_cells(certificate, now);
         let serial = certificate.serial_number.clone().unwrap_or_else(|| NONE.to_owned());
         let cells = has_namespaces.then_some(namespace).into_iter().chain([name, reason, when]);
         table.row(cells.chain(is_wide.then_some(serial)).chain([detail]));
@@ -77,11 +77,11 @@ pub fn table(certificates: &[CheckedCertificate], style: CheckStyle, now: Timest
     table.render_within(fit, headers, Colour::Off)
 }
 
-/// A line for each reason, and one for each certificate without any.
+/// Renders comma-separated values: a line for each reason, and a line for each certificate without a reason.
 pub fn values(certificates: &[CheckedCertificate], headers: Headers) -> String {
     let mut text = String::new();
     if headers == Headers::Shown {
-        line(&mut text, &VALUES.map(str::to_owned));
+        line(&mut text, &VALUE_TITLES.map(str::to_owned));
     }
     let moment = |at: Option<Time>| at.map(|at| at.to_string()).unwrap_or_default();
     for certificate in certificates {
@@ -113,7 +113,7 @@ pub fn values(certificates: &[CheckedCertificate], headers: Headers) -> String {
     text
 }
 
-/// The word of a verdict, as the report has it.
+/// Returns the word for a verdict, as in the report.
 fn verdict(verdict: CheckVerdict) -> &'static str {
     match verdict {
         CheckVerdict::Keep => "keep",
@@ -132,7 +132,7 @@ fn kind(source: &CertificateSource) -> &'static str {
     }
 }
 
-fn shown(source: &CertificateSource) -> String {
+fn display_name(source: &CertificateSource) -> String {
     match source.kind {
         SourceKind::Secret => format!("secret/{}", source.name),
         SourceKind::CertificateRequest => format!("certificaterequest/{}", source.name),
@@ -140,8 +140,8 @@ fn shown(source: &CertificateSource) -> String {
     }
 }
 
-/// The cells that say what is to be done: reason, moment and detail.
-fn said(certificate: &CheckedCertificate, now: Timestamp) -> (String, String, String) {
+/// Returns the cells for the reason, the moment and the detail.
+fn finding_cells(certificate: &CheckedCertificate, now: Timestamp) -> (String, String, String) {
     let none = || NONE.to_owned();
     let Some((first, more)) = certificate.reasons.split_first() else {
         let reason = if certificate.unknown.is_empty() { none() } else { NOT_KNOWN.to_owned() };
@@ -171,7 +171,7 @@ fn distance(at: Time, now: Timestamp) -> String {
     if to.is_negative() { format!("{} ago", short(-to)) } else { format!("in {}", short(to)) }
 }
 
-/// Values on a line (RFC 4180).
+/// Appends a line of values (RFC 4180).
 fn line(text: &mut String, values: &[String]) {
     let quoted = |value: &String| {
         if value.contains([',', '"', '\n', '\r']) {

@@ -6,7 +6,7 @@ use std::io::{IsTerminal as _, stderr, stdout};
 use super::palette::Ink;
 use super::terminal;
 
-/// What `--color` may say.
+/// Values of `--color`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColourChoice {
     /// Coloured on a terminal, unless NO_COLOR, TERM=dumb or no TERM says otherwise
@@ -18,14 +18,14 @@ pub enum ColourChoice {
     Never,
 }
 
-/// What the environment says about colour.
+/// Wishes about colour in the environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Wishes {
     /// `NO_COLOR` is set and not empty.
     no_color: bool,
     /// `CLICOLOR_FORCE` is set and not `0`.
     force: bool,
-    /// The terminal knows no colours, or nobody says that it does.
+    /// `TERM` names a terminal without colours, or no terminal.
     dumb: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Colours {
 }
 
 impl Colours {
-    /// Decides for this process, and tells the libraries that would decide by themselves.
+    /// Decides for this process, and sets the decision in the libraries that would decide by themselves.
     pub fn settle(choice: ColourChoice) -> Self {
         let is = |name: &str, test: fn(&str) -> bool| env::var(name).is_ok_and(|v| test(&v));
         let wishes = Wishes {
@@ -61,7 +61,7 @@ impl Colours {
     }
 }
 
-/// A flag beats the environment, refusing beats forcing, and a terminal is the default.
+/// Decides for one stream: a flag beats the environment, `NO_COLOR` beats `CLICOLOR_FORCE`, else a terminal gets colours.
 fn decide(choice: ColourChoice, wishes: Wishes, is_terminal: bool) -> Colour {
     let coloured = match choice {
         ColourChoice::Always => true,
@@ -73,29 +73,29 @@ fn decide(choice: ColourChoice, wishes: Wishes, is_terminal: bool) -> Colour {
     if coloured { Colour::On } else { Colour::Off }
 }
 
-/// Whether words that tell good from bad are coloured as well.
+/// Whether words for good and bad are coloured as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colour {
     /// Text only.
     #[default]
     Off,
-    /// With ANSI escapes.
+    /// Text with ANSI escapes.
     On,
 }
 
-/// How much a line asks for somebody's eyes.
+/// Urgency of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     /// Something is wrong.
     Wrong,
     /// Something may become wrong.
     Doubtful,
-    /// Nothing is.
+    /// Nothing is wrong.
     Fine,
 }
 
 impl Colour {
-    /// A text in the colour of its weight; that repeats what its words say.
+    /// Returns a text in the colour of its weight; the colour only repeats the meaning of the words.
     pub fn weighed(self, weight: Weight, text: &str) -> String {
         let ink = match weight {
             Weight::Wrong => Ink::Red,

@@ -1,8 +1,8 @@
-//! Which columns the table of a kind has, and what stands in their cells.
+//! Columns of the table of each kind, and the contents of the cells.
 //!
-//! CertificateRequests, Issuers, ClusterIssuers, Secrets and Events have kubectl's columns, and an empty cell where kubectl leaves
-//! one empty. Certificates have one more: when they expire. The tables of Challenges and Orders are ours: the reason by default,
-//! and `<none>`.
+//! CertificateRequests, Issuers, ClusterIssuers, Secrets and Events have kubectl's columns, and empty cells
+//! as in kubectl. Certificates have one more column: the time of expiry. The tables of Challenges and Orders
+//! are this program's own: with the reason by default, and `<none>` in empty cells.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use super::value::{plain, text};
 use crate::model::Kind;
 use crate::model::names::shown_domain;
 
-/// How many columns are shown.
+/// Number of columns shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Width {
     /// The default columns.
@@ -25,13 +25,13 @@ pub enum Width {
     Wide,
 }
 
-/// How the column NAME names an object.
+/// Form of an object's name in the column NAME.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
     /// `web`.
     #[default]
     Bare,
-    /// `certificate.cert-manager.io/web`, where one listing has several kinds.
+    /// `certificate.cert-manager.io/web`, if one listing has several kinds.
     WithKind,
     /// `web` under the heading of its kind; a challenge by its domain.
     ByKind,
@@ -47,12 +47,12 @@ pub enum Namespaces {
     Shown,
 }
 
-/// How the table of a kind shall look.
+/// Style of the table of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColumnStyle<'a> {
-    /// How many columns.
+    /// Number of columns shown.
     pub width: Width,
-    /// How objects are named.
+    /// Form of the objects' names.
     pub naming: Naming,
     /// Whether namespaces are shown.
     pub namespaces: Namespaces,
@@ -62,7 +62,7 @@ pub struct ColumnStyle<'a> {
     pub colour: Colour,
     /// Labels shown as columns.
     pub labels: Option<&'a LabelColumns>,
-    /// Columns of the terminal, to which reasons are cut in the narrow table; absent where it is not written to one.
+    /// Columns of the terminal, to which reasons are cut in the narrow table; `None` if the output is no terminal.
     pub terminal: Option<usize>,
 }
 
@@ -79,7 +79,7 @@ pub fn table<'a>(
     };
     let columns: Vec<&Column> = columns(kind).iter().filter(is_shown).collect();
     let namespaces = look.namespaces == Namespaces::Shown && kind.is_namespaced();
-    let name = named(kind).map(|title| match look.naming {
+    let name = name_title(kind).map(|title| match look.naming {
         Naming::Bare | Naming::WithKind => title.to_owned(),
         Naming::ByKind => kind.as_str().to_ascii_uppercase(),
     });
@@ -89,7 +89,7 @@ pub fn table<'a>(
     let mut table = Table::new(titles.chain(labels.clone().flat_map(LabelColumns::titles)));
     for object in objects {
         let namespace = namespaces.then(|| text(object, "/metadata/namespace").to_owned());
-        let name = named(kind).map(|_| match look.naming {
+        let name = name_title(kind).map(|_| match look.naming {
             Naming::WithKind => qualified_name(object),
             Naming::ByKind if kind == Kind::Challenge => domain(object),
             Naming::Bare | Naming::ByKind => text(object, "/metadata/name").to_owned(),
@@ -109,7 +109,7 @@ pub fn table<'a>(
     }
 }
 
-/// The domain of a challenge, a wildcard as such.
+/// Returns the domain of a challenge, with `*.` for a wildcard.
 fn domain(challenge: &Value) -> String {
     let is_wildcard = challenge.pointer("/spec/wildcard") == Some(&Value::Bool(true));
     shown_domain(text(challenge, "/spec/dnsName"), is_wildcard)
@@ -125,8 +125,8 @@ pub fn qualified_name(object: &Value) -> String {
     }
 }
 
-/// Events are found by their time, not by their name.
-fn named(kind: Kind) -> Option<&'static str> {
+/// Returns the heading for names; `None` for Events, which are found by their time, not by their name.
+fn name_title(kind: Kind) -> Option<&'static str> {
     (kind != Kind::Event).then_some("NAME")
 }
 
@@ -137,7 +137,7 @@ struct Column {
     empty: &'static str,
 }
 
-/// Where a cell's text comes from.
+/// Source of a cell's text.
 enum CellSource {
     /// The value at a JSON pointer.
     At(&'static str),
@@ -147,13 +147,13 @@ enum CellSource {
     Flag(&'static str),
     /// The age of the moment at a JSON pointer.
     Age(&'static str),
-    /// How far the moment at a JSON pointer is ahead.
+    /// Time until the moment at a JSON pointer.
     Until(&'static str),
     /// The domain of a challenge.
     Domain,
-    /// How many entries the object at a JSON pointer has.
+    /// Number of entries of the object at a JSON pointer.
     Count(&'static str),
-    /// What an Event is about: `certificate/web`.
+    /// Object of an Event: `certificate/web`.
     Subject,
 }
 
@@ -162,12 +162,12 @@ impl Column {
         Self { title, wide: false, source, empty: "" }
     }
 
-    /// Shown with `-o wide` only.
+    /// Restricts the column to `-o wide`.
     const fn wide(self) -> Self {
         Self { wide: true, ..self }
     }
 
-    /// A column of our own tables.
+    /// Marks a column of this program's own tables: an empty cell shows `<none>`.
     const fn ours(self) -> Self {
         Self { empty: NONE, ..self }
     }
@@ -229,7 +229,7 @@ const CERTIFICATE_REQUEST: &[Column] = &[
     STATUS,
     AGE,
 ];
-/// SLOT says whether the challenge holds one of the scheduler's slots, which is what `status.processing` means.
+/// Columns of Challenges. SLOT is `status.processing`: whether the challenge holds one of the scheduler's slots.
 const CHALLENGE: &[Column] = &[
     STATE,
     DOMAIN,

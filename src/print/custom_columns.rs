@@ -1,4 +1,4 @@
-//! `-o custom-columns=NAME:.metadata.name,…`: a table of whatever paths find.
+//! `-o custom-columns=NAME:.metadata.name,…`: a table of the values that paths find.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ impl CustomColumns {
         }
     }
 
-    /// Renders one row for each object; several values of one cell stand between commas.
+    /// Renders one row for each object; commas separate several values of one cell.
     pub fn render<'a>(
         &self,
         objects: impl IntoIterator<Item = &'a Value>,

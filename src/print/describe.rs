@@ -12,7 +12,7 @@ use crate::model::{Event, Severity, Time};
 
 /// Parts of the metadata that stand at the top of the sheet, or nowhere.
 const SHOWN_ABOVE: [&str; 5] = ["annotations", "labels", "managedFields", "name", "namespace"];
-/// A copy of the whole manifest, which says nothing new.
+/// Annotation with a copy of the whole manifest, which adds nothing new.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Bytes of an annotation, key included, that still stand on one line.
 const ANNOTATION_WIDTH: usize = 140;
@@ -61,7 +61,7 @@ fn heading_with_list(out: &mut String, title: &str, lines: Vec<String>) {
     }
 }
 
-/// A long annotation, or one of several lines, stands below its key and is cut.
+/// Returns the lines of an annotation; a long annotation, or one of several lines, stands below its key and is cut.
 fn annotation(key: &str, value: &str) -> Vec<String> {
     let value = value.strip_suffix('\n').unwrap_or(value);
     if key.len() + value.len() + 2 <= ANNOTATION_WIDTH && !value.contains('\n') {
@@ -138,13 +138,13 @@ fn event_table(out: &mut String, events: &[Event], now: Timestamp) {
             component => component,
         };
         let (reason, message) = (&event.reason, event.message.trim());
-        let seen = seen(event, now);
+        let seen = describe_age(event, now);
         line(out, 1, &format!("{severity}\t{reason}\t{seen}\t{source}\t{message}"));
     }
 }
 
-/// When an event was seen: `5s`, or `5s (x3 over 2m)` when more than once.
-fn seen(event: &Event, now: Timestamp) -> String {
+/// Describes the age of an event: `5s`, or `5s (x3 over 2m)` if the event was seen more than once.
+fn describe_age(event: &Event, now: Timestamp) -> String {
     let moment = |value: Option<&Value>| value?.as_str()?.parse::<Timestamp>().ok();
     let first =
         moment(event.other.get("eventTime")).or_else(|| event.first_timestamp.map(Time::timestamp));

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// What whoever writes a manifest says in its metadata.
-const CHOSEN: [&str; 4] = ["annotations", "labels", "name", "namespace"];
+/// Fields of the metadata that the author of a manifest sets.
+const AUTHOR_FIELDS: [&str; 4] = ["annotations", "labels", "name", "namespace"];
 
 /// Writes JSON with four blanks of indentation and sorted keys, newline included.
 pub fn json(value: &Value) -> String {
@@ -51,14 +51,14 @@ pub fn shown(object: &Value) -> Value {
     object
 }
 
-/// Copies an object as a manifest that any store takes: without what only the store in which it is may say of it.
+/// Copies an object as a manifest that any store takes: without the status and the metadata that the object's store sets.
 pub fn manifest(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
     }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|field, _| CHOSEN.contains(&field.as_str()));
+        metadata.retain(|field, _| AUTHOR_FIELDS.contains(&field.as_str()));
     }
     object
 }

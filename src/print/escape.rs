@@ -1,30 +1,30 @@
-//! Others' words cannot steer the terminal: what would is written so that it can be seen.
+//! Escaping of foreign texts: characters that would steer the terminal are made visible.
 //!
-//! Of a message only the first line begins at the margin, and what CAs, servers and objects say stands in lines for a
-//! shell as one word: the texts of others must neither pass for ours nor be run.
+//! Only the first line of a message begins at the margin, and in lines for a shell a text of a CA, a server
+//! or an object is one word: a foreign text must neither pass for a message of this program nor be run.
 //!
-//! A runner of GitHub Actions obeys both streams of what it runs: a line that begins with two colons, whatever blanks
-//! stand before them, and `##[` anywhere. Texts get a backslash there.
+//! A runner of GitHub Actions takes commands from both output streams of a program: a line that
+//! begins with two colons, also after blanks, and `##[` anywhere. Texts get a backslash there.
 
 use super::colour::Colour;
 use super::palette;
 use crate::model::text::is_steering;
 
-/// Before what does not begin a message.
+/// Indentation of the lines of a message after its first line.
 const OFFSET: &str = "  ";
 
-/// What commands of a workflow begin with, and what they began with once.
+/// Start of a workflow command of GitHub, and the older start of such a command.
 const COLONS: &str = "::";
 const OLD_COMMAND: &str = "##[";
 
-/// Makes everything visible that would steer the terminal; line breaks and tabs stay.
+/// Makes all characters visible that would steer the terminal; line breaks and tabs stay.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars().for_each(|character| push(&mut out, character));
     out
 }
 
-/// The same for a text that is put together, which keeps our own colours where there are colours.
+/// Escapes a text, but keeps this program's own colours if colours are on.
 pub(super) fn escape_but_colours(text: &str, colour: Colour) -> String {
     if colour == Colour::Off {
         return escape(text);
@@ -43,7 +43,7 @@ pub(super) fn escape_but_colours(text: &str, colour: Colour) -> String {
     out
 }
 
-/// Sets off the lines of a message behind its first, so that none can pass for a message of its own.
+/// Indents the lines of a message after its first line, so that no line can pass for a message of its own.
 pub(super) fn set_off(message: &str) -> String {
     let mut lines = message.split('\n');
     let first = lines.next().unwrap_or_default().to_owned();
@@ -55,7 +55,7 @@ pub(super) fn set_off(message: &str) -> String {
     })
 }
 
-/// Keeps every line of a text from being a command of a workflow; most texts are as they were.
+/// Keeps every line of a text from being a workflow command of GitHub; most texts stay unchanged.
 pub(super) fn no_command(text: String) -> String {
     let is_one = |line: &str| line.trim_start().starts_with(COLONS);
     let text = if text.contains(COLONS) && text.lines().any(is_one) {
@@ -70,14 +70,14 @@ pub(super) fn no_command(text: String) -> String {
     if text.contains(OLD_COMMAND) { text.replace(OLD_COMMAND, "##\\[") } else { text }
 }
 
-/// As `kubectl` writes ESC and CR, `cat -v` the other old controls, and Rust the rest.
+/// Appends a character: CR as kubectl writes CR, ESC and other ASCII controls as `cat -v`, other controls as Rust escapes.
 fn push(out: &mut String, character: char) {
     match character {
         '\n' | '\t' => out.push(character),
         '\r' => out.push_str("\\r"),
         '\u{0}'..='\u{1f}' | '\u{7f}' => {
             out.push('^');
-            // The letter whose key makes it together with Ctrl.
+            // The letter that gives this control character together with Ctrl.
             out.push(char::from(character as u8 ^ 0x40));
         }
         _ if is_steering(character) => out.extend(character.escape_unicode()),

@@ -1,4 +1,4 @@
-//! Every step as one JSON line while it happens, for programs that follow a command (`--events`).
+//! Log of all steps, one JSON line each while the step happens, for programs that follow a command (`--events`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,28 +13,28 @@ use super::document;
 use crate::model::Key;
 use crate::model::change_line::{ChangeLine, ChangedObject};
 
-/// Where steps are written; clones share one stream, and one that is not asked for drops them.
+/// Log of steps; clones share one stream, and a log without a stream drops all steps.
 #[derive(Clone, Default)]
 pub struct EventLog(Option<Arc<Mutex<EventLogState>>>);
 
 struct EventLogState {
     sink: Box<dyn Write + Send>,
-    /// The last state and reason that were written of each object.
-    told: BTreeMap<Key, (String, String)>,
+    /// Last state and reason that were written of each object.
+    last_lines: BTreeMap<Key, (String, String)>,
 }
 
 impl EventLog {
     /// Writes to a stream.
     pub fn new(sink: Box<dyn Write + Send>) -> Self {
-        Self(Some(Arc::new(Mutex::new(EventLogState { sink, told: BTreeMap::new() }))))
+        Self(Some(Arc::new(Mutex::new(EventLogState { sink, last_lines: BTreeMap::new() }))))
     }
 
-    /// Tells whether anybody asked for it.
+    /// Returns whether the log has a stream, because the user asked for the log.
     pub fn is_open(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Writes where an object stands, unless that was its last line.
+    /// Writes the state of an object, unless the object's last line has the same state and reason.
     pub fn step(
         &self,
         key: &Key,
@@ -45,14 +45,14 @@ impl EventLog {
         let Some(log) = &self.0 else { return };
         let mut log = log.lock();
         let stands = (state.to_owned(), reason.to_owned());
-        if log.told.get(key) == Some(&stands) {
+        if log.last_lines.get(key) == Some(&stands) {
             return;
         }
-        log.told.insert(key.clone(), stands);
+        log.last_lines.insert(key.clone(), stands);
         log.write(&json!(ChangeLine::step(now, ChangedObject::new(key, domain), state, reason)));
     }
 
-    /// Writes how an object ended; why was written before, where that state was.
+    /// Writes the end of an object, unless the object's last line has this state already, with its reason.
     pub(super) fn end(
         &self,
         key: &Key,
@@ -61,20 +61,20 @@ impl EventLog {
         now: Timestamp,
     ) {
         let Some(log) = &self.0 else { return };
-        let is_told = log.lock().told.get(key).is_some_and(|(last, _)| last == state);
+        let is_told = log.lock().last_lines.get(key).is_some_and(|(last, _)| last == state);
         if !is_told {
             self.step(key, domain, (state, why), now);
         }
     }
 
-    /// Writes what is said of no object.
+    /// Writes a message that concerns no object.
     pub fn message(&self, text: &str, now: Timestamp) {
         if let Some(log) = &self.0 {
             log.lock().write(&json!(ChangeLine::message(now, text)));
         }
     }
 
-    /// Writes a document, the last line.
+    /// Writes a document as the last line.
     pub fn document(&self, document: &Value) {
         if let Some(log) = &self.0 {
             log.lock().write(document);

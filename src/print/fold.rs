@@ -4,27 +4,27 @@ use console::measure_text_width;
 use textwrap::{Options, WordSplitter};
 
 /// The narrowest column into which a text is folded.
-const NARROWEST: usize = 20;
+const MIN_FOLD_WIDTH: usize = 20;
 
-/// Folds a text at blanks into lines of at most `width` columns; a word that is longer is broken. What is written over several lines
-/// becomes one text.
+/// Folds a text at blanks into lines of at most `width` columns; a longer word is broken. Line
+/// breaks in the text count as blanks.
 pub fn fold(text: &str, width: usize) -> Vec<String> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines = textwrap::wrap(&text, whole_words(width));
     lines.into_iter().map(std::borrow::Cow::into_owned).collect()
 }
 
-/// Names with a hyphen in them stay in one line.
+/// Returns options that keep names with a hyphen on one line.
 fn whole_words(width: usize) -> Options<'static> {
-    Options::new(width.max(NARROWEST)).word_splitter(WordSplitter::NoHyphenation)
+    Options::new(width.max(MIN_FOLD_WIDTH)).word_splitter(WordSplitter::NoHyphenation)
 }
 
-/// Cuts a text to at most `width` columns; what is left out shows as `…`. Colours are kept.
+/// Cuts a text to at most `width` columns, with `…` for the rest. Colours are kept.
 pub fn cut(text: &str, width: usize) -> String {
     console::truncate_str(text, width, "…").into_owned()
 }
 
-/// Cuts a text to at most `width` columns in its middle: of a reason, the end tells most (`connection refused`).
+/// Cuts the middle out of a text, to at most `width` columns: the end of a reason says most (`connection refused`).
 pub fn cut_middle(text: &str, width: usize) -> String {
     let total = columns(text);
     if total <= width {
@@ -43,7 +43,7 @@ pub fn cut_middle(text: &str, width: usize) -> String {
     format!("{}…{end}", console::truncate_str(text, head, ""))
 }
 
-/// Columns that a text takes on a terminal, colours aside.
+/// Returns the columns that a text takes on a terminal, without colours.
 pub fn columns(text: &str) -> usize {
     measure_text_width(text)
 }

@@ -1,4 +1,4 @@
-//! What `-o` may say.
+//! Values of `-o`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use super::custom_columns::CustomColumns;
 use super::document;
 use super::jsonpath::Template;
 
-/// How results are written to stdout.
+/// Format of the results on stdout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Format {
-    /// Values with commas between them, for the one report that has a table in it.
+    /// Comma-separated values, for the one report that contains a table.
     Csv,
-    /// Columns of one's own.
+    /// Columns that the user names.
     CustomColumns(CustomColumns),
     /// One resource, or a List.
     Json,
@@ -29,19 +29,19 @@ pub enum Format {
     /// The table for people.
     #[default]
     Table,
-    /// The same with all columns.
+    /// The table for people, with all columns.
     Wide,
     /// One resource, or a List.
     Yaml,
 }
 
 impl Format {
-    /// Tells whether people read it: only then are tables, colours and closing remarks of use.
+    /// Returns whether the format is for people: only then are tables, colours and closing remarks of use.
     pub fn is_for_people(&self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
 
-    /// Tells whether programs read documents in it.
+    /// Returns whether the format is a document for programs.
     pub fn is_document(&self) -> bool {
         match self {
             Self::Json | Self::Jsonl | Self::JsonPath(_) | Self::JsonPathAsJson(_) | Self::Yaml => {
@@ -51,7 +51,7 @@ impl Format {
         }
     }
 
-    /// Renders one document; nothing for the formats that are no document (tables, names, columns).
+    /// Renders one document; `None` for the formats that are no document (tables, names, columns).
     pub fn document(&self, value: &Value) -> Option<String> {
         match self {
             Self::Json => Some(document::json(value)),
@@ -66,12 +66,12 @@ impl Format {
     }
 }
 
-/// An `-o` that cannot be used, and what can.
+/// Error of an unusable `-o`, with a usable alternative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatError {
-    /// What is wrong.
+    /// Description of the fault.
     pub message: String,
-    /// What to write instead.
+    /// Format to write instead.
     pub hint: String,
 }
 

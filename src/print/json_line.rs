@@ -1,14 +1,14 @@
-//! What is said on stderr as one JSON document a line, for collectors of logs.
+//! Messages on stderr as one JSON document a line, for collectors of logs.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// The label of a note.
 pub(super) const NOTE: &str = "note";
-/// The targets of our own events begin so.
+/// Start of the targets of this program's own log events.
 pub const OURS: &str = "kubectl_acme";
 
-/// What was said as a document; a moment at its beginning is its time.
+/// Formats a message as a document; a timestamp at the start of the message becomes the document's time.
 pub(super) fn said(label: &str, text: &str) -> String {
     let (time, message) = match text.split_once(' ') {
         Some((first, rest)) => match first.parse::<Timestamp>() {
@@ -26,7 +26,7 @@ pub(super) fn said(label: &str, text: &str) -> String {
     document(time, level, OURS, message, &fields)
 }
 
-/// One line of the log as a document.
+/// Formats one line of the log as a document.
 pub(super) fn document(
     time: Timestamp,
     level: &str,

@@ -13,7 +13,7 @@ use super::value::bare;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     root: Root,
-    /// A union of kubectl's that RFC 9535 cannot say in one query becomes several.
+    /// Queries of RFC 9535; a union of kubectl's that needs several queries becomes several.
     queries: Vec<JpQuery>,
 }
 
@@ -38,13 +38,13 @@ impl Path {
         Ok(Self { root, queries: queries.collect::<Result<_, _>>()? })
     }
 
-    /// Finds all values; what is missing is left out.
+    /// Finds all values; missing values are left out.
     pub fn find<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
         self.from(object, object)
     }
 
-    /// Orders two objects by what the path finds first, as `--sort-by` does: numbers by value, everything else as text,
-    /// and what is missing in front.
+    /// Orders two objects by the first value that the path finds, as `--sort-by` does: numbers by
+    /// value, other values as text, and missing values first.
     pub fn compare(&self, left: &Value, right: &Value) -> Ordering {
         let first = |object| self.find(object).first().copied();
         match (first(left), first(right)) {
@@ -115,7 +115,7 @@ impl Template {
         Ok(Self(nodes))
     }
 
-    /// Fills the template in; several values of one path stand one blank apart.
+    /// Renders the template for an object; blanks separate several values of one path.
     pub fn render(&self, object: &Value) -> String {
         let mut out = String::new();
         render(&self.0, object, object, &mut out);

@@ -13,8 +13,8 @@ pub(super) fn heading(field: &str) -> String {
     words(field).iter().map(|word| title(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Splits where the kind of letter changes. Three and more capitals stay with the word that follows
-/// (`TLSVerify`), of two the second starts the word (`A`, `Bc`).
+/// Splits a name where the kind of letter changes. Three or more capitals stay with the next word
+/// (`TLSVerify`); of two capitals the second starts the next word (`A`, `Bc`).
 fn words(field: &str) -> Vec<String> {
     let letters: Vec<char> = field.chars().collect();
     let mut words: Vec<String> = Vec::new();

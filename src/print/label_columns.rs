@@ -1,26 +1,26 @@
-//! Labels as columns, behind all others: `-L app` and `--show-labels`.
+//! Columns of labels, after all other columns: `-L app` and `--show-labels`.
 
 use serde_json::Value;
 
 use super::table::NONE;
 
-/// Which labels a table shows.
+/// Labels that a table shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelColumns {
-    /// A column for each of these labels.
+    /// Labels with a column each.
     pub each: Vec<String>,
-    /// One column for all of them.
+    /// Whether one more column shows all labels.
     pub all: bool,
 }
 
 impl LabelColumns {
-    /// The headings: what stands behind the slash of a label's name, as in kubectl.
+    /// Returns the headings: the part of each label's name after the slash, as in kubectl.
     pub fn titles(&self) -> impl Iterator<Item = String> {
         let bare = |label: &String| label.rsplit('/').next().unwrap_or_default().to_uppercase();
         self.each.iter().map(bare).chain(self.all.then(|| "LABELS".to_owned()))
     }
 
-    /// The cells of an object.
+    /// Returns the cells of an object.
     pub fn cells(&self, object: &Value) -> impl Iterator<Item = String> {
         let labels = object.pointer("/metadata/labels");
         let value = move |name: &String| {

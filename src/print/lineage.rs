@@ -1,18 +1,18 @@
-//! Which events belong to a Certificate: its own, and those of all that was made for it.
+//! Events that belong to a Certificate: its own, and the events of all objects made for the Certificate.
 
 use std::collections::BTreeSet;
 
 use crate::model::hashed_names::is_named_after;
 use crate::model::{Event, Kind};
 
-/// An object by kind and name; a name is unique within a namespace, and a lineage stays in one.
+/// Kind and name of an object, unique within a namespace; all objects of a lineage are in one namespace.
 pub type Named = (Kind, String);
 
-/// Picks the events of the objects given and of all below them, in the order they come.
+/// Returns the events of the given objects and of all objects below, in the order of `events`.
 ///
-/// Children are found by the events that tell of their making, so that the events of a Challenge long deleted are
-/// found as well; Orders also by their names, for no event tells of one whose CertificateRequest had waited for its issuer.
-/// Give the living children too: the events that tell of them may be gone.
+/// Children are found by the events that report their creation, so the events of a deleted Challenge are found as well.
+/// Orders are also found by their names: no event reports an Order whose CertificateRequest had waited for its issuer.
+/// `roots` should contain the living children, too: the events that report their creation may be gone.
 pub fn below<'a>(roots: &[Named], namespace: &str, events: &'a [Event]) -> Vec<&'a Event> {
     let mut family: BTreeSet<Named> = roots.iter().cloned().collect();
     let here: Vec<(&Event, Named)> = events
@@ -38,7 +38,7 @@ pub fn below<'a>(roots: &[Named], namespace: &str, events: &'a [Event]) -> Vec<&
         .collect()
 }
 
-/// Tells whether something is the Order of a CertificateRequest of the family, by its name.
+/// Returns whether an object is, by its name, the Order of a CertificateRequest of the family.
 fn is_order_of((kind, name): &Named, family: &BTreeSet<Named>) -> bool {
     *kind == Kind::Order
         && family
@@ -46,7 +46,7 @@ fn is_order_of((kind, name): &Named, family: &BTreeSet<Named>) -> bool {
             .any(|(kind, owner)| *kind == Kind::CertificateRequest && is_named_after(name, owner))
 }
 
-/// What an event is about; nothing when the kind is none of ours.
+/// Returns the object of an event; `None` if this program does not know the kind.
 pub(super) fn subject(event: &Event) -> Option<Named> {
     let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == event.involved_object.kind)?;
     Some((kind, event.involved_object.name.clone()))

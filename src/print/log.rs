@@ -1,6 +1,6 @@
 //! The log's lines: for people, or one JSON document each.
 //!
-//! Whoever logs: no private key, no token and no answer of a challenge gets through.
+//! No private key, no token and no answer of a challenge gets into the log, whichever code logs.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -22,9 +22,9 @@ use super::talk::Talk;
 use crate::model::masked;
 
 /// Fields that stand on lines of their own.
-const BLOCKS: [&str; 3] = ["header", "payload", "body"];
+const BLOCK_FIELDS: [&str; 3] = ["header", "payload", "body"];
 
-/// How the log is written.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// Lines for people
@@ -34,8 +34,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// Logs what passes the filter to where the conversation goes, so that it does not break spinners; the second
-/// installation (in tests) keeps the first.
+/// Logs the events that pass the filter to `talk`, so that the log does not break spinners; a
+/// second installation (in tests) keeps the first.
 pub fn install(filter: EnvFilter, format: LogFormat, talk: &Talk, colour: Colour) {
     let lines = LogLines { format, colour };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
@@ -101,11 +101,11 @@ impl LogLines {
     }
 }
 
-/// What an event says.
+/// Content of a log event.
 #[derive(Debug, Default)]
 struct EventFields {
     message: String,
-    /// Of crates that log without spans.
+    /// Target of an event from a crate that logs without spans.
     target: Option<String>,
     fields: Vec<(&'static str, Value)>,
 }
@@ -125,14 +125,14 @@ impl EventFields {
             None => target,
         };
         let mut line = format!("{now:.3} {level} {target}: {}", self.message);
-        let is_block = |name: &&str| BLOCKS.contains(name);
+        let is_block = |name: &&str| BLOCK_FIELDS.contains(name);
         for (name, value) in self.fields.iter().filter(|(name, _)| !is_block(name)) {
             // Writing to a String cannot fail.
             write!(line, " {name}={}", plain(value)).ok();
         }
         let around: Vec<&str> = around.values().filter_map(Value::as_str).collect();
         let about = around.join(" ");
-        // What it is about may be what it names.
+        // The spans' values are left out if a field of the event has them already.
         if !about.is_empty() && self.fields.iter().all(|(_, value)| *value != about) {
             write!(line, " ({about})").ok();
         }
@@ -177,7 +177,7 @@ impl Visit for EventFields {
     }
 }
 
-/// A value as people read it: words as they are, others in quotes.
+/// Formats a value for people: words as they are, other values in quotes.
 fn plain(value: &Value) -> String {
     match value.as_str() {
         Some(text) if !text.is_empty() && !text.contains([' ', '"', '\n']) => text.to_owned(),
@@ -198,7 +198,7 @@ impl<'a> MakeWriter<'a> for LogWriter {
     }
 }
 
-/// One log line in the making; it is written when dropped.
+/// Log line under construction, written when dropped.
 #[derive(Debug)]
 struct LogLine {
     talk: Talk,
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::print::talk::{Memory, Tone};
 
-    /// What is logged in a span, without the time.
+    /// Returns the text logged in a span, without the time.
     fn check(format: LogFormat, colour: Colour, deed: impl FnOnce()) -> String {
         let err = Memory::default();
         let talk = Talk::new(Box::new(err.clone()));

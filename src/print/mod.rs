@@ -1,4 +1,4 @@
-//! How things look: tables, sheets, timelines, progress, and the one writer to stdout and stderr.
+//! Output: tables, sheets, timelines, progress, and the only writer to stdout and stderr.
 //!
 //! Everything but [`Printer`] is a pure function of objects, events and the moment.
 
@@ -63,7 +63,7 @@ pub struct Group<'a> {
     pub objects: Vec<&'a Value>,
 }
 
-/// Whether one object was asked for by name, or whatever there is.
+/// Whether the user asked for one object by name, or for any number of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// JSON and YAML are the object itself.
@@ -72,7 +72,7 @@ pub enum Shape {
     Many,
 }
 
-/// The only writer to stdout and stderr: the product goes to the one, the conversation to the other.
+/// Only writer to stdout and stderr: results go to stdout, messages to stderr.
 pub struct Printer {
     out: Box<dyn Write + Send>,
     talk: Talk,
@@ -80,7 +80,7 @@ pub struct Printer {
     headers: Headers,
     colours: Colours,
     labels: LabelColumns,
-    /// Columns of the terminal on which results are read; absent elsewhere.
+    /// Columns of the terminal that shows results; `None` if results go elsewhere.
     width: Option<usize>,
     closed: bool,
 }
@@ -98,13 +98,13 @@ impl Printer {
         Self { out, talk, format, headers, colours, labels, width: None, closed: false }
     }
 
-    /// Folds and cuts what people read to a terminal that has so many columns.
+    /// Folds and cuts texts for people to a terminal of `width` columns.
     #[must_use]
     pub fn within(self, width: Option<usize>) -> Self {
         Self { width, ..self }
     }
 
-    /// Columns of the terminal on which results are read; absent elsewhere.
+    /// Returns the columns of the terminal that shows results; `None` if results go elsewhere.
     pub fn width(&self) -> Option<usize> {
         self.width
     }
@@ -115,17 +115,17 @@ impl Printer {
         Self::new(Box::new(io::stdout()), talk, format, headers, colours)
     }
 
-    /// How results are written.
+    /// Returns the format of results.
     pub fn format(&self) -> &Format {
         &self.format
     }
 
-    /// Standard error, for progress and logs.
+    /// Returns the stream of standard error, for progress and logs.
     pub fn talk(&self) -> Talk {
         self.talk.clone()
     }
 
-    /// Tells whether the reader of stdout is gone: time to end for a command that only prints.
+    /// Returns whether the reader of stdout is gone: a command that only prints should end then.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
@@ -140,18 +140,18 @@ impl Printer {
         self.labels = labels;
     }
 
-    /// The labels shown as columns of tables.
+    /// Returns the labels shown as columns of tables.
     pub fn labels(&self) -> &LabelColumns {
         &self.labels
     }
 
-    /// Writes text for people: nothing in it but our own colours steers the terminal.
+    /// Writes text for people: nothing in the text but this program's own colours steers the terminal.
     pub fn text(&mut self, text: &str) -> io::Result<()> {
         let text = escape::no_command(escape::escape_but_colours(text, self.colours.out));
         self.data(&text)
     }
 
-    /// Writes data for programs, as it is. A reader that went away is no error: the rest is dropped.
+    /// Writes data for programs, unchanged. A reader that went away is no error: the rest is dropped.
     pub fn data(&mut self, text: &str) -> io::Result<()> {
         if self.closed {
             return Ok(());
@@ -221,7 +221,7 @@ impl Printer {
         self.text(&text)
     }
 
-    /// Writes a report of our own: as a document where one is asked for, else as text for people.
+    /// Writes a report of this program: as a document if the format is a document, else as text for people.
     pub fn report(
         &mut self,
         report: &Value,
@@ -234,7 +234,7 @@ impl Printer {
         self.text(&text)
     }
 
-    /// Writes a timeline: text for people, one report as a document, or one entry a line; and what is waited for now.
+    /// Writes a timeline: as text for people or as one report, each with the current wait, or as one entry a line.
     pub fn timeline(
         &mut self,
         (object, namespace): (&str, &str),
@@ -254,7 +254,7 @@ impl Printer {
         self.report(&report, |_| text)
     }
 
-    /// A timeline as [`Self::timeline`] writes it for people.
+    /// Renders a timeline as text for people, as in [`Self::timeline`].
     pub fn timeline_text(
         &self,
         entries: &[Entry],
@@ -271,30 +271,30 @@ impl Printer {
         self.data(&text)
     }
 
-    /// Says something on stderr.
+    /// Writes a note to stderr.
     pub fn note(&self, message: &str) {
         self.talk.line(message);
     }
 
-    /// Says what somebody should look at.
+    /// Writes a warning to stderr.
     pub fn warning(&self, message: &str) {
-        self.labelled("warning", Ink::Yellow, message);
+        self.write_labelled("warning", Ink::Yellow, message);
     }
 
-    /// Says what helps.
+    /// Writes a hint to stderr.
     pub fn hint(&self, message: &str) {
-        self.labelled("hint", Ink::Cyan, message);
+        self.write_labelled("hint", Ink::Cyan, message);
     }
 
-    /// Says what failed for which object and why, then what helps, one line each.
+    /// Writes an error with its object and reason, then each hint, on lines of their own.
     pub fn error<T: AsRef<str>>(&self, message: &str, hints: &[T]) {
-        self.labelled("error", Ink::Red, message);
+        self.write_labelled("error", Ink::Red, message);
         for hint in hints {
             self.hint(hint.as_ref());
         }
     }
 
-    /// Says that there is nothing, in kubectl's words.
+    /// Writes kubectl's message that no resources were found.
     pub fn nothing_found(&self, namespace: Option<&str>) {
         match namespace {
             Some(namespace) => self.note(&format!("No resources found in {namespace} namespace.")),
@@ -302,7 +302,7 @@ impl Printer {
         }
     }
 
-    fn labelled(&self, label: &str, ink: Ink, message: &str) {
+    fn write_labelled(&self, label: &str, ink: Ink, message: &str) {
         self.talk.labelled(label, ink, message, self.colours.talk);
     }
 }

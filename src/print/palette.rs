@@ -1,11 +1,11 @@
-//! The only styles that reach a terminal: whatever is coloured is coloured by them, and nothing else gets through.
+//! The only styles that reach a terminal: all colours use these styles, and no other escape sequence gets through.
 
 use anstyle::{AnsiColor, Effects, Reset, Style};
 
-/// Makes the colours and the list of them from one row of names, so that none can be used that would not get through.
+/// Defines the colours and the list of all colours from one row of names, so that every colour in use gets through.
 macro_rules! inks {
     ($($(#[$doc:meta])* $ink:ident,)+) => {
-        /// A colour of ours or of the log's.
+        /// Colour of this program's messages or of the log.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Ink {
             $($(#[$doc])* $ink,)+
@@ -25,13 +25,13 @@ macro_rules! inks {
 }
 
 inks! {
-    /// What is good.
+    /// Good states.
     Green,
-    /// What is bad.
+    /// Bad states, and errors.
     Red,
-    /// What is neither yet, and what somebody should look at.
+    /// States that are neither good nor bad yet, and warnings.
     Yellow,
-    /// What helps.
+    /// Hints.
     Cyan,
     /// `DEBUG` in the log.
     Blue,
@@ -39,18 +39,18 @@ inks! {
     Magenta,
 }
 
-/// Effects of ours (bold) and of the log (dimmed, italic).
+/// Effects of this program's messages (bold) and of the log (dimmed, italic).
 const EFFECTS: [Effects; 3] = [Effects::BOLD, Effects::DIMMED, Effects::ITALIC];
 
 impl Ink {
-    /// A word in this colour.
+    /// Returns a word in this colour.
     pub(super) fn word(self, word: &str) -> String {
-        painted(self.style(), word)
+        apply_style(self.style(), word)
     }
 
-    /// What a message begins with, in this colour.
+    /// Returns the label at the start of a message, in this colour.
     pub(super) fn label(self, label: &str) -> String {
-        painted(self.style().bold(), label)
+        apply_style(self.style().bold(), label)
     }
 
     fn style(self) -> Style {
@@ -58,13 +58,13 @@ impl Ink {
     }
 }
 
-fn painted(style: Style, text: &str) -> String {
+fn apply_style(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// The style that a text begins with, if it is one of these.
+/// Returns the style at the start of a text, if the style is one of this palette.
 pub(super) fn style_at_start(text: &str) -> Option<&str> {
-    // Most characters begin none.
+    // Most characters begin no style.
     if !text.starts_with('\u{1b}') {
         return None;
     }

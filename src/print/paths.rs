@@ -1,13 +1,13 @@
-//! From kubectl's way of writing a path to RFC 9535's.
+//! Translation of kubectl's paths to queries of RFC 9535.
 
 use std::fmt;
 
-/// Longest path, in bytes: what is read of it grows with its square.
-const LONGEST: usize = 4096;
+/// Longest path, in bytes: the cost of reading a path grows with the square of its length.
+const MAX_PATH_BYTES: usize = 4096;
 /// Most queries that the unions of one path come to.
 const MOST_QUERIES: usize = 1000;
 
-/// Where a path starts.
+/// Start of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
     /// The element of the innermost range, or the whole document outside of ranges.
@@ -18,11 +18,11 @@ pub(super) enum Root {
 
 /// Turns a path of kubectl's into RFC 9535 queries, whose results follow one another.
 ///
-/// The differences: a backslash makes a dot part of a name; a quoted name in brackets is a path of its own
-/// (`['metadata.name']`), so that a union of such needs one query each.
+/// Two differences matter: a backslash makes a dot part of a name; and a quoted name in brackets is a path of
+/// its own (`['metadata.name']`), so that a union of quoted names needs one query for each name.
 pub(super) fn standard(path: &str) -> Result<(Root, Vec<String>), JsonPathError> {
-    if path.len() > LONGEST {
-        return Err(JsonPathError(format!("a path is longer than {LONGEST} bytes")));
+    if path.len() > MAX_PATH_BYTES {
+        return Err(JsonPathError(format!("a path is longer than {MAX_PATH_BYTES} bytes")));
     }
     let (root, steps) = match path.chars().next() {
         Some('$') => (Root::Document, &path[1..]),
@@ -45,7 +45,7 @@ pub(super) fn standard(path: &str) -> Result<(Root, Vec<String>), JsonPathError>
     Ok((root, queries))
 }
 
-/// Reads the steps of a path; each is a list of choices, more than one where there is a union.
+/// Reads the steps of a path; each step is a list of choices, with more than one choice for a union.
 fn walk(steps: &str, path: &str) -> Result<Vec<Vec<String>>, JsonPathError> {
     let fault = |why: &str| JsonPathError(format!("cannot read the path \"{path}\": {why}"));
     let mut found = Vec::new();
@@ -64,7 +64,7 @@ fn walk(steps: &str, path: &str) -> Result<Vec<Vec<String>>, JsonPathError> {
             if name.is_empty() {
                 return Err(fault("a name is missing"));
             }
-            vec![if name == "*" { "[*]".to_owned() } else { quoted(&name) }]
+            vec![if name == "*" { "[*]".to_owned() } else { quote_name(&name) }]
         };
         if descend {
             for choice in &mut choices {
@@ -140,11 +140,11 @@ fn condition(filter: &str, path: &str) -> Result<String, JsonPathError> {
     Ok(out)
 }
 
-fn quoted(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Length in bytes of the quoted text a text starts with, both quotes included.
+/// Returns the length in bytes of the quoted text at the start of `text`, both quotes included.
 fn literal_length(text: &str) -> usize {
     let mut letters = text.char_indices();
     let quote = letters.next().map(|(_, quote)| quote);
@@ -203,7 +203,7 @@ pub(super) fn unquote(word: &str) -> Result<String, JsonPathError> {
     Ok(text)
 }
 
-/// A path that cannot be read, and where.
+/// Error of a path that cannot be read, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonPathError(pub(super) String);
 

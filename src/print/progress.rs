@@ -1,8 +1,8 @@
 //! Progress while people wait: rows on a terminal, lines elsewhere.
 //!
-//! Time is an argument and nothing runs by itself: whoever waits calls [`Progress::heartbeat`] several times a second, and
-//! only then something is drawn or said. What passes by itself within a moment is not said at all, and of many things only
-//! the sum: a good run of a hundred names is a few lines.
+//! Time is an argument and nothing runs by itself: the waiting caller calls [`Progress::heartbeat`]
+//! several times a second, and only then rows are drawn or lines written. Short waits are not
+//! reported at all, and many objects only as a sum: a good run of a hundred names is a few lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,35 +21,35 @@ use super::talk::Talk;
 use super::wait::{Group, NAMED, Wait, WaitEnd};
 use crate::model::{Key, Kind, Time};
 
-/// Rows of a terminal at most, whatever its height.
-const ROWS: usize = 16;
-/// Above so many things that were ever waited for, lines tell of their sum.
-const EACH: usize = 12;
-/// What has stood for less is not said.
-const SETTLED: SignedDuration = SignedDuration::from_millis(300);
-/// How often the sum of many things is said at most.
+/// Most rows on a terminal, whatever the terminal's height.
+const MAX_ROWS: usize = 16;
+/// Most objects that are reported one by one; lines report the sum of more objects.
+const MAX_SINGLE_WAITS: usize = 12;
+/// Shortest life of a state that is reported; a shorter state is not.
+const MIN_STATE_LIFE: SignedDuration = SignedDuration::from_millis(300);
+/// Shortest time between two reports of the sum of many objects.
 const SUM_PERIOD: SignedDuration = SignedDuration::from_secs(5);
-/// How long a log stays silent while something is waited for.
-const SILENCE: SignedDuration = SignedDuration::from_mins(1);
-/// Sorts of waits of a state that a line names at most.
-const SORTS: usize = 4;
-/// Columns of a label at most, where others stand below it.
-const LABEL: usize = 40;
+/// Longest silence of the log while there are waits.
+const MAX_SILENCE: SignedDuration = SignedDuration::from_mins(1);
+/// Most sorts of waits that a line lists for one state.
+const MAX_SORTS: usize = 4;
+/// Most columns of a label in aligned rows.
+const MAX_LABEL_COLUMNS: usize = 40;
 
-/// Shows what is waited for, each thing by the name of its object.
+/// Display of waits, each under the name of its object.
 #[derive(Debug)]
 pub struct Progress {
     talk: Talk,
     colour: Colour,
     spinner: Option<Spinner>,
     waits: BTreeMap<String, Followed>,
-    /// How many of a kind have ended in which state.
+    /// Number of ended objects, by kind and state.
     ended: BTreeMap<(Kind, String), usize>,
-    /// Since when all this lasts, and how long it may, in words.
+    /// Start of the whole run, and the time limit in words.
     limit: Option<(Timestamp, String)>,
     events: EventLog,
     spoke: Option<Timestamp>,
-    /// When the sum was said last, and what it was.
+    /// Time and text of the last report of the sum.
     summed: Option<(Timestamp, String)>,
 }
 
@@ -61,8 +61,8 @@ struct Followed {
 }
 
 impl Progress {
-    /// Shows progress by rows on a terminal that can draw over them, else by lines: where rows would be hidden, nothing at
-    /// all would be said.
+    /// Shows progress by rows on a terminal that can draw over rows, else by lines; lines are also
+    /// used if `talk` hides rows, since otherwise nothing at all would be reported.
     pub fn new(talk: Talk, is_terminal: bool, colour: Colour) -> Self {
         let spinner =
             (is_terminal && talk.takes_rows()).then(|| Spinner::on_stderr(&talk)).flatten();
@@ -81,26 +81,26 @@ impl Progress {
         Self { talk, colour, spinner, waits, ended, limit, events, spoke, summed }
     }
 
-    /// Says since when all this lasts and how long it may, and who says so: `10m (--timeout)`.
+    /// Sets the start and the time limit of the whole run, with the limit's source: `10m (--timeout)`.
     #[must_use]
     pub fn limited(mut self, started: Timestamp, limit: String) -> Self {
         self.limit = Some((started, limit));
         self
     }
 
-    /// Writes every step for programs, too.
+    /// Writes every step to `events` as well, for programs.
     #[must_use]
     pub fn with_events(mut self, events: EventLog) -> Self {
         self.events = events;
         self
     }
 
-    /// Where steps are written for programs, those that people are not told included.
+    /// Returns the log of steps for programs, which includes steps that people do not see.
     pub fn events(&self) -> &EventLog {
         &self.events
     }
 
-    /// Notes where something stands.
+    /// Records the state of a wait.
     pub fn waiting(&mut self, name: &str, wait: Wait, now: Timestamp) {
         if let Some(object) = &wait.object {
             let key = Key::new(wait.kind, object.clone());
@@ -121,17 +121,17 @@ impl Progress {
         }
     }
 
-    /// Waits for something no more, without a word.
+    /// Removes a wait without a message.
     pub fn forget(&mut self, name: &str) {
         self.waits.remove(name);
     }
 
-    /// Tells whether something is waited for.
+    /// Returns whether there is a wait under this name.
     pub fn is_waiting(&self, name: &str) -> bool {
         self.waits.contains_key(name)
     }
 
-    /// Says how something ended, and waits for it no more; of many things the good ends are summed up.
+    /// Reports the end of a wait and removes the wait; the good ends of many waits are reported as a sum.
     pub fn done(&mut self, name: &str, end: &WaitEnd<'_>, now: Timestamp) {
         self.waits.remove(name);
         if let Some(object) = end.object {
@@ -142,7 +142,7 @@ impl Progress {
         }
         *self.ended.entry((end.kind, end.state.to_owned())).or_default() += 1;
         if !end.is_good || !self.are_many() {
-            // What is drawn anew below the line no longer shows it.
+            // The rows drawn below the line no longer show this wait.
             if let Some(spinner) = &self.spinner {
                 spinner.draw(&self.picture(now, spinner.size()));
             }
@@ -151,7 +151,7 @@ impl Progress {
         }
     }
 
-    /// Says something; without a terminal the time comes first.
+    /// Writes a line; without a terminal the time comes first.
     pub fn line(&mut self, text: &str, now: Timestamp) {
         self.events.message(text, now);
         self.say(text, now);
@@ -165,15 +165,15 @@ impl Progress {
         }
     }
 
-    /// Says what helps against something that stands in the way.
+    /// Writes a hint against an obstacle.
     pub fn hint(&mut self, text: &str, now: Timestamp) {
         self.events.message(&format!("hint: {text}"), now);
         self.spoke = Some(now);
         self.talk.labelled("hint", Ink::Cyan, text, self.colour);
     }
 
-    /// Draws a terminal's rows anew where they have changed. Without a terminal, says what is waited for by now, and after a
-    /// minute of silence what still is.
+    /// Redraws the changed rows of a terminal. Without a terminal, reports the current waits, and
+    /// after a minute of silence the waits that still last.
     pub fn heartbeat(&mut self, now: Timestamp) {
         if let Some(spinner) = &self.spinner {
             spinner.draw(&self.picture(now, spinner.size()));
@@ -185,14 +185,14 @@ impl Progress {
             self.say_each(now);
         }
         let spoke = *self.spoke.get_or_insert(now);
-        let silent = now.duration_since(spoke) >= SILENCE;
+        let silent = now.duration_since(spoke) >= MAX_SILENCE;
         if silent && !self.waits.is_empty() {
             let text = self.still_waiting(now);
             self.say(&text, now);
         }
     }
 
-    /// Takes the rows off the screen.
+    /// Removes the rows from the screen.
     pub fn finish(&mut self) {
         self.waits.clear();
         self.talk.show(None);
@@ -200,13 +200,13 @@ impl Progress {
     }
 
     fn are_many(&self) -> bool {
-        self.waits.len() + self.ended.values().sum::<usize>() > EACH
+        self.waits.len() + self.ended.values().sum::<usize>() > MAX_SINGLE_WAITS
     }
 
     fn say_each(&mut self, now: Timestamp) {
         let mut lines = Vec::new();
         for followed in self.waits.values_mut() {
-            let has_settled = now.duration_since(followed.changed) >= SETTLED;
+            let has_settled = now.duration_since(followed.changed) >= MIN_STATE_LIFE;
             if followed.is_said || !(has_settled || followed.wait.is_obstacle) {
                 continue;
             }
@@ -225,14 +225,14 @@ impl Progress {
             *before != sum && now.duration_since(*said) >= SUM_PERIOD
         };
         let began = self.waits.values().map(|followed| followed.changed).min();
-        let is_first = || began.is_some_and(|began| now.duration_since(began) >= SETTLED);
+        let is_first = || began.is_some_and(|began| now.duration_since(began) >= MIN_STATE_LIFE);
         if self.summed.as_ref().map_or_else(is_first, is_time) {
             self.say(&sum, now);
             self.summed = Some((now, sum));
         }
     }
 
-    /// How many of each kind are in which state, and for what those wait that do.
+    /// Counts the objects of each kind and state, with the reasons for waiting if `with_reasons` is set.
     fn sum(&self, with_reasons: bool) -> String {
         let mut kinds: BTreeMap<Kind, (usize, Vec<String>)> = BTreeMap::new();
         for ((kind, state), count) in &self.ended {
@@ -247,9 +247,9 @@ impl Progress {
             let mut part = format!("{count} {state}");
             if with_reasons {
                 let mut reasons: Vec<String> =
-                    groups.iter().take(SORTS).map(Group::in_words).collect();
-                if groups.len() > SORTS {
-                    reasons.push(format!("and {} more sorts of waits", groups.len() - SORTS));
+                    groups.iter().take(MAX_SORTS).map(Group::in_words).collect();
+                if groups.len() > MAX_SORTS {
+                    reasons.push(format!("and {} more sorts of waits", groups.len() - MAX_SORTS));
                 }
                 let _written = write!(part, " ({})", reasons.join("; "));
             }
@@ -262,7 +262,7 @@ impl Progress {
         sums.collect::<Vec<_>>().join("; ")
     }
 
-    /// What waits, by kind and state, and by what it waits for: most of them first.
+    /// Groups waits by kind and state, and by the reason for waiting, with the largest group first.
     fn groups(&self) -> Vec<(Kind, &str, Vec<Group<'_>>)> {
         let mut all: BTreeMap<(Kind, &str), BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
         for Followed { wait, .. } in self.waits.values() {
@@ -281,15 +281,15 @@ impl Progress {
         groups.collect()
     }
 
-    /// What a terminal shows: the sum in the first row, below it whatever fits.
+    /// Renders the rows of a terminal: the sum in the first row, below as much as fits.
     fn picture(&self, now: Timestamp, (height, width): (usize, usize)) -> String {
         if self.waits.is_empty() {
             return String::new();
         }
-        let room = height.saturating_sub(3).clamp(1, ROWS);
+        let room = height.saturating_sub(3).clamp(1, MAX_ROWS);
         let gone = self.time_gone(now).map(|gone| format!("; {gone}")).unwrap_or_default();
         let first = escape(&format!("{}{gone}", self.sum(false)));
-        // The spinner stands before it.
+        // The spinner stands before the first row.
         let mut picture = vec![cut(&first, width.saturating_sub(3))];
         let whole = self.whole_rows(width);
         let rows = if whole.len() <= room { whole } else { self.short_rows(room, width) };
@@ -297,12 +297,12 @@ impl Progress {
         picture.join("\n")
     }
 
-    /// Each thing with all that is to be said of it, folded.
+    /// Renders each wait with its whole reason, folded.
     fn whole_rows(&self, width: usize) -> Vec<String> {
         let mut rows = Vec::new();
-        for wait in self.sorted() {
+        for wait in self.sort_waits() {
             let since = Time::new(wait.since);
-            let state = self.coloured(&wait.state);
+            let state = self.colour_state(&wait.state);
             rows.push(format!("  {} {state} since {since}{}", escape(&wait.label), wait.until()));
             let reason = fold(&escape(&wait.waits_for), width.saturating_sub(5));
             rows.extend(reason.into_iter().map(|line| format!("    {line}")));
@@ -310,15 +310,20 @@ impl Progress {
         rows
     }
 
-    /// A row for each sort of wait; each thing has its own where that fits.
+    /// Renders one row for each wait if the rows fit, else one row for each sort of wait.
     fn short_rows(&self, room: usize, width: usize) -> Vec<String> {
         let mut rows = Vec::new();
         if self.waits.len() <= room {
-            let all = self.sorted();
-            let label = all.iter().map(|wait| columns(&wait.label)).max().unwrap_or(0).min(LABEL);
+            let all = self.sort_waits();
+            let label = all
+                .iter()
+                .map(|wait| columns(&wait.label))
+                .max()
+                .unwrap_or(0)
+                .min(MAX_LABEL_COLUMNS);
             for wait in all {
                 let gap = " ".repeat(label.saturating_sub(columns(&wait.label)));
-                let state = self.coloured(&wait.state);
+                let state = self.colour_state(&wait.state);
                 let head = format!("  {}{gap}   {state}   ", escape(&wait.label));
                 let waits_for = escape(&wait.waits_for.replace('\n', " "));
                 let left = width.saturating_sub(columns(&head) + 1);
@@ -328,7 +333,7 @@ impl Progress {
         }
         for (_, state, groups) in self.groups() {
             for group in groups {
-                let state = self.coloured(state);
+                let state = self.colour_state(state);
                 rows.push(format!("  {state}   {}", escape(&group.in_words())));
             }
         }
@@ -340,31 +345,31 @@ impl Progress {
         rows
     }
 
-    /// How long all this has lasted, and of how much: `12s of 10m (--timeout)`.
+    /// Describes the elapsed time and the time limit of the run: `12s of 10m (--timeout)`.
     fn time_gone(&self, now: Timestamp) -> Option<String> {
         let (started, limit) = self.limit.as_ref()?;
         Some(format!("{} of {limit}", short(now.duration_since(*started))))
     }
 
-    fn coloured(&self, state: &str) -> String {
+    fn colour_state(&self, state: &str) -> String {
         let state = escape(state);
         if self.colour == Colour::On { paint(&state) } else { state }
     }
 
-    fn sorted(&self) -> Vec<&Wait> {
+    fn sort_waits(&self) -> Vec<&Wait> {
         let mut all: Vec<&Wait> = self.waits.values().map(|followed| &followed.wait).collect();
         all.sort_by(|a, b| (a.kind, &a.label).cmp(&(b.kind, &b.label)));
         all
     }
 
-    /// The heartbeat names three, and counts the rest.
+    /// Renders the message of the heartbeat, which names three waits and counts the rest.
     fn still_waiting(&self, now: Timestamp) -> String {
         let gone = self.time_gone(now).map(|gone| format!(", {gone}")).unwrap_or_default();
         if self.are_many() {
             return format!("still waiting{gone}: {}", self.sum(true));
         }
         let mut parts: Vec<String> = Vec::new();
-        for wait in self.sorted().into_iter().take(NAMED) {
+        for wait in self.sort_waits().into_iter().take(NAMED) {
             let length = short(now.duration_since(wait.since));
             parts.push(format!("{} for {length}{}: {}", wait.label, wait.until(), wait.bare()));
         }
@@ -381,7 +386,7 @@ impl Drop for Progress {
     }
 }
 
-/// People call a Challenge by the name it is about.
+/// Returns the domain that a Challenge has as its label; `None` for other kinds.
 fn domain(kind: Kind, label: &str) -> Option<&str> {
     (kind == Kind::Challenge).then_some(label)
 }
@@ -417,7 +422,7 @@ mod tests {
         progress.limited(at("04:30:25"), "10m (--timeout)".to_owned())
     }
 
-    /// What a run without a terminal writes.
+    /// Returns the output of a run without a terminal.
     fn check(run: impl FnOnce(&mut Progress)) -> String {
         let err = Memory::default();
         let mut progress = limited(Progress::lines(Talk::new(Box::new(err.clone()))));
@@ -473,7 +478,7 @@ mod tests {
         ");
     }
 
-    /// Forty names: some valid, most waiting for the same.
+    /// Adds forty names: some valid, most waiting for the same reason.
     fn forty(progress: &mut Progress, now: Timestamp) {
         for number in 10..50 {
             let name = format!("n{number}.example.com");
@@ -504,7 +509,7 @@ mod tests {
         ");
     }
 
-    /// What a terminal of that size shows.
+    /// Returns the rows on a terminal of that size.
     fn picture(size: (usize, usize), colour: Colour, fill: impl FnOnce(&mut Progress)) -> String {
         let talk = Talk::new(Box::new(Memory::default()));
         let mut progress = limited(Progress::drawing_to(talk, None, colour));

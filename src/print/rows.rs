@@ -1,12 +1,12 @@
-//! Rows of a terminal that are drawn over themselves: only what has changed is written.
+//! Rows of a terminal that are redrawn in place: only changed rows are written.
 
-/// What stands on the terminal: rows, and the cursor on the line below them, where a pressed Ctrl-C shows and tears nothing.
+/// Rows on the terminal; the cursor is on the line below the rows, where the echo of Ctrl-C damages nothing.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Vec<String>);
 
 impl Rows {
-    /// What has to be written so that these rows stand in place of the last ones. Each must fit the terminal's width, and all of
-    /// them its height.
+    /// Returns the text that replaces the last rows with these rows. Each row must fit the
+    /// terminal's width, and all rows together its height.
     pub(super) fn paint(&mut self, rows: Vec<String>) -> String {
         let same = self.0.iter().zip(&rows).take_while(|(before, row)| before == row).count();
         if same == self.0.len() && same == rows.len() {
@@ -14,7 +14,7 @@ impl Rows {
         }
         let mut text = match self.0.len() - same {
             0 => String::new(),
-            // Where a pressed Ctrl-C shows, the cursor stands behind it.
+            // The echo of a pressed Ctrl-C moves the cursor to the right.
             up => format!("\r\u{1b}[{up}A"),
         };
         let mut down = 0;
@@ -27,14 +27,14 @@ impl Rows {
             text.extend(["\r\u{1b}[K", row, "\r\n"]);
         }
         text.push_str(&go_down(&mut down));
-        // What stood below, and whatever was typed there.
+        // Clears old rows below, and anything typed there.
         text.push_str("\u{1b}[J");
         self.0 = rows;
         text
     }
 }
 
-/// Passes rows that stay as they are.
+/// Returns the text that moves the cursor past unchanged rows.
 fn go_down(rows: &mut usize) -> String {
     match std::mem::take(rows) {
         0 => String::new(),

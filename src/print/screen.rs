@@ -1,4 +1,4 @@
-//! A terminal's screen that is drawn over itself: `watch`.
+//! Screen of a terminal that is redrawn in place, for `watch`.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use super::colour::Colour;
 use super::escape::{escape, escape_but_colours};
 use super::rows::Rows;
 
-/// Lines that are drawn in place of those drawn before.
+/// Lines drawn in place of the lines drawn before.
 #[derive(Debug, Default)]
 pub struct Screen {
     drawn: Rows,
@@ -29,7 +29,7 @@ impl Screen {
     /// Draws a picture as large as the terminal is now.
     ///
     /// # Errors
-    /// Fails when it cannot be written.
+    /// Fails when the picture cannot be written.
     pub fn show(
         &mut self,
         printer: &mut Printer,
@@ -54,7 +54,7 @@ impl Frame {
         self.columns
     }
 
-    /// Tells whether nothing is on it.
+    /// Returns whether the picture has no blocks.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -75,7 +75,7 @@ impl Frame {
         self.footer = Some(text);
     }
 
-    /// What fits: blocks are cut at their ends when together they are too long, each as long as the longest allowed.
+    /// Returns the lines that fit: if all blocks together are too long, the longest blocks are cut at their ends.
     fn lines(&self) -> Vec<String> {
         // The cursor stands on a line of its own, and the footer is one more.
         let room = self.rows.saturating_sub(2).max(1);
@@ -90,7 +90,7 @@ impl Frame {
     }
 }
 
-/// Joins blocks with blank lines; the longest give way until all fit.
+/// Joins blocks with blank lines; the longest blocks are cut until all fit.
 fn fit(blocks: &[Vec<String>], room: usize) -> Vec<String> {
     let longest = blocks.iter().map(Vec::len).max().unwrap_or(0);
     let length = |most: usize| {

@@ -1,7 +1,7 @@
-//! The rows of a terminal on which somebody waits: a spinner and what stands below it.
+//! Rows of a terminal on which the user waits: a spinner and the rows below.
 //!
-//! indicatif draws all of its rows at each turn of the spinner. Between it and the terminal stands a grid of rows, of which
-//! only those are written that have changed: twenty names cost a terminal a few bytes a second, not 90,000.
+//! indicatif draws all of its rows at each turn of the spinner. A grid of rows between indicatif and the
+//! terminal writes only the changed rows: twenty names cost a terminal a few bytes a second, not 90,000.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::rows::Rows;
 use super::talk::Talk;
 use super::terminal;
 
-/// A spinner with rows below it; they are gone when it is.
+/// Spinner with rows below; a dropped spinner takes the rows off the screen.
 #[derive(Debug)]
 pub(super) struct Spinner {
     bar: ProgressBar,
@@ -22,13 +22,13 @@ pub(super) struct Spinner {
 }
 
 impl Spinner {
-    /// A spinner on standard error; none where rows cannot be drawn over.
+    /// Creates a spinner on standard error; `None` if the terminal cannot draw over rows.
     pub(super) fn on_stderr(talk: &Talk) -> Option<Self> {
         let size = || console::Term::stderr().size();
         terminal::is_capable().then(|| Self::on(talk, size))
     }
 
-    /// A spinner on a terminal of that size: rows, then columns.
+    /// Creates a spinner on a terminal of that size: rows, then columns.
     pub(super) fn on(talk: &Talk, size: fn() -> (u16, u16)) -> Self {
         let grid = Grid { talk: talk.clone(), size, state: Arc::default() };
         let target = ProgressDrawTarget::term_like(Box::new(grid));
@@ -38,7 +38,7 @@ impl Spinner {
         Self { bar, size }
     }
 
-    /// Turns once, and shows these rows; none at all where the text is empty.
+    /// Turns once, and shows these rows; clears all rows if the text is empty.
     pub(super) fn draw(&self, text: &str) {
         if text.is_empty() {
             self.bar.finish_and_clear();
@@ -51,12 +51,12 @@ impl Spinner {
         self.bar.tick();
     }
 
-    /// What has to be off the screen while something else is written.
+    /// Returns the bar that has to be off the screen while other text is written.
     pub(super) fn bar(&self) -> ProgressBar {
         self.bar.clone()
     }
 
-    /// Rows and columns.
+    /// Returns the terminal's rows and columns.
     pub(super) fn size(&self) -> (usize, usize) {
         let (rows, columns) = (self.size)();
         (rows.into(), columns.into())
@@ -69,7 +69,7 @@ impl Drop for Spinner {
     }
 }
 
-/// What indicatif takes for a terminal.
+/// Terminal on which indicatif draws.
 #[derive(Debug)]
 struct Grid {
     talk: Talk,
@@ -86,7 +86,7 @@ struct Cells {
 }
 
 impl Cells {
-    /// Writes at the cursor; a row that is full is followed by the next one.
+    /// Writes at the cursor; after a full row the cursor moves to the next row.
     fn write(&mut self, text: &str, width: usize) {
         if text == "\r" {
             self.column = 0;

@@ -7,12 +7,12 @@ use super::escape::escape;
 use super::fold::{columns, cut_middle, fold};
 use super::palette::Ink;
 
-/// What a cell says when there is nothing to say.
+/// Text of a cell without a value.
 pub const NONE: &str = "<none>";
 /// Blanks between columns.
 const GAP: u16 = 3;
 /// Columns whose words may be coloured.
-const COLOURED: [&str; 3] = ["READY", "STATE", "TYPE"];
+const COLOURED_TITLES: [&str; 3] = ["READY", "STATE", "TYPE"];
 
 /// Whether the line of headings is shown (`--no-headers`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,34 +24,34 @@ pub enum Headers {
     Shown,
 }
 
-/// How a table gives way to a terminal that is too narrow for it: by the cells of one column.
+/// Fit of a table to a terminal that is too narrow: the cells of one column give way.
 #[derive(Clone, Copy, Debug)]
 pub struct Fit {
-    /// The heading of that column.
+    /// Heading of the column that gives way.
     pub title: &'static str,
     /// Columns of the terminal.
     pub width: usize,
-    /// What becomes of the cells.
+    /// Treatment of the column's cells.
     pub cells: Narrow,
 }
 
-/// What becomes of the cells of a column for which too little room is left.
+/// Treatment of the cells of a column for which too little room is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Narrow {
-    /// They are cut in the middle.
+    /// Cells are cut in the middle.
     Cut,
-    /// They are cut, or stand below their rows where little room is left.
+    /// Cells are cut, or stand below their rows if little room is left.
     CutOrBelow,
-    /// They stand below their rows, because a reader copies them.
+    /// Cells stand below their rows in full, because a reader copies the text.
     Below,
 }
 
-/// Columns that a cell is left at least.
-const NARROWEST: usize = 20;
-/// A cell that has fewer columns stands below its row, where that is wanted.
-const BESIDE: usize = 34;
-/// Lines of a cell below its row at most, unless it is to be copied.
-const LINES: usize = 3;
+/// Fewest columns to which a cell is cut.
+const MIN_CELL_COLUMNS: usize = 20;
+/// Fewest columns of a cell beside its row, if cells may stand below their rows.
+const MIN_COLUMNS_BESIDE: usize = 34;
+/// Most lines of a cell below its row, unless a reader copies the text.
+const MAX_LINES_BELOW: usize = 3;
 
 /// A table under construction: headings, then rows of as many cells.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Tells whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -88,9 +88,10 @@ impl Table {
         if !self.rows.iter().any(is_wide) {
             return self.render(headers, colour);
         }
-        if fit.cells == Narrow::Cut || fit.cells == Narrow::CutOrBelow && left >= BESIDE {
+        if fit.cells == Narrow::Cut || fit.cells == Narrow::CutOrBelow && left >= MIN_COLUMNS_BESIDE
+        {
             for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(flexible)) {
-                *cell = cut_middle(&one_line(cell), left.max(NARROWEST));
+                *cell = cut_middle(&one_line(cell), left.max(MIN_CELL_COLUMNS));
             }
             return self.render(headers, colour);
         }
@@ -106,7 +107,7 @@ impl Table {
             text.extend([row, "\n"]);
             let lines = fold(&escape(&cell), fit.width.saturating_sub(3));
             let is_said = |line: &&String| !line.is_empty() && *line != NONE;
-            let most = if fit.cells == Narrow::Below { usize::MAX } else { LINES };
+            let most = if fit.cells == Narrow::Below { usize::MAX } else { MAX_LINES_BELOW };
             for line in lines.iter().filter(is_said).take(most) {
                 text.extend(["  ", line, "\n"]);
             }
@@ -114,7 +115,7 @@ impl Table {
         text
     }
 
-    /// Columns that each column takes.
+    /// Returns the width of each column.
     fn widths(&self, headers: Headers) -> impl Iterator<Item = usize> {
         let widest = move |number: usize, title: &String| {
             let title = if headers == Headers::Shown { columns(title) } else { 0 };
@@ -135,7 +136,11 @@ impl Table {
             let titles = self.titles.iter().map(String::as_str).chain(std::iter::repeat(""));
             table.add_row(cells.iter().zip(titles).map(|(cell, title)| {
                 let cell = one_line(cell);
-                if colour == Colour::On && COLOURED.contains(&title) { paint(&cell) } else { cell }
+                if colour == Colour::On && COLOURED_TITLES.contains(&title) {
+                    paint(&cell)
+                } else {
+                    cell
+                }
             }));
         }
         for column in table.column_iter_mut() {
@@ -153,7 +158,7 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// Colours a word by what it means; other words stay.
+/// Colours a word by its meaning; other words stay.
 pub fn paint(word: &str) -> String {
     let ink = match word {
         "True" | "ready" | "valid" => Ink::Green,

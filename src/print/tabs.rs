@@ -5,8 +5,8 @@ const GAP: usize = 2;
 
 /// Lines tab-separated cells up in columns.
 ///
-/// A column reaches over neighbouring lines only: a line without a cell there ends it, and the next one
-/// starts with its own width. The last cell of a line belongs to no column.
+/// A column reaches over neighbouring lines only: a line without a cell there ends the column, and
+/// the next column starts with its own width. The last cell of a line belongs to no column.
 pub(super) fn align(text: &str) -> String {
     let lines: Vec<Vec<&str>> = text.split('\n').map(|line| line.split('\t').collect()).collect();
     let mut widths: Vec<Vec<usize>> = lines.iter().map(|cells| vec![0; cells.len() - 1]).collect();

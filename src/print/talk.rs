@@ -12,14 +12,14 @@ use super::escape::{escape, escape_but_colours, no_command, set_off};
 use super::json_line::{self, NOTE};
 use super::palette::Ink;
 
-/// Where the conversation goes; clones share one stream.
+/// Stream of messages; clones share one stream.
 #[derive(Clone)]
 pub struct Talk(Arc<Mutex<TalkState>>);
 
-/// How the conversation is held.
+/// Form of the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tone {
-    /// Only what somebody should look at is said: no notes, no progress.
+    /// Only messages for the user's attention are written: no notes, no progress.
     pub quiet: bool,
     /// Every line is a JSON document.
     pub json: bool,
@@ -28,40 +28,40 @@ pub struct Tone {
 struct TalkState {
     sink: Box<dyn Write + Send>,
     tone: Tone,
-    /// Rows that must be off the screen while something else is written.
+    /// Rows that must be off the screen while other text is written.
     spinner: Option<ProgressBar>,
 }
 
 impl Talk {
-    /// Talks to a stream.
+    /// Writes messages to a stream.
     pub fn new(sink: Box<dyn Write + Send>) -> Self {
         Self(Arc::new(Mutex::new(TalkState { sink, tone: Tone::default(), spinner: None })))
     }
 
-    /// Talks in another tone from now on.
+    /// Sets the form of all later messages.
     pub fn set_tone(&self, tone: Tone) {
         self.inner().tone = tone;
     }
 
-    /// Tells whether rows have a place among what is said.
+    /// Returns whether rows may stand among the messages.
     pub(super) fn takes_rows(&self) -> bool {
         self.inner().tone == Tone::default()
     }
 
-    /// Writes a line; nothing in it steers the terminal, and what follows a line break is set off. A stream that takes no more is no reason to stop working, so there
-    /// is no error.
+    /// Writes a line; nothing in the line steers the terminal, and text after a line break is indented. A
+    /// stream that takes no more text is no reason to stop working, so there is no error.
     pub fn line(&self, text: &str) {
         self.note(text, Colour::Off);
     }
 
-    /// Draws rows, whose words steer nothing.
+    /// Draws rows, whose text is escaped already.
     pub(super) fn draw(&self, text: &str) -> io::Result<()> {
         let mut inner = self.inner();
         inner.sink.write_all(text.as_bytes())?;
         inner.sink.flush()
     }
 
-    /// The same for a line that has colours of ours.
+    /// Writes a line that may have this program's own colours, under the rules of [`Self::line`].
     pub fn coloured_line(&self, text: &str) {
         self.note(text, Colour::On);
     }
@@ -77,7 +77,7 @@ impl Talk {
         self.write_line(&escape_but_colours(text, colour));
     }
 
-    /// Writes a line that begins with what sort of message it is, in any tone.
+    /// Writes a line that begins with the sort of message, in any tone.
     pub(super) fn labelled(&self, label: &str, ink: Ink, message: &str, colour: Colour) {
         let message = escape(message);
         if self.inner().tone.json {
@@ -90,7 +90,7 @@ impl Talk {
         self.write_line(&escape_but_colours(&format!("{label} {message}"), colour));
     }
 
-    /// Writes a line of the log, which has its form already.
+    /// Writes a line of the log, which is formatted already.
     pub(super) fn log_line(&self, text: &str) {
         if self.inner().tone.json {
             return self.write_plain(text);
@@ -99,17 +99,17 @@ impl Talk {
     }
 
     fn write_plain(&self, line: &str) {
-        // Nobody is left to be told.
+        // There is no other stream to report a failed write to.
         self.clone().write_all(format!("{line}\n").as_bytes()).ok();
     }
 
     fn write_line(&self, message: &str) {
         let line = no_command(set_off(message)) + "\n";
-        // Nobody is left to be told.
+        // There is no other stream to report a failed write to.
         self.clone().write_all(line.as_bytes()).ok();
     }
 
-    /// Runs a deed that writes to the same terminal while the spinner are off the screen.
+    /// Runs a function that writes to the same terminal while the spinner is off the screen.
     pub(super) fn aside<T>(&self, deed: impl FnOnce() -> T) -> T {
         let spinner = self.inner().spinner.clone();
         match spinner {
@@ -128,7 +128,7 @@ impl Talk {
 }
 
 impl Write for Talk {
-    /// Writes all of it at once, above the spinner; callers hand over whole lines.
+    /// Writes all bytes at once, above the spinner; callers pass whole lines.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.aside(|| {
             let mut inner = self.inner();

@@ -1,14 +1,14 @@
-//! What a terminal can do, by what the environment says of it.
+//! Abilities of the terminal, by the environment's description.
 
 use std::env;
 
-/// Tells whether the terminal moves its cursor and knows colours; one that is called dumb does not, and of one without a name
-/// nobody knows.
+/// Returns whether the terminal moves its cursor and knows colours; a terminal named `dumb` does
+/// not, and nothing is known of a terminal without a name.
 pub fn is_capable() -> bool {
     is_capable_as(env::var("TERM").ok().as_deref())
 }
 
-/// Columns of the terminal on which standard output is read; nothing where it goes elsewhere, or its size is not known.
+/// Returns the columns of the terminal on standard output; `None` if the output goes elsewhere or the size is unknown.
 pub fn width() -> Option<usize> {
     let size = console::Term::stdout().size_checked();
     size.map(|(_, columns)| usize::from(columns)).filter(|columns| *columns > 0)

@@ -14,18 +14,18 @@ pub struct TreeRow {
     pub namespace: String,
     /// Branches, kind and name.
     pub name: String,
-    /// How far it is, in a word.
+    /// State of the object, in a word.
     pub state: String,
-    /// What it waits for.
+    /// Reason for waiting, in a sentence.
     pub waits_for: String,
-    /// The same in few words.
+    /// Reason for waiting, in few words.
     pub in_short: String,
-    /// When it was made.
+    /// Time of creation.
     pub created: Option<Time>,
 }
 
-/// Renders the rows for a terminal that has so many columns; with namespaces where objects of several are shown, and whole
-/// sentences in the wide form.
+/// Renders the rows for a terminal of `width` columns; with namespaces if objects of several
+/// namespaces are shown, and whole sentences in the wide form.
 pub fn table(
     rows: &[TreeRow],
     (has_namespaces, is_wide): (bool, bool),

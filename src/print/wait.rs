@@ -1,4 +1,4 @@
-//! What something waits for, and how that ended: what [`Progress`](super::progress::Progress) shows.
+//! Waits and their ends, as [`Progress`](super::progress::Progress) shows them.
 
 use std::fmt::Write as _;
 
@@ -6,29 +6,29 @@ use jiff::Timestamp;
 
 use crate::model::{Kind, ObjectName, Time};
 
-/// Names that are told of many.
+/// Most names listed of many.
 pub(super) const NAMED: usize = 3;
 
-/// Where something stands and what it waits for.
+/// State of an object, and its reason for waiting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// What kind of thing waits.
+    /// Kind of the object.
     pub kind: Kind,
-    /// What the object is called, where it is one.
+    /// Name of the object, if the wait has one.
     pub object: Option<ObjectName>,
-    /// What people call it: `www.example.com`.
+    /// Name that people use: `www.example.com`.
     pub label: String,
     /// The state in one word: `pending`.
     pub state: String,
-    /// What is waited for, `waiting for a free slot`, or what stands in the way, in its own words.
+    /// Reason for waiting, `waiting for a free slot`, or the obstacle, in its own words.
     pub waits_for: String,
-    /// The same in few words and without what belongs to this thing alone, by which many are summed up.
+    /// Reason for waiting in few words, without details of this object alone, by which many waits are summed up.
     pub in_short: String,
-    /// Whether something stands in the way, which is said however short it stands there.
+    /// Whether there is an obstacle, which is reported however short it lasts.
     pub is_obstacle: bool,
-    /// Since when.
+    /// Start of the wait.
     pub since: Timestamp,
-    /// The moment before which nothing will happen, where somebody has named one.
+    /// Time before which nothing will happen, if known.
     pub until: Option<Timestamp>,
 }
 
@@ -37,13 +37,13 @@ impl Wait {
         self.state == other.state && self.waits_for == other.waits_for
     }
 
-    /// Until when nothing will happen, where that is known.
+    /// Describes the time before which nothing will happen; empty if unknown.
     pub(super) fn until(&self) -> String {
         let until = self.until.map(|until| format!(" until {}", Time::new(until)));
         until.unwrap_or_default()
     }
 
-    /// What is waited for, without saying again that it is; cert-manager's reasons begin with a capital.
+    /// Returns the reason without the words `waiting for`; cert-manager's reasons begin with a capital.
     pub(super) fn bare(&self) -> &str {
         let starts = ["Waiting for ", "waiting for "];
         let bare = starts.iter().find_map(|start| self.waits_for.strip_prefix(start));
@@ -51,31 +51,31 @@ impl Wait {
     }
 }
 
-/// How something ended.
+/// End of a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitEnd<'a> {
-    /// What kind of thing it is.
+    /// Kind of the object.
     pub kind: Kind,
-    /// What the object is called, where it is one.
+    /// Name of the object, if the wait has one.
     pub object: Option<&'a ObjectName>,
-    /// What people call it.
+    /// Name that people use.
     pub label: &'a str,
-    /// The state in which it ended.
+    /// State in which the wait ended.
     pub state: &'a str,
-    /// Why, where that is not said elsewhere; else empty.
+    /// Reason for the end; empty if the reason is reported elsewhere.
     pub why: &'a str,
-    /// Whether it ended as it should.
+    /// Whether the wait ended well.
     pub is_good: bool,
 }
 
-/// Things that wait for the same.
+/// Waits with the same reason.
 pub(super) struct Group<'a> {
     pub(super) waits_for: &'a str,
     pub(super) labels: Vec<&'a str>,
 }
 
 impl Group<'_> {
-    /// `connection refused: a.example, b.example, c.example and 34 more`.
+    /// Describes the group: `connection refused: a.example, b.example, c.example and 34 more`.
     pub(super) fn in_words(&self) -> String {
         let mut names = self.labels.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
         if self.labels.len() > NAMED {

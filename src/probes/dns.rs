@@ -1,4 +1,4 @@
-//! DNS-01: asks every name server for the text, as the CA may ask any of them.
+//! DNS-01 probe: asks every name server for the text, as the CA may ask any of them.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -8,10 +8,10 @@ use crate::dns::zone::Zones;
 use crate::model::observation::{Hop, Observation, Seen, Vantage};
 use crate::model::{Answer, Challenge};
 
-/// Looks from this machine; reads the system's clock for the moment of the look.
+/// Probe from this machine; reads the system's clock for the time of the observation.
 #[derive(Clone, Debug)]
 pub struct DnsProbe {
-    /// Finds the servers and asks them.
+    /// Lookups of the servers and of their records.
     pub zones: Zones,
 }
 
@@ -49,10 +49,10 @@ impl Probe for DnsProbe {
     }
 }
 
-/// Who is asked about the record of a challenge: its solver may name resolvers of its own.
+/// Returns the lookups for the record of a challenge, whose solver may name resolvers of its own.
 ///
 /// # Errors
-/// Fails when one of those cannot be read.
+/// Fails if the address of such a resolver cannot be read.
 pub fn zones_of(challenge: &Challenge, zones: &Zones) -> Result<Zones, String> {
     let nameservers = challenge.spec.solver.dns01.as_ref().map(|dns01| &dns01.nameservers[..]);
     let own = zones.for_solver(nameservers.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! HTTP-01: fetches the answer as the CA would.
+//! HTTP-01 probe: fetches the answer as the CA would.
 
 use std::net::IpAddr;
 
@@ -12,10 +12,10 @@ use crate::fetch::outcome::{FetchError, Fetched};
 use crate::model::observation::{Hop, Observation, Seen, Vantage};
 use crate::model::{Answer, Challenge, Identifier};
 
-/// Looks from this machine, as a public CA would from its own; reads the system's clock for the moment of the look.
+/// Probe from this machine, as a public CA would from its own; reads the system's clock for the observation's time.
 #[derive(Clone, Debug)]
 pub struct HttpProbe {
-    /// Makes the requests.
+    /// Client that makes the requests.
     pub fetcher: Fetcher,
 }
 
@@ -27,12 +27,12 @@ impl Probe for HttpProbe {
 }
 
 impl HttpProbe {
-    /// Looks at a URL, as patiently as a CA.
+    /// Requests a URL, with the time limits of a CA.
     pub async fn look_at(&self, address: &str) -> Observation {
         Self::look_by(address, |url| async move { self.fetcher.get(&url).await }).await
     }
 
-    /// Looks at a URL, while a person waits for it.
+    /// Requests a URL, with the time limits of a waiting person.
     pub async fn look_soon(&self, address: &str) -> Observation {
         Self::look_by(address, |url| async move { self.fetcher.get_soon(&url).await }).await
     }
@@ -55,7 +55,7 @@ impl HttpProbe {
     }
 }
 
-/// Returns the URL that the CA asks (RFC 8555 §8.3, RFC 8738 §3).
+/// Returns the URL that the CA requests (RFC 8555 §8.3, RFC 8738 §3).
 pub fn address(answer: &Answer) -> String {
     let host = match &answer.identifier {
         Identifier::Dns(name) => name.base().to_owned(),

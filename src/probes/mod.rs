@@ -1,5 +1,5 @@
-//! Probes look before the CA does, and report what was seen; `reconcile::visible`,
-//! `reconcile::published` and `reconcile::shown` judge it.
+//! Probes check an answer before the CA does, and report observations; `reconcile::visible`,
+//! `reconcile::published` and `reconcile::shown` judge them.
 
 pub mod cluster;
 pub mod dns;
@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use crate::model::observation::Observation;
 use crate::model::{Answer, Challenge};
 
-/// Looks whether an answer is where the CA will look.
+/// Checks whether an answer is where the CA will look for it.
 #[async_trait]
 pub trait Probe: fmt::Debug + Send + Sync {
-    /// Looks once, from every vantage it has; never fails, since a failure is an observation too.
+    /// Checks once, from every vantage of the probe; never fails, since a failure is an observation too.
     async fn look(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation>;
 }

@@ -1,4 +1,4 @@
-//! TLS-ALPN-01: makes the handshake that the CA will make.
+//! TLS-ALPN-01 probe: makes the handshake that the CA will make.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -9,10 +9,10 @@ use crate::fetch::alpn::{self, Greeting};
 use crate::model::observation::{Hop, Observation, Seen, Vantage};
 use crate::model::{Answer, Challenge};
 
-/// Looks from this machine, as a public CA would from its own; reads the system's clock for the moment of the look.
+/// Probe from this machine, as a public CA would from its own; reads the system's clock for the observation's time.
 #[derive(Clone, Debug)]
 pub struct TlsAlpnProbe {
-    /// Looks hosts up and makes the connections.
+    /// Client that looks hosts up and makes the connections.
     pub fetcher: Fetcher,
 }
 

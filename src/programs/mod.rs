@@ -1,4 +1,4 @@
-//! Programs that are run with a bound on their time and on what is kept of their words.
+//! Child programs, run with a bound on their time and on the part of their output that is kept.
 
 use std::collections::VecDeque;
 use std::io::{self, pipe};
@@ -14,50 +14,50 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// What is kept of its words, in bytes: the last ones.
-const KEPT: usize = 4096;
-/// Lines that are shown of a program that fails: its last ones.
-const LINES: usize = 3;
-/// How long its words are waited for when it has ended: what it left in the background may hold on to them.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Most bytes that are kept of a program's output: the last ones.
+const MAX_OUTPUT_BYTES: usize = 4096;
+/// Most lines that are shown of a failed program's output: the last ones.
+const SHOWN_LINES: usize = 3;
+/// Longest wait for the output of an ended program: processes left in the background may hold the output open.
+const OUTPUT_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// How a program ended.
+/// Outcome of a program.
 #[derive(Debug)]
 pub struct Ended {
-    /// None when it took too long and was ended.
+    /// Exit status; `None` if the program took too long and was killed.
     pub status: Option<ExitStatus>,
-    /// What it said last, on both outputs, from the beginning of a line: no half of a credential is left.
+    /// Last bytes of both outputs, from the beginning of a line: no half of a credential is left.
     pub said: Vec<u8>,
 }
 
-/// Ends a program and all that it has started, unless it has ended by itself.
+/// Process group that is killed on drop: a program and all that it started, unless the program has ended by itself.
 struct ProcessGroup(Option<Pid>);
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // Nobody is left where it fails.
+            // Fails only if no process of the group is left.
             kill_process_group(leader, Signal::KILL).ok();
         }
     }
 }
 
-/// The last lines that a program said, in one; empty when it said nothing.
+/// Joins the last lines of a program's output to one line; empty if the program wrote nothing.
 pub fn last_words(said: &str) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(LINES)..].join(" / ")
+    lines[lines.len().saturating_sub(SHOWN_LINES)..].join(" / ")
 }
 
-/// Runs a program to its end. It is in a process group of its own: Ctrl-C at our terminal is ours, and it is ended with all that
-/// it has started when its time is up or nobody waits for it any more.
+/// Runs a program to its end, in a process group of its own: Ctrl-C at the terminal does not reach the program. When
+/// `patience` is over or the future is dropped, the program and all that it started are killed.
 ///
 /// # Errors
-/// Fails when it cannot be started.
+/// Fails if the program cannot be started.
 pub async fn run(mut command: Command, patience: Duration) -> io::Result<Ended> {
     let (reader, writer) = pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let mut child = command.spawn()?;
-    // Our ends for writing: the words are at their end when the others close theirs.
+    // The parent's ends for writing are closed: the output ends when the children close their ends.
     drop(command);
     let mut group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
     let said = Arc::new(Mutex::new(VecDeque::new()));
@@ -71,23 +71,23 @@ pub async fn run(mut command: Command, patience: Duration) -> io::Result<Ended> 
         child.wait().await?;
         None
     };
-    if timeout(LAST_WORDS, &mut listening).await.is_err() {
+    if timeout(OUTPUT_WAIT_MAX, &mut listening).await.is_err() {
         listening.abort();
     }
     let mut said = said.lock();
-    if said.len() == KEPT {
-        let first = said.iter().position(|byte| *byte == b'\n').unwrap_or(KEPT);
+    if said.len() == MAX_OUTPUT_BYTES {
+        let first = said.iter().position(|byte| *byte == b'\n').unwrap_or(MAX_OUTPUT_BYTES);
         drop(said.drain(..first));
     }
     Ok(Ended { status, said: said.iter().copied().collect() })
 }
 
 async fn listen(mut words: Receiver, said: Arc<Mutex<VecDeque<u8>>>) {
-    let mut buffer = [0; KEPT];
+    let mut buffer = [0; MAX_OUTPUT_BYTES];
     while let Ok(count @ 1..) = words.read(&mut buffer).await {
         let mut said = said.lock();
         said.extend(&buffer[..count]);
-        let surplus = said.len().saturating_sub(KEPT);
+        let surplus = said.len().saturating_sub(MAX_OUTPUT_BYTES);
         drop(said.drain(..surplus));
     }
 }

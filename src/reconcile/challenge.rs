@@ -1,17 +1,17 @@
 //! Challenge: present, self-check, accept, clean up.
 //!
-//! The self-check is an observation of a step and no stored state; when it passes, the CA is told in the same step, so
-//! nothing is written for a check that passes. A challenge that the CA looks at already when its authorization is first
-//! read is answered and not told again.
+//! The self-check is an observation of a step, not stored state; when it passes, the challenge is accepted in the same
+//! step (the CA is asked to validate), so nothing is written for a check that passes. A challenge that the CA already
+//! validates when its authorization is first read is presented, but not accepted again.
 //!
-//! Once its Order has failed, a Challenge that was not accepted yet ends as `errored`: its slot and its name would stay
-//! taken. One that was ends so a minute later, if the CA says nothing of its name until then, or wants to be left alone for longer:
-//! the answer would stay up for ever. A Challenge whose Order is gone keeps its state until it is collected, and nothing is asked
-//! for it: what ended it was not its own end (`tests/fixtures/traces/08-certificate-deleted.jsonl`).
+//! Once its Order has failed, a Challenge that was not accepted yet ends as `errored`: its slot and name would stay
+//! taken. An accepted Challenge ends so a minute later, if the CA reports nothing on its name until then or asks for a
+//! longer pause: the answer would stay up for ever. A Challenge whose Order is gone keeps its state until it is
+//! collected, without any request: it did not end by itself (`tests/fixtures/traces/08-certificate-deleted.jsonl`).
 //!
-//! A Challenge reads its own authorization only when it resumes, when the order has failed, when another one waits for
-//! its slot or name, when one of its order is kept from the CA, since a pending order does not tell which names it
-//! has proved, or when the CA should have settled all of its order seconds ago. In all other cases the Order is polled in its place.
+//! A Challenge reads its own authorization only if it resumes, its order has failed, another challenge waits for its
+//! slot or name, another one of its order is kept from the CA (a pending order does not show which names are proved),
+//! or the CA should have settled all of its order seconds ago. Otherwise only the Order is polled.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -31,89 +31,89 @@ use crate::model::cause::Sighting;
 use crate::model::memory::Memory;
 use crate::model::{Challenge, Order, Problem, State, Time};
 
-/// How long after its Order has failed a Challenge waits for the CA's word on its own name.
-const WORD_WITHIN: SignedDuration = SignedDuration::from_secs(60);
-/// How soon is looked again for an answer that the CA did not see, and that is not seen from here either.
-const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(2);
-/// How long the value of another challenge at the same record may take before the wait for it is written down.
-const SIBLING_PATIENCE: SignedDuration = SignedDuration::from_secs(10);
+/// Longest wait of a Challenge for the CA's result on its own name, once its Order has failed.
+const RESULT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(60);
+/// Pause before the next self-check of an answer that neither the CA nor the last self-check saw.
+const SELF_CHECK_PAUSE: SignedDuration = SignedDuration::from_secs(2);
+/// Longest wait for another challenge's value at the same record before the wait is written down.
+const SIBLING_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 
-/// What the machine looks at beside the Challenge.
+/// Observations of one step beside the Challenge.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own, and any may hold with any"
 )]
 pub struct Observed<'a> {
-    /// The Order it belongs to; none when that is gone.
+    /// Order of the Challenge; `None` if the Order is gone.
     pub order: Option<&'a Order>,
-    /// Another challenge waits for this one's name, or for a slot.
+    /// Whether another challenge waits for this one's name, or for a slot.
     pub contended: bool,
-    /// Another challenge of its order is kept from the CA, so that the order does not tell what became of this one.
+    /// Whether another challenge of the order is kept from the CA, so that the order does not show this one's result.
     pub beside: bool,
-    /// When this process read the authorization last, or was refused, and what the CA said of the next time; another process
-    /// begins anew.
+    /// Last reading or refusal of the authorization by this process, with the CA's Retry-After. Another process starts
+    /// anew.
     pub polled: Option<Polled>,
-    /// The answer stands where the CA looks; false after a restart of the process that served it.
+    /// Whether the answer is up where the CA validates; false after a restart of the process that served it.
     pub answer_stands: bool,
-    /// A person puts the answer up: no wait stands in for the self-check.
+    /// Whether a person puts the answer up: then no wait replaces the self-check.
     pub by_hand: bool,
-    /// What the self-check of this step saw; none when nobody looked yet.
+    /// Result of this step's self-check; `None` if there was none yet.
     pub visible: Option<&'a Readiness>,
-    /// What the CA's resolver may keep of the record without our text.
+    /// Old record, without our text, that the CA's resolver may cache.
     pub lingering: Option<&'a Lingering>,
-    /// What of the other values of the record is up.
+    /// State of the other values of the record.
     pub record: &'a RecordState,
-    /// What this process knows of its validation.
+    /// Facts of this process about the challenge's validation.
     pub followed: Followed,
 }
 
-/// Would the CA accept what was seen?
+/// Verdict of a self-check: whether the CA would accept the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// Not yet, and why; the reason is stable while the cause is the same.
+    /// Not yet; the reason is stable while the cause is the same.
     NotYet {
-        /// What was seen instead.
+        /// Sentence on what was seen instead.
         reason: String,
-        /// The same as data, if it is of a known sort.
+        /// Cause as data, if it is of a known kind.
         cause: Option<Sighting>,
     },
     /// Yes.
     Ready,
 }
 
-/// The next deed.
+/// Next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Give up: the Order has failed, or there is none, and the answer is not needed any more.
+    /// Gives up: the Order has failed or is gone, and the answer is not needed any more.
     Abandon,
-    /// Tell the CA that the answer is up.
+    /// Accepts the challenge: informs the CA that the answer is up.
     Accept,
-    /// Take it for accepted: the CA looks already, and nothing is sent to a challenge that is under way.
+    /// Counts the challenge as accepted: the CA already validates, and nothing is sent to a challenge under way.
     Adopt,
-    /// Put our finalizer on the object, in place of an old one.
+    /// Puts our finalizer on the object, in place of an old one.
     AddFinalizer,
-    /// Take this for the CA's last word: the name is not proven.
+    /// Takes this problem as the CA's final result: the name is not proved.
     Fail(Box<Problem>),
-    /// Take the answer down and the finalizer off.
+    /// Takes the answer down and the finalizer off.
     CleanUp,
-    /// Say until when acceptance waits in place of a self-check.
+    /// Records until when acceptance waits in place of a self-check.
     Defer(String),
-    /// Read the authorization.
+    /// Reads the authorization.
     FetchState,
-    /// Accept only when nobody keeps the record any more as it was before.
+    /// Delays acceptance until no resolver caches the old record any more.
     HoldBack(Lingering),
-    /// Put the answer up.
+    /// Puts the answer up.
     Present,
-    /// Look as the CA would.
+    /// Runs the self-check, as the CA would validate.
     SelfCheck,
-    /// Keep what the self-check saw, until the next one.
+    /// Records what the self-check saw, until the next one.
     Report(String, Option<Sighting>),
-    /// It is over: neither presented nor processing any more.
+    /// Ends the work: the challenge is neither presented nor processing any more.
     Settle,
-    /// Take the state that the Order has read.
+    /// Takes the state that the Order has read.
     TakeState(State),
-    /// Wait.
+    /// Waits.
     Wait(Wake),
 }
 
@@ -128,7 +128,7 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
         return finish(challenge);
     }
     if memory.accepted_at.is_none() && has_failed(observed.order) {
-        // What belongs to an Order that is gone is about to be collected.
+        // Objects of an Order that is gone are about to be collected.
         let goes = observed.order.is_none() && challenge.metadata.controller().is_some();
         return if goes { Action::Wait(Wake::OnChange) } else { Action::Abandon };
     }
@@ -147,7 +147,7 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
             (None, None) => Action::FetchState,
         };
     }
-    // Without that moment the wait in place of a self-check would never end.
+    // Without `presented_at` the wait in place of a self-check would never end.
     let timeless =
         challenge.spec.solver.wait_instead_of_self_check.is_some() && status.presented_at.is_none();
     let is_up = status.presented && !timeless && observed.answer_stands;
@@ -162,16 +162,16 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
         if !observed.answer_stands {
             return Action::Present;
         }
-        let mut most = failed_at.map(word_until);
+        let mut most = failed_at.map(result_deadline);
         if failed_at.is_none() {
             let known = (&observed.followed, observed.polled);
             match next_retry(challenge, &memory, accepted_at, known, now) {
                 Retry::Nothing => {}
                 Retry::At(at) => most = Some(at),
                 Retry::GiveUp(problem) => return Action::Fail(problem),
-                Retry::Now => match give_again(challenge, &memory, observed) {
+                Retry::Now => match offer_again(challenge, &memory, observed) {
                     Some(action) => return action,
-                    None => most = now.checked_add(LOOK_AGAIN_AFTER).ok(),
+                    None => most = now.checked_add(SELF_CHECK_PAUSE).ok(),
                 },
             }
         }
@@ -200,19 +200,19 @@ fn finish(challenge: &Challenge) -> Action {
     Action::Wait(Wake::OnChange)
 }
 
-/// Since when the Order of an accepted Challenge has failed; none where it has not, or is gone.
+/// Returns since when the Order of an accepted Challenge has failed; `None` if the Order has not failed or is gone.
 fn failed_since(accepted_at: Timestamp, order: Option<&Order>) -> Option<Timestamp> {
     let order = order.filter(|order| has_failed(Some(order)))?;
     Some(order.status.failure_time.map_or(accepted_at, Time::timestamp).max(accepted_at))
 }
 
-/// Until when the CA's word on a name is waited for, once its order has failed.
-fn word_until(failed_at: Timestamp) -> Timestamp {
-    failed_at.saturating_add(WORD_WITHIN).unwrap_or(failed_at)
+/// Returns until when the CA's result on a name is awaited, once its order has failed.
+fn result_deadline(failed_at: Timestamp) -> Timestamp {
+    failed_at.saturating_add(RESULT_WAIT_MAX).unwrap_or(failed_at)
 }
 
-/// Tells whether the CA has had its time to say of the name what it has said of the order: it was asked, or wants to be left alone
-/// for longer.
+/// Returns whether the CA has had its time to report on the name of a failed order: the authorization was read since,
+/// or the CA asks for a longer pause.
 fn is_past_hope(
     failed_at: Timestamp,
     next_try: Option<Timestamp>,
@@ -220,11 +220,11 @@ fn is_past_hope(
     now: Timestamp,
 ) -> bool {
     let was_read = polled.is_some_and(|polled| polled.at > failed_at);
-    (was_read || next_try.is_some()) && now >= word_until(failed_at)
+    (was_read || next_try.is_some()) && now >= result_deadline(failed_at)
 }
 
-/// What brings an answer to the CA once more; `None` if it is not where the CA would look, while the CA's own words stand.
-fn give_again(challenge: &Challenge, memory: &Memory, observed: &Observed<'_>) -> Option<Action> {
+/// Returns the action that offers an answer to the CA again; `None` if it is not visible while the CA's error stands.
+fn offer_again(challenge: &Challenge, memory: &Memory, observed: &Observed<'_>) -> Option<Action> {
     if challenge.spec.solver.wait_instead_of_self_check.is_some() && !observed.by_hand {
         return Some(Action::Accept);
     }
@@ -237,7 +237,7 @@ fn give_again(challenge: &Challenge, memory: &Memory, observed: &Observed<'_>) -
     }
 }
 
-/// When an accepted Challenge reads its authorization next, if it does.
+/// Returns when an accepted Challenge reads its authorization next, if it does.
 fn next_reading(
     accepted_at: Timestamp,
     memory: &Memory,
@@ -247,7 +247,7 @@ fn next_reading(
     let (pace, since) = match (has_failed(observed.order) || observed.contended, observed.beside) {
         (true, _) => (Pace::Eager, accepted_at),
         (false, true) => (Pace::Spare, accepted_at),
-        // While answers of its order follow one another, the order is not overdue.
+        // While challenges of an order are accepted one after the other, the order is not overdue.
         (false, false) if observed.followed.accepted_since.is_some() => {
             let last = observed.followed.order_accepted_last;
             (Pace::Overdue, last.map_or(accepted_at, |at| at.max(accepted_at)))
@@ -261,12 +261,12 @@ fn next_reading(
 fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
     let own = challenge.status.presented_at.map_or(now, Time::timestamp);
     let soon = own.saturating_add(FIRST_LOOKS).unwrap_or(now);
-    let late = own.saturating_add(SIBLING_PATIENCE).unwrap_or(now);
+    let late = own.saturating_add(SIBLING_WAIT_MAX).unwrap_or(now);
     let presented_at = match observed.record {
         RecordState::Expected | RecordState::Lacks(_) if now < soon => {
             return Action::Wait(Wake::At(soon));
         }
-        // Not every change of the other is told: its turn may go to somebody else.
+        // Not every change of the other challenge wakes this one: its turn may go to a third one.
         RecordState::Lacks(_) if now < late => {
             return Action::Wait(Wake::At(now.saturating_add(FIRST_LOOKS).unwrap_or(now)));
         }
@@ -276,7 +276,7 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
             );
             return Action::Report(lack, None);
         }
-        // Whoever makes it takes long; then the two are looked at one after the other.
+        // The other challenge is slow to be created; then the two are checked one after the other.
         RecordState::Expected => own,
         RecordState::Complete(since) => since.map_or(own, |since| since.max(own)),
     };

@@ -21,7 +21,7 @@ pub(super) fn memory(challenge: &Challenge) -> Memory {
     Memory::read(Holder::Challenge, &challenge.metadata.annotations)
 }
 
-/// The order has moved on, so this authorization holds; no request is spent to learn it.
+/// Returns `Valid` for an accepted Challenge whose order has moved on: the authorization holds; no request is needed.
 pub(super) fn settled_by_order(
     challenge: &Challenge,
     memory: &Memory,
@@ -36,12 +36,12 @@ pub(super) fn settled_by_order(
     }
 }
 
-/// cert-manager's sentence for a verified name.
+/// Returns cert-manager's sentence for a verified name.
 pub(super) fn verified(name: &str, kind: ChallengeType) -> String {
     format!("Domain \"{name}\" verified with \"{kind}\" validation")
 }
 
-/// The state that the Order read when it read the authorization.
+/// Returns the state that the authorization had when the Order read it.
 pub fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State> {
     order?
         .status

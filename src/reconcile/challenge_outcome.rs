@@ -1,4 +1,4 @@
-//! Challenge: what came of a deed, and how it is written down.
+//! Challenge: outcomes of actions, and how each is written down.
 
 use std::net::SocketAddr;
 
@@ -12,61 +12,61 @@ use crate::model::cause::{About, Cause, Sighting};
 use crate::model::event::{reason, source};
 use crate::model::{Challenge, ChallengeStatus, Problem, State};
 
-/// What came of it.
+/// Outcome of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The Order has failed, or is gone.
     Abandoned,
-    /// The CA knows; this is its first word.
+    /// The challenge is accepted; the CA's first reply.
     Accepted(SeenChallenge),
-    /// The CA could not be told, which may pass: why, in words, and what it answered, if it did.
+    /// Acceptance failed, perhaps temporarily: why, in words, and the CA's problem, if it sent one.
     AcceptFailed(String, Option<Box<Problem>>),
     /// The answer and the finalizer are gone.
     CleanedUp,
-    /// The answer could not be taken down: why, in words, and as data, if it is of a known sort.
+    /// The answer could not be taken down: why, in words, and as data, if the cause is of a known kind.
     CleanUpFailed(String, Option<Cause>),
-    /// Acceptance waits in place of a self-check, in words.
+    /// Acceptance waits in place of a self-check: until when, in words.
     Deferred(String),
     /// A person puts the answer up.
     HandedOver,
-    /// Acceptance waits until nobody keeps the record as it was before.
+    /// Acceptance waits until no resolver caches the old record.
     HeldBack(Lingering),
     /// Our finalizer is on the object.
     FinalizerAdded,
-    /// The answer is about to be a file below that document root, which outlives whoever writes it.
+    /// The answer is about to be a file below this document root; the file outlives the process that writes it.
     Placed(String),
-    /// The answer is up; where this machine takes connections for it, if that was chosen.
+    /// The answer is up; addresses on which this machine takes connections for it, if it was chosen for that.
     Presented(Vec<SocketAddr>),
-    /// The answer could not be put up: why, in words, and as data, if it is of a known sort.
+    /// The answer could not be put up: why, in words, and as data, if the cause is of a known kind.
     PresentFailed(String, Option<Cause>),
-    /// The CA did not take the answer.
+    /// The CA refused acceptance or the reading of the authorization.
     Refused(Refusal),
-    /// The self-check does not see the answer yet: what it sees, in words, and as data, if it is of a known sort.
+    /// The self-check does not see the answer yet: what it sees, in words, and as data, if of a known kind.
     NotVisible(String, Option<Sighting>),
-    /// It is over.
+    /// The work is over.
     Settled,
-    /// The name is not proven, and this is taken for the CA's last word.
+    /// The name is not proved; this problem is taken as the CA's final result.
     Unproven(Box<Problem>),
-    /// The state the Order has read.
+    /// The state that the Order has read.
     StateTaken(State),
     /// The authorization was read.
     StateFetched(SeenChallenge),
 }
 
-/// What the CA said of a challenge or its authorization.
+/// Challenge or authorization as the CA reported it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenChallenge {
-    /// State; none for a word we do not know, which counts as not final.
+    /// State; `None` for an unknown word, which counts as not final.
     pub state: Option<State>,
-    /// What the CA met when it looked, in whatever state.
+    /// Problem that the CA met during validation, in whatever state.
     pub problem: Option<Problem>,
-    /// The CA says that it is at work on it.
+    /// Whether the CA says that it is at work on the validation.
     pub is_at_work: bool,
-    /// Not before this moment does the CA want to be asked again.
+    /// Earliest moment at which the CA wants to be asked again.
     pub retry_after: Option<Timestamp>,
 }
 
-/// When the CA was asked, and what it says of the next time, if this outcome is a reading of the authorization or a refusal.
+/// Returns the moment and Retry-After, if this outcome is a reading of the authorization or a temporary refusal.
 pub fn polled(outcome: &Outcome, now: Timestamp) -> Option<Polled> {
     if let Outcome::Refused(Refusal::Until(_, at)) = outcome {
         return Some(Polled { at: now, retry_after: Some(*at) });
@@ -94,14 +94,14 @@ pub fn record(
         Outcome::Placed(webroot) => new.memory.webroot = Some(webroot),
         Outcome::CleanedUp | Outcome::Settled => {
             new.memory.webroot = None;
-            // What kept the answer up is over.
+            // The cause that kept the answer up is over.
             if new.memory.cause.as_ref().is_some_and(About::is_of_provider) {
                 new.memory.cause = None;
             }
             new.status.presented = false;
             new.status.processing = false;
             if !challenge.has_ended() {
-                // What a self-check saw of an answer that is down says nothing any more.
+                // A self-check's view of an answer that is down means nothing any more.
                 new.status.reason = String::new();
             }
         }
@@ -115,12 +115,12 @@ pub fn record(
         }
         Outcome::HandedOver => {
             new.memory.by_hand = true;
-            presented(challenge, &mut new, now);
+            apply_presented(challenge, &mut new, now);
         }
         Outcome::Presented(listens_at) => {
             new.memory.by_hand = false;
             new.memory.listens_at = listens_at;
-            presented(challenge, &mut new, now);
+            apply_presented(challenge, &mut new, now);
         }
         Outcome::PresentFailed(why, _) => {
             let message = format!("Error presenting challenge: {why}");
@@ -139,19 +139,19 @@ pub fn record(
         Outcome::AcceptFailed(why, _) => {
             new.status.reason = format!("Error accepting challenge: {why}");
         }
-        Outcome::StateTaken(state) => seen(challenge, &mut new, Some(state), None),
+        Outcome::StateTaken(state) => apply_state(challenge, &mut new, Some(state), None),
         Outcome::Accepted(said) => {
             new.memory.accepted_at = Some(now);
-            // Its Retry-After is about the validation; the authorization, which is what is read, has one of its own.
+            // The reply's Retry-After is about the validation; the authorization, which is read instead, has its own.
             new.memory.next_try = None;
-            // What a failed self-check left behind is no longer true.
+            // The reason of a failed self-check is no longer true.
             new.status.reason = String::new();
             if said.problem.is_some() && said.state == Some(State::Pending) {
-                // When it looks again by itself (RFC 8555 §8.2).
+                // Moment at which the CA validates again by itself (RFC 8555 §8.2).
                 new.memory.next_try = worth_keeping(said.retry_after, now);
             }
             if said.problem.is_some() || said.state.is_some_and(State::is_final) {
-                seen(challenge, &mut new, said.state, said.problem);
+                apply_state(challenge, &mut new, said.state, said.problem);
             }
         }
         Outcome::StateFetched(said) => {
@@ -159,20 +159,20 @@ pub fn record(
             new.memory.next_try = worth_keeping(said.retry_after, now).or(passed);
             let told = new.memory.cause.as_ref().and_then(|about| about.of(&new.status.reason));
             if matches!(told, Some(Cause::Refused(_) | Cause::Validation(_))) {
-                // The CA answers again, or shows its error no more.
+                // The CA replies again, or shows its error no more.
                 new.status.reason = String::new();
             }
-            // A first word that we do not know is no end.
+            // An unknown first state is no end.
             let first = challenge.status.state.is_none().then_some(State::Pending);
-            seen(challenge, &mut new, said.state.or(first), said.problem);
+            apply_state(challenge, &mut new, said.state.or(first), said.problem);
         }
         Outcome::Unproven(problem) => {
-            seen(challenge, &mut new, Some(State::Invalid), Some(*problem));
+            apply_state(challenge, &mut new, Some(State::Invalid), Some(*problem));
         }
-        Outcome::Refused(refusal) => refused(challenge, &mut new, refusal),
+        Outcome::Refused(refusal) => apply_refusal(challenge, &mut new, refusal),
     }
     if let Some(cause) = cause {
-        // One of before stays until then, about a reason that is no more: taking it off would be a write of its own.
+        // An older cause stays until then, although its reason is gone: removal would be a write of its own.
         new.memory.cause = Some(About::new(&new.status.reason, cause));
     }
     if new.status.state.is_some_and(State::is_final) {
@@ -181,7 +181,7 @@ pub fn record(
     new
 }
 
-/// What is known of the reason that an outcome leaves.
+/// Returns the cause behind the reason that an outcome leaves, if known.
 fn cause(outcome: &Outcome) -> Option<Cause> {
     let refused = |problem: &Problem| Cause::Refused(Box::new(problem.kept()));
     let validation = |problem: &Problem| Cause::Validation(Box::new(problem.kept()));
@@ -210,7 +210,7 @@ fn cause(outcome: &Outcome) -> Option<Cause> {
     }
 }
 
-fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Timestamp) {
+fn apply_presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Timestamp) {
     if challenge.status.presented {
         new.status.presented_at.get_or_insert_with(|| now.into());
         return;
@@ -225,7 +225,7 @@ fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Ti
     new.notes.push(Note::normal(source::CHALLENGES, reason::PRESENTED, message));
 }
 
-fn seen(
+fn apply_state(
     challenge: &Challenge,
     new: &mut Recorded<ChallengeStatus>,
     state: Option<State>,
@@ -259,7 +259,7 @@ fn seen(
                 (None, Some(problem)) => problem.to_string(),
                 (Some(_), Some(problem)) => format!("The CA reports: {problem}"),
             };
-            // While the CA validates, the CRD's word stays `pending`, as cert-manager leaves it.
+            // While the CA validates, the state in the CRD stays `pending`, as in cert-manager.
             new.status.state = Some(State::Pending);
             return;
         }
@@ -267,11 +267,11 @@ fn seen(
     new.status.state = Some(state);
 }
 
-fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: Refusal) {
+fn apply_refusal(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: Refusal) {
     let problem = match refusal {
         Refusal::Until(problem, at) => {
             new.memory.next_try = Some(at);
-            // It is read before it is known, and once it is accepted.
+            // The authorization is read before its state is known, and after acceptance.
             let is_read = challenge.status.state.is_none() || new.memory.accepted_at.is_some();
             let failed =
                 if is_read { "Failed to fetch authorization" } else { "Error accepting challenge" };
@@ -285,7 +285,7 @@ fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: 
         new.status.reason = format!("Error accepting challenge: {problem}");
     } else {
         new.status.state = Some(State::Errored);
-        // The words are cert-manager's, although it is a challenge.
+        // cert-manager's words speak of an Order, although the object is a challenge.
         new.status.reason = format!("Failed to retrieve Order resource: {problem}");
     }
     let name = &challenge.spec.dns_name;

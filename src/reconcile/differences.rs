@@ -1,4 +1,4 @@
-//! Which fields of a Certificate's spec something made earlier no longer fits, in cert-manager's names and order.
+//! Fields of a Certificate's spec that an existing object no longer fits, in cert-manager's names and order.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,10 +8,10 @@ use crate::model::{CertificateSpec, Identifier, IssuerRef};
 
 use super::facts::{KeyFacts, LeafFacts, RequestFacts};
 
-/// The kind of key that a spec asks for.
+/// Returns the kind of key that a spec asks for.
 ///
 /// # Errors
-/// Fails with the word when the algorithm is none we know.
+/// Fails with the algorithm's word if the algorithm is unknown.
 pub fn wanted_key(key: Option<&PrivateKey>) -> Result<KeyAlgorithm, String> {
     let algorithm = key.map_or("", |key| key.algorithm.as_str());
     let size = key.and_then(|key| key.size).filter(|size| *size > 0);
@@ -23,7 +23,7 @@ pub fn wanted_key(key: Option<&PrivateKey>) -> Result<KeyAlgorithm, String> {
     }
 }
 
-/// Fields that a key does not fit.
+/// Returns the fields that a key does not fit.
 pub fn of_key(spec: &CertificateSpec, key: &KeyFacts) -> Vec<&'static str> {
     match (wanted_key(spec.private_key.as_ref()), key.algorithm) {
         (Ok(wanted), held) if wanted == held => Vec::new(),
@@ -33,7 +33,7 @@ pub fn of_key(spec: &CertificateSpec, key: &KeyFacts) -> Vec<&'static str> {
     }
 }
 
-/// Fields that a CertificateRequest does not fit; none when its signing request cannot be read.
+/// Returns the fields that a CertificateRequest does not fit; empty if its signing request cannot be read.
 pub fn of_request(spec: &CertificateSpec, facts: &RequestFacts) -> Vec<&'static str> {
     let Ok(csr) = &facts.csr else { return Vec::new() };
     let request = &facts.request.spec;
@@ -58,14 +58,14 @@ pub fn of_request(spec: &CertificateSpec, facts: &RequestFacts) -> Vec<&'static 
     fields
 }
 
-/// Fields of names alone that a CertificateRequest does not fit; empty if its signing request cannot be read.
+/// Returns the fields for names that a CertificateRequest does not fit; empty if its signing request cannot be read.
 pub fn of_requested_names(spec: &CertificateSpec, facts: &RequestFacts) -> Vec<&'static str> {
     let Ok(csr) = &facts.csr else { return Vec::new() };
     let mut fields = of_addresses(spec, &csr.names);
     if names_of(&spec.dns_names) != names_of(&csr.names.dns_names) {
         fields.push("spec.dnsNames");
     }
-    // A literal subject is not taken apart here.
+    // A literal subject is not parsed here.
     if spec.literal_subject.is_empty()
         && normal(&spec.common_name) != normal(&csr.names.common_name)
     {
@@ -74,8 +74,8 @@ pub fn of_requested_names(spec: &CertificateSpec, facts: &RequestFacts) -> Vec<&
     fields
 }
 
-/// Fields that an issued certificate does not fit; a CA may have moved names between common name and DNS names, and have put in what
-/// nobody asks for: a title as common name, `www.` before a name or the name behind it, an address or URI where none is wanted.
+/// Returns the fields that an issued certificate does not fit. A CA may move names between common name and DNS names,
+/// and add a title as common name, a name with or without `www.`, or an address or URI if none is asked for.
 pub fn of_leaf(spec: &CertificateSpec, leaf: &LeafFacts) -> Vec<&'static str> {
     let all = |common_name: &str, dns_names: &[String]| -> BTreeSet<String> {
         let common_name = (!common_name.is_empty()).then(|| normal(common_name));
@@ -100,28 +100,31 @@ pub fn of_leaf(spec: &CertificateSpec, leaf: &LeafFacts) -> Vec<&'static str> {
         fields.push("spec.dnsNames");
     }
     let compared = Names {
-        ip_addresses: kept(&leaf.names.ip_addresses, spec.ip_addresses.is_empty()),
-        uris: kept(&leaf.names.uris, spec.uris.is_empty()),
-        email_addresses: kept(&leaf.names.email_addresses, spec.email_addresses.is_empty()),
+        ip_addresses: drop_unwanted(&leaf.names.ip_addresses, spec.ip_addresses.is_empty()),
+        uris: drop_unwanted(&leaf.names.uris, spec.uris.is_empty()),
+        email_addresses: drop_unwanted(
+            &leaf.names.email_addresses,
+            spec.email_addresses.is_empty(),
+        ),
         ..Names::default()
     };
     fields.extend(of_addresses(spec, &compared));
     fields
 }
 
-/// What counts of a list: nothing of one that nobody asks for.
-fn kept<T: Clone>(list: &[T], is_unwanted: bool) -> Vec<T> {
+/// Returns a list for comparison: empty if the spec asks for none.
+fn drop_unwanted<T: Clone>(list: &[T], is_unwanted: bool) -> Vec<T> {
     if is_unwanted { Vec::new() } else { list.to_vec() }
 }
 
-/// Tells whether two references mean the same issuer; an empty kind is `Issuer`, an empty group `cert-manager.io`.
+/// Returns whether two references mean the same issuer; an empty kind is `Issuer`, an empty group `cert-manager.io`.
 pub fn same_issuer(one: &IssuerRef, other: &IssuerRef) -> bool {
     one.name == other.name
         && one.effective_kind() == other.effective_kind()
         && one.effective_group() == other.effective_group()
 }
 
-/// IP addresses, URIs and e-mail addresses.
+/// Returns the fields for IP addresses, URIs and e-mail addresses that differ.
 fn of_addresses(spec: &CertificateSpec, names: &Names) -> Vec<&'static str> {
     let wanted: BTreeSet<Option<IpAddr>> =
         spec.ip_addresses.iter().map(|text| text.parse().ok()).collect();
@@ -171,7 +174,7 @@ fn names_of(list: &[String]) -> BTreeSet<String> {
     list.iter().map(|name| normal(name)).collect()
 }
 
-/// A name as certificates carry it, so that upper case, a final dot or U-labels in a manifest are no difference.
+/// Returns a name as in certificates, so that upper case, a final dot or U-labels in a manifest make no difference.
 fn normal(name: &str) -> String {
     Identifier::parse(name).map_or_else(|_| name.to_owned(), |identifier| identifier.to_string())
 }

@@ -1,4 +1,4 @@
-//! Plain facts about keys, certificates and signing requests; X.509 is taken apart elsewhere.
+//! Plain facts about keys, certificates and signing requests; X.509 is parsed elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::model::certificate::{KeyAlgorithm, Names};
 use crate::model::keystore::KeystoreFormat;
 use crate::model::{CertificateRequest, CertificateSpec, OwnerReference};
 
-/// A public key, DER (RFC 5280 §4.1.2.7); two keys are one when these bytes are equal.
+/// Public key as DER (RFC 5280 §4.1.2.7); two keys are equal if the bytes are equal.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct PublicKey(pub Vec<u8>);
 
@@ -19,82 +19,82 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// What is known of a private key; never the key itself.
+/// Facts about a private key, without the key itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFacts {
-    /// Kind and size.
+    /// Algorithm and size.
     pub algorithm: KeyAlgorithm,
-    /// Its public half.
+    /// Public half of the key.
     pub public_key: PublicKey,
 }
 
-/// What is known of an issued certificate.
+/// Facts about an issued certificate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeafFacts {
-    /// Start of its life.
+    /// Start of the validity period.
     pub not_before: Timestamp,
-    /// End of its life.
+    /// End of the validity period.
     pub not_after: Timestamp,
-    /// Its key.
+    /// Public key of the certificate.
     pub public_key: PublicKey,
-    /// What it is called in renewal information (RFC 9773 §4.1), where it names the key of its issuer.
+    /// Identifier for renewal information (RFC 9773 §4.1); `None` if the certificate does not name its issuer's key.
     pub renewal_id: Option<String>,
     /// Serial number in lower-case hexadecimal.
     pub serial: String,
-    /// What it names.
+    /// Names in the certificate.
     pub names: Names,
 }
 
-/// What is known of a signing request.
+/// Facts about a signing request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CsrFacts {
-    /// Its key.
+    /// Public key of the request.
     pub public_key: PublicKey,
-    /// What it names.
+    /// Names in the request.
     pub names: Names,
 }
 
-/// What is known of the Secret that holds key and certificate.
+/// Facts about the Secret that holds key and certificate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SecretFacts {
-    /// Whether there is anything in it.
+    /// Whether the Secret holds any data.
     pub has_data: bool,
     /// `tls.key`, or why it cannot be read.
     pub key: Option<Result<KeyFacts, String>>,
     /// First certificate of `tls.crt`, or why it cannot be read.
     pub leaf: Option<Result<LeafFacts, String>>,
-    /// Other forms of key and chain that are in it, true to these.
+    /// Additional output formats in the Secret that match key and chain.
     pub formats: BTreeSet<OutputFormat>,
-    /// Keystores that are in it.
+    /// Keystores in the Secret.
     pub keystores: BTreeMap<KeystoreFormat, KeystoreFacts>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Keys of labels and annotations that somebody else wrote and that we leave alone.
+    /// Keys of labels and annotations that another writer set and this program leaves alone.
     pub foreign: BTreeSet<String>,
-    /// Its owners.
+    /// Owners of the Secret.
     pub owners: Vec<OwnerReference>,
-    /// UIDs of owners whom somebody else has named.
+    /// UIDs of owners that another writer set.
     pub foreign_owners: BTreeSet<String>,
-    /// Keys of the data that somebody else wrote.
+    /// Keys of the data that another writer set.
     pub foreign_data: BTreeSet<String>,
 }
 
-/// A form in which key and chain are in a Secret once more (`spec.additionalOutputFormats`).
+/// Additional form of key and chain in a Secret (`spec.additionalOutputFormats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutputFormat {
     /// Key and chain in one PEM text.
     CombinedPem,
-    /// The key, DER.
+    /// Private key, DER.
     Der,
 }
 
 impl OutputFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 2] = [Self::CombinedPem, Self::Der];
 
-    /// Those that a spec asks for.
+    /// Returns the formats that a spec asks for.
     pub fn of(spec: &CertificateSpec) -> BTreeSet<Self> {
         let asked = |format: &Self| {
             let words = spec.additional_output_formats.iter();
@@ -104,7 +104,7 @@ impl OutputFormat {
         Self::ALL.into_iter().filter(asked).collect()
     }
 
-    /// The key of the data under which it is.
+    /// Returns the key in the Secret's data that holds this format.
     pub fn key(self) -> &'static str {
         match self {
             Self::CombinedPem => "tls-combined.pem",
@@ -120,57 +120,57 @@ impl OutputFormat {
     }
 }
 
-/// What is known of a keystore in a Secret.
+/// State of a keystore in a Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeystoreFacts {
-    /// It opens with the password, and is what is asked for.
+    /// Keystore that opens with the password and is as the spec asks.
     AsAsked,
-    /// Its password, alias or profile is another one, or it lacks the certificates of CAs.
+    /// Keystore with another password, alias or profile, or without the certificates of the CAs.
     Outdated,
-    /// There is no password to open it with.
+    /// Keystore that cannot be opened: there is no password.
     Unknown,
-    /// Nobody asks for it.
+    /// Keystore that the spec does not ask for.
     Unasked,
 }
 
 impl SecretFacts {
-    /// The key, when it can be read.
+    /// Returns the facts about the key, if the key can be read.
     pub fn usable_key(&self) -> Option<&KeyFacts> {
         self.key.as_ref()?.as_ref().ok()
     }
 
-    /// Tells whether it holds a key and a certificate of this key.
+    /// Returns whether the Secret holds a private key and a certificate of that key.
     pub fn has_pair(&self) -> bool {
         let pair = self.usable_key().zip(self.usable_leaf());
         pair.is_some_and(|(key, leaf)| key.public_key == leaf.public_key)
     }
 
-    /// Tells whether its certificate is one that no issuer has signed: a temporary one.
+    /// Returns whether the certificate is temporary, that is, signed by no issuer: no annotation names an issuer.
     pub fn is_temporary(&self) -> bool {
         let issuer = [annotation::ISSUER_NAME, annotation::ISSUER_KIND, annotation::ISSUER_GROUP];
         self.has_pair() && !issuer.iter().any(|key| self.annotations.contains_key(*key))
     }
 
-    /// The certificate, when it can be read.
+    /// Returns the facts about the certificate, if the certificate can be read.
     pub fn usable_leaf(&self) -> Option<&LeafFacts> {
         self.leaf.as_ref()?.as_ref().ok()
     }
 }
 
-/// What is known of a CertificateRequest that a Certificate owns.
+/// Facts about a CertificateRequest that a Certificate owns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestFacts {
-    /// The object.
+    /// The CertificateRequest.
     pub request: CertificateRequest,
-    /// Its signing request, or why it cannot be read.
+    /// Signing request, or why it cannot be read.
     pub csr: Result<CsrFacts, String>,
-    /// First certificate of its status, or why it cannot be read; none before it is issued.
+    /// First certificate of the status, or why it cannot be read; `None` before issuance.
     pub leaf: Option<Result<LeafFacts, String>>,
-    /// Whether there is an Order of it.
+    /// Whether the request has an Order.
     pub has_order: bool,
 }
 
-/// Keys of annotations and labels by which the resources of one issuance find each other.
+/// Keys of the annotations and labels that link the resources of one issuance.
 pub mod annotation {
     /// On Certificates: `true` asks for a temporary certificate.
     pub const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";

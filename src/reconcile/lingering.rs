@@ -1,54 +1,54 @@
-//! How long the CA's resolver may keep the texts of a record as they were before ours stood among them.
+//! Time for which the CA's resolver may cache a record's texts from before our text was added.
 //!
-//! An apex and its wildcard share a record, one after the other; so do names whose aliases lead to one place. Whoever
-//! asked for the first text keeps what was there for the record's TTL, and does not see the second one before (RFC 1035
-//! §3.2.1).
+//! An apex and its wildcard share a record, one after the other; so do names whose aliases lead to one place. A
+//! resolver that looked up the first text caches the answer for the record's TTL, and does not see the second text
+//! before (RFC 1035 §3.2.1).
 //!
-//! An acceptance waits for that where the CA looked at the record for another challenge before our text was there. Some
-//! resolvers keep for seconds what has a TTL of 0: that is waited for as well. Nobody has to where both texts stand there
-//! from the beginning (`record_values`).
+//! Acceptance waits for the cache if the CA looked up the record for another challenge before our text was there. Some
+//! resolvers cache a TTL of 0 for seconds: acceptance waits for that as well. No wait is needed if both texts are at
+//! the record from the beginning (`record_values`).
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::Challenge;
 
-/// The moments of a status have no fractions, and a resolver's clock may have none either.
-const FRACTION: SignedDuration = SignedDuration::from_secs(1);
+/// Precision of moments: a status has no fractions of a second, and a resolver's clock may have none either.
+const TIMESTAMP_PRECISION: SignedDuration = SignedDuration::from_secs(1);
 
-/// How long resolvers keep a record at least, whatever its TTL: knot-resolver 5.6 and the cache of CoreDNS 1.12 do.
-const LEAST_KEPT: u32 = 5;
+/// Shortest time, in seconds, that resolvers cache a record, whatever its TTL (knot-resolver 5.6, CoreDNS 1.12 cache).
+const MIN_CACHE_SECONDS: u32 = 5;
 
-/// When the CA may have looked at a record for another challenge.
+/// Period in which the CA may have looked up a record for another challenge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EarlierLook {
-    /// It was told then that it may, if that is known.
+    /// Moment at which the other challenge was accepted, if known.
     pub accepted_at: Option<Timestamp>,
-    /// It had its answer by then; none while it may look, or when that is not known.
+    /// Moment by which the CA had its answer; `None` while the CA may still look the record up, or if unknown.
     pub finished_at: Option<Timestamp>,
 }
 
 impl EarlierLook {
-    /// The last moment of it before our own text was there.
+    /// Returns the last moment of the lookup before our own text was there.
     fn at_the_latest(&self, presented_at: Timestamp) -> Timestamp {
-        let ours = presented_at.saturating_add(FRACTION).unwrap_or(presented_at);
+        let ours = presented_at.saturating_add(TIMESTAMP_PRECISION).unwrap_or(presented_at);
         let begun = self.accepted_at.map_or(ours, |at| at.max(ours));
         self.finished_at.map_or(begun, |at| at.min(begun))
     }
 }
 
-/// What the CA's resolver may keep.
+/// Old answer that the CA's resolver may cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lingering {
     /// Absolute name of the record.
     pub record: String,
-    /// Seconds that it may be kept by its TTL.
+    /// TTL of the record, in seconds.
     pub ttl: u32,
-    /// When it is gone from every cache.
+    /// Moment at which the answer is gone from every cache.
     pub until: Timestamp,
 }
 
 impl Lingering {
-    /// What is left of those looks for a text that was put up at that moment; nothing where nobody may keep anything.
+    /// Returns the cached answer that a text put up at `presented_at` waits for; `None` if no resolver may cache any.
     pub fn of(
         record: &str,
         ttl: u32,
@@ -56,17 +56,18 @@ impl Lingering {
         presented_at: Timestamp,
     ) -> Option<Self> {
         let last = looks.into_iter().map(|look| look.at_the_latest(presented_at)).max()?;
-        let kept = SignedDuration::from_secs(ttl.max(LEAST_KEPT).into()) + FRACTION;
+        let kept =
+            SignedDuration::from_secs(ttl.max(MIN_CACHE_SECONDS).into()) + TIMESTAMP_PRECISION;
         let until = last.saturating_add(kept).ok()?;
         Some(Self { record: record.to_owned(), ttl, until })
     }
 
-    /// The sentence kept in `status.reason`.
+    /// Returns the sentence kept in `status.reason`.
     pub fn reason(&self, challenge: &Challenge) -> String {
         let Self { record, ttl, until } = self;
         let kind = challenge.spec.kind;
-        let kept = if *ttl < LEAST_KEPT {
-            format!("{LEAST_KEPT} s, although the record's TTL is {ttl}")
+        let kept = if *ttl < MIN_CACHE_SECONDS {
+            format!("{MIN_CACHE_SECONDS} s, although the record's TTL is {ttl}")
         } else {
             format!("{ttl} s, the record's TTL")
         };

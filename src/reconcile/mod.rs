@@ -1,8 +1,8 @@
-//! What to do next: one pure machine per resource.
+//! Decision logic: one pure state machine per resource.
 //!
 //! Every machine has the same five names: `Observed`, `Action`, `Outcome`, `next_action` and `record`.
 //! `next_action(resource, observed, now)` returns one action as a value; a controller performs it;
-//! `record(resource, outcome, now)` folds what came of it into a new status, memory and notes. Nothing else decides.
+//! `record(resource, outcome, now)` folds its outcome into new status, memory and notes. No other code decides.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
 pub mod certificate;
@@ -38,19 +38,19 @@ use jiff::Timestamp;
 use crate::model::memory::Memory;
 use crate::model::{Problem, Severity};
 
-/// When to look at an object again.
+/// Time at which an object is reconciled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// At once: this step is done, there may be another.
+    /// Immediate wake: this step is done, and another may follow.
     Now,
-    /// At that moment, or when something changes before.
+    /// Wake at this moment, or earlier if something changes.
     At(Timestamp),
-    /// When something changes.
+    /// Wake when something changes.
     OnChange,
 }
 
 impl Wake {
-    /// The same, or that moment if it comes first.
+    /// Returns the earlier of this wake and the given moment.
     #[must_use]
     pub fn or_at(self, at: Timestamp) -> Self {
         match self {
@@ -61,32 +61,32 @@ impl Wake {
     }
 }
 
-/// What a machine folds an outcome into.
+/// Result of `record`: the values that a controller writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded<S> {
     /// The whole new status.
     pub status: S,
     /// The whole new memory; written before the status.
     pub memory: Memory,
-    /// What happened, for the timeline.
+    /// Notes of what happened, for the timeline.
     pub notes: Vec<Note>,
 }
 
-/// Something that happened; becomes an Event.
+/// Occurrence worth recording; becomes an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// How bad it is.
+    /// Severity of the occurrence.
     pub severity: Severity,
-    /// One of [`crate::model::event::reason`], or the free word of whoever denied a request.
+    /// Reason from [`crate::model::event::reason`], or the free word with which a request was denied.
     pub reason: Cow<'static, str>,
-    /// A sentence.
+    /// Human-readable sentence.
     pub message: String,
-    /// One of [`crate::model::event::source`].
+    /// Source from [`crate::model::event::source`].
     pub source: &'static str,
 }
 
 impl Note {
-    /// As it should be.
+    /// Builds a note of normal severity.
     pub fn normal(source: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Normal,
@@ -96,16 +96,16 @@ impl Note {
         }
     }
 
-    /// Somebody should look.
+    /// Builds a warning: a note that needs attention.
     pub fn warning(source: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::normal(source, reason, message) }
     }
 }
 
-/// Before the moment that a CA has named, at the end of a reason.
+/// Text between a reason and the moment of the next try that a CA has named.
 const NEXT_TRY: &str = "; next try at ";
 
-/// A reason but for the moment of the next try at its end, which is another one after each try.
+/// Returns a reason without the moment of the next try at its end, which changes with each try.
 pub fn without_moment(reason: &str, next_try: Option<Timestamp>) -> &str {
     let end = next_try.map(|at| format!("{NEXT_TRY}{at:.0}"));
     end.and_then(|end| reason.strip_suffix(&end)).unwrap_or(reason)
@@ -114,8 +114,8 @@ pub fn without_moment(reason: &str, next_try: Option<Timestamp>) -> &str {
 /// A request that the CA did not carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It will not: only a change helps.
+    /// Permanent refusal: only a change helps.
     Final(Box<Problem>),
-    /// Not now: it named the moment from which another try makes sense.
+    /// Temporary refusal: the CA named the moment from which another try makes sense.
     Until(Box<Problem>, Timestamp),
 }

@@ -1,34 +1,34 @@
-//! How long to pause before another look.
+//! Pauses between two polls and between two self-checks.
 //!
-//! A Retry-After counts where it names a moment to come. Else the first poll comes after 50 ms, and each pause is half
-//! of the time gone by, up to 2 s; after the first minute it is one part in thirty of that time, up to a minute. After
-//! ten seconds a Retry-After that is shorter than this does not count. One of 0 or in the past never does: it would
-//! make a storm of requests.
+//! A Retry-After counts if it names a future moment. Otherwise the first poll comes after 50 ms, and each pause is half
+//! of the elapsed time, up to 2 s; after the first minute a pause is one thirtieth of the elapsed time, up to a minute.
+//! After ten seconds a Retry-After shorter than that pause does not count. A Retry-After of 0 or in the past never
+//! counts: it would cause a storm of requests.
 
-/// So much later than a look what is done beside it may be.
-const BESIDE: SignedDuration = SignedDuration::from_secs(10);
+/// Largest lead of `since` over `now` that [`poll_at`] accepts; a larger one means that a clock was set back.
+const CLOCK_LEAD_MAX: SignedDuration = SignedDuration::from_secs(10);
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::{Challenge, Time};
 
-/// The longest that we pause between two polls in the first minute, when the CA does not say.
+/// Longest pause between two polls in the first minute, unless the CA names one.
 pub const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(2);
-/// What the CA says is heeded to the second at first; after that time only where it asks for more patience than we have.
-const AT_FIRST: SignedDuration = SignedDuration::from_secs(10);
-/// What lasts is asked about after one part in so many of the time gone by.
-const PART: i32 = 30;
-/// The longest pause between two polls, however long it lasts.
-const AT_LAST: SignedDuration = SignedDuration::from_secs(60);
+/// Elapsed time up to which a Retry-After is followed to the second; later only one longer than our own pause counts.
+const RETRY_AFTER_EXACT_FOR: SignedDuration = SignedDuration::from_secs(10);
+/// Divisor of the elapsed time that gives the pause of a long poll.
+const ELAPSED_DIVISOR: i32 = 30;
+/// Longest pause between two polls, however long the operation lasts.
+const PAUSE_MAX: SignedDuration = SignedDuration::from_secs(60);
 
-/// How eagerly something is polled.
+/// Speed at which an order or authorization is polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Nothing else is waited for.
+    /// Fastest: nothing else is waited for.
     Eager,
-    /// The order, while one of its challenges is kept from the CA: what the CA says of the others must be heard.
+    /// The order, while one of its challenges is kept from the CA: results of the other challenges must be noticed.
     Beside,
-    /// The order, while one of its challenges is on its way to the CA, as far as anybody knows.
+    /// The order, while one of its challenges is on its way to the CA, as far as is known.
     Patient,
     /// One of many authorizations, while the order is polled.
     Spare,
@@ -37,7 +37,7 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// The first pause, and the longest.
+    /// Returns the first and the longest pause.
     fn bounds(self) -> (SignedDuration, SignedDuration) {
         let (first, longest) = match self {
             Self::Eager => (50, LONGEST_PAUSE),
@@ -49,25 +49,25 @@ impl Pace {
         (SignedDuration::from_millis(first), longest)
     }
 
-    /// How long to pause after a poll that found nothing new: half of the time gone by.
+    /// Returns the pause after a poll that found nothing new: half of the elapsed time, within bounds.
     fn pause(self, gone: SignedDuration) -> SignedDuration {
         let (first, longest) = self.bounds();
-        (gone / 2).clamp(first, longest.max((gone / PART).min(AT_LAST)))
+        (gone / 2).clamp(first, longest.max((gone / ELAPSED_DIVISOR).min(PAUSE_MAX)))
     }
 }
 
-/// The last poll of something by this process; another one begins anew.
+/// Last poll of an order or authorization by this process; another process starts anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Polled {
-    /// When.
+    /// Moment of the poll.
     pub at: Timestamp,
-    /// Not before this moment does the CA want to be asked again.
+    /// Earliest moment at which the CA wants to be asked again.
     pub retry_after: Option<Timestamp>,
 }
 
-/// Returns the moment of the next self-check after one that failed: 1, 2 and 5 s after the first failure, then every
-/// `period`, where cert-manager looks every 10 s from the start. Computed from when the answer was put up, so that a
-/// restart forgets nothing.
+/// Returns the moment of the next self-check after a failed one: 1, 2 and 5 s after the first failure, then every
+/// `period`; cert-manager checks every 10 s from the start. Computed from the moment of presentation, so that a restart
+/// forgets nothing.
 pub fn next_self_check(challenge: &Challenge, period: SignedDuration, now: Timestamp) -> Timestamp {
     let presented_at = challenge.status.presented_at.map_or(now, Time::timestamp);
     let pause = match now.duration_since(presented_at).as_secs() {
@@ -79,8 +79,8 @@ pub fn next_self_check(challenge: &Challenge, period: SignedDuration, now: Times
     now.saturating_add(pause.min(period)).unwrap_or(now)
 }
 
-/// Returns the moment of the next poll of something that began at `since`, or none when it is due: Retry-After where the CA
-/// named a moment to come, else at our own pace.
+/// Returns the moment of the next poll of something that began at `since`; `None` if the poll is due. A Retry-After
+/// counts if it names a future moment, otherwise our own pace.
 pub fn poll_at(
     since: Timestamp,
     polled: Option<Polled>,
@@ -89,23 +89,25 @@ pub fn poll_at(
 ) -> Option<Timestamp> {
     let (first, longest) = pace.bounds();
     let after = |at: Timestamp, pause| at.saturating_add(pause).unwrap_or(at);
-    // What was done beside this look may be later than it, as may what another clock tells; one that was set back has nothing to
-    // say of what came before.
-    let since = Some(since).filter(|since| since.duration_since(now) < BESIDE);
+    // An action done beside this reading, or stamped by another clock, may be later than `now`. A moment far ahead
+    // comes from a clock that was set back, and means nothing.
+    let since = Some(since).filter(|since| since.duration_since(now) < CLOCK_LEAD_MAX);
     let next = match (polled.filter(|polled| polled.at <= now), since) {
         (None, None) => now,
         (None, Some(since)) => after(since, first),
-        (Some(polled), None) => polled.named().unwrap_or_else(|| after(polled.at, longest)),
-        // It has begun anew.
+        (Some(polled), None) => {
+            polled.future_retry_after().unwrap_or_else(|| after(polled.at, longest))
+        }
+        // The operation began anew after the last poll.
         (Some(polled), Some(since)) if since > polled.at => {
             let own = after(since, first);
-            polled.named().map_or(own, |named| named.max(own))
+            polled.future_retry_after().map_or(own, |named| named.max(own))
         }
         (Some(polled), Some(since)) => {
             let gone = polled.at.duration_since(since);
             let own = after(polled.at, pace.pause(gone));
-            match polled.named() {
-                Some(named) if gone <= AT_FIRST => named,
+            match polled.future_retry_after() {
+                Some(named) if gone <= RETRY_AFTER_EXACT_FOR => named,
                 Some(named) => named.max(own),
                 None => own,
             }
@@ -115,13 +117,13 @@ pub fn poll_at(
 }
 
 impl Polled {
-    /// The moment that the CA named. None in the past is one: whatever it says, we ask at our own pace.
-    fn named(self) -> Option<Timestamp> {
+    /// Returns the moment that the CA named; `None` if it is not after the poll, so that our own pace applies.
+    fn future_retry_after(self) -> Option<Timestamp> {
         self.retry_after.filter(|at| *at > self.at)
     }
 }
 
-/// What a CA's Retry-After is worth to another process: nothing where our own pace is as slow.
+/// Returns a Retry-After worth storing for another process; `None` if our own pace is as slow.
 pub fn worth_keeping(retry_after: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     retry_after.filter(|at| at.duration_since(now) > LONGEST_PAUSE)
 }
@@ -141,8 +143,8 @@ mod tests {
         }
     }
 
-    /// How often something is polled that never comes to an end, from its first second on, when each answer names that
-    /// many seconds: in the first ten seconds, in the ten after them, and in an hour.
+    /// Counts the polls of something that never ends, if each reply names so many seconds: in the first ten seconds, in
+    /// the next ten, and in an hour.
     fn polls(pace: Pace, named: impl Fn(Timestamp) -> Option<Timestamp>) -> [usize; 3] {
         let (mut now, mut polled) = (at(0), None);
         let mut moments = Vec::new();

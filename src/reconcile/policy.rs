@@ -1,4 +1,4 @@
-//! When a Certificate must be issued, as a list of rules asked in cert-manager's order.
+//! Rules by which a Certificate must be issued, checked in cert-manager's order.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -9,12 +9,12 @@ use crate::model::{Certificate, IssuerRef};
 use super::differences;
 use super::facts::{RequestFacts, SecretFacts, annotation};
 
-/// What a rule found.
+/// Finding of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// A word for machines, cert-manager's.
+    /// Reason word for machines, as in cert-manager.
     pub reason: &'static str,
-    /// A sentence for people.
+    /// Sentence for people.
     pub message: String,
 }
 
@@ -24,14 +24,14 @@ impl Violation {
     }
 }
 
-/// What the rules look at.
+/// Input of the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// The Certificate.
     pub certificate: &'a Certificate,
-    /// The Secret it names, if there is one.
+    /// Secret that the Certificate names, if it exists.
     pub secret: Option<&'a SecretFacts>,
-    /// The CertificateRequest of `status.revision`, if it is still there.
+    /// CertificateRequest of `status.revision`, if it still exists.
     pub current: Option<&'a RequestFacts>,
 }
 
@@ -51,29 +51,29 @@ const CHAIN: [PolicyCheck; 11] = [
     certificate_is_revoked,
 ];
 
-/// The first rule that is violated, whatever the time.
+/// Returns the first rule that is violated, whatever the time.
 pub fn violation(input: &Input<'_>) -> Option<Violation> {
     CHAIN.iter().find_map(|rule| rule(input))
 }
 
-/// Tells whether the certificate in the Secret is from another issuer than the Certificate asks for.
+/// Returns whether the certificate in the Secret is from another issuer than the Certificate asks for.
 pub fn is_of_another_issuer(input: &Input<'_>) -> bool {
     issuer_is_another(input).is_some()
 }
 
-/// A certificate that only holds the place of the real one.
+/// Builds the violation by a certificate that only holds the place of the real one.
 pub fn temporary() -> Violation {
     Violation::new("TemporaryCertificate", "Issuing certificate as Secret contains a temporary one")
 }
 
-/// The renewal that is due at `renewal_time`.
+/// Returns the violation by a renewal that is due since `renewal_time`.
 pub fn renewing(renewal_time: Timestamp, now: Timestamp) -> Option<Violation> {
     let shown = renewal_time.strftime("%Y-%m-%d %H:%M:%S +0000 UTC");
     let message = format!("Renewing certificate as renewal was scheduled at {shown}");
     (now >= renewal_time).then(|| Violation::new("Renewing", message))
 }
 
-/// The end of the certificate in the Secret.
+/// Returns the violation by the expiry of the certificate in the Secret.
 pub fn expired(input: &Input<'_>, now: Timestamp) -> Option<Violation> {
     let not_after = input.secret?.usable_leaf()?.not_after;
     let shown = not_after.to_zoned(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S UTC").to_string();
@@ -122,7 +122,7 @@ fn certificate_cannot_be_used(input: &Input<'_>) -> Option<Violation> {
     Some(Violation::new("InvalidCertificate", message))
 }
 
-/// A Secret without any of the three annotations counts as issued by an Issuer of any name.
+/// Checks the issuer; a Secret without any of the three annotations counts as issued by an Issuer of any name.
 fn issuer_is_another(input: &Input<'_>) -> Option<Violation> {
     let given = |key: &str| input.secret?.annotations.get(key).cloned();
     let name = given(annotation::ISSUER_NAME);
@@ -202,7 +202,7 @@ fn certificate_is_outdated(input: &Input<'_>) -> Option<Violation> {
     (!fields.is_empty()).then(|| Violation::new("SecretMismatch", message))
 }
 
-/// A rule of our own: cert-manager does not know what was revoked.
+/// Checks for revocation, a rule of this program: cert-manager does not know what was revoked.
 fn certificate_is_revoked(input: &Input<'_>) -> Option<Violation> {
     let revoked = revoked(input.certificate, &input.secret?.usable_leaf()?.serial)?;
     let message =
@@ -210,7 +210,7 @@ fn certificate_is_revoked(input: &Input<'_>) -> Option<Violation> {
     Some(Violation::new("Revoked", message))
 }
 
-/// That a Certificate's certificate of this number was revoked by this program.
+/// Returns the memory that this program revoked the certificate with this serial number, if it did.
 pub fn revoked(certificate: &Certificate, serial: &str) -> Option<RevokedMemory> {
     let memory = Memory::read(Holder::Certificate, &certificate.metadata.annotations);
     memory.revoked.filter(|revoked| revoked.serial == serial)

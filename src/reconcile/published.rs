@@ -1,6 +1,6 @@
-//! Does every name server have the text that the CA wants?
+//! Judgment of DNS-01 observations: whether every name server has the text that the CA wants.
 //!
-//! A reason begins with cert-manager's words, since people search for them; which server says what follows.
+//! A reason begins with cert-manager's words, since people search for them; the servers concerned follow.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::model::persist::Demand;
 use crate::model::text::is_steering;
 use crate::model::{Answer, Challenge};
 
-/// How many servers a reason names.
-const NAMED: usize = 4;
+/// Largest number of servers that a reason names.
+const MAX_NAMED: usize = 4;
 
-/// Judges DNS-01 observations (RFC 8555 §8.4): every server that can be reached from here must have the text, for the CA may
-/// ask any of them. Of a server with several addresses those that are silent do not count, unless all are.
+/// Judges DNS-01 observations (RFC 8555 §8.4): every server that can be reached from here must have the text, for the
+/// CA may ask any of them. Silent addresses of a server with several do not count, unless all of them are silent.
 pub fn judge(challenge: &Challenge, answer: &Answer, observations: &[Observation]) -> Readiness {
     let looks = observations.iter().filter(|look| look.vantage == Vantage::ThisMachine);
     let mut reasons = looks.map(|look| fault(challenge, answer, look));
@@ -35,14 +35,14 @@ pub fn judge(challenge: &Challenge, answer: &Answer, observations: &[Observation
     }
 }
 
-/// What is waited for when every server that was asked has the text and the provider is not done: one that serves a name from many
-/// places is seen in one of them only.
+/// Returns the verdict if every server that was asked has the text and the provider is not done: a provider that serves
+/// a name from many places is seen in one of them only.
 pub fn under_way(challenge: &Challenge) -> Readiness {
     let fact = "every nameserver answers here, and the provider is not done elsewhere";
     Readiness::NotYet { reason: not_yet(challenge, fact), cause: None }
 }
 
-/// What a server says, behind its name.
+/// Describes a server's reply; the text follows the server's name.
 pub fn words(said: &Said) -> String {
     match said {
         Said::Texts(texts) => match &texts[..] {
@@ -59,7 +59,7 @@ pub fn words(said: &Said) -> String {
     }
 }
 
-/// What is wrong, in words, and as data, if it is of a known sort.
+/// Returns the fault of an observation, in words, and as data if of a known kind.
 fn fault(
     challenge: &Challenge,
     answer: &Answer,
@@ -80,9 +80,9 @@ fn fault(
     if !asked.is_empty() && wanting.is_empty() {
         return None;
     }
-    let mut faults: Vec<_> = wanting.iter().take(NAMED).map(|s| s.fault(wanted)).collect();
-    if wanting.len() > NAMED {
-        faults.push(format!("and {} more", wanting.len() - NAMED));
+    let mut faults: Vec<_> = wanting.iter().take(MAX_NAMED).map(|s| s.fault(wanted)).collect();
+    if wanting.len() > MAX_NAMED {
+        faults.push(format!("and {} more", wanting.len() - MAX_NAMED));
     }
     let (have, all) = (asked.len() - wanting.len(), asked.len());
     let record = challenge.spec.record_name();
@@ -110,17 +110,17 @@ fn fault(
     Some((reason, symptom))
 }
 
-/// What a record that stays has to show at a moment; nothing for types that have none.
+/// Returns what a persistent record has to show at a moment; `None` for challenge types without such a record.
 pub fn demand(challenge: &Challenge, now: Timestamp) -> Option<Demand<'_>> {
     let persist = challenge.spec.persist.as_ref()?;
     Some(Demand { persist, wildcard: challenge.spec.wildcard, now })
 }
 
-/// What the CA looks for among the texts of a name.
+/// Text that the CA looks for among the texts of a name.
 enum ExpectedText<'a> {
-    /// This one.
+    /// Exactly this text.
     Text(&'a str),
-    /// One that shows as much.
+    /// Any text that meets the demand.
     Persistent(Demand<'a>),
 }
 
@@ -136,7 +136,7 @@ impl<'a> ExpectedText<'a> {
         })
     }
 
-    /// What a server says that lacks it.
+    /// Describes the reply of a server that lacks the text.
     fn words(&self, said: &Said) -> String {
         let (Self::Persistent(demand), Said::Texts(texts)) = (self, said) else {
             return words(said);
@@ -155,12 +155,12 @@ fn not_yet(challenge: &Challenge, fact: &str) -> String {
     format!("DNS record for \"{domain}\" not yet propagated: {fact}")
 }
 
-/// Whether the record is written where aliases lead.
+/// Returns whether the record is written where aliases lead.
 fn follows(challenge: &Challenge) -> bool {
     challenge.spec.solver.dns01.as_ref().is_some_and(|dns01| dns01.cname_strategy == "Follow")
 }
 
-/// A server with what it says at each of its addresses; those that are silent are left out where others speak.
+/// Server with the replies of its addresses; silent addresses are left out if others reply.
 struct NamedServer<'a> {
     name: &'a str,
     said: Vec<&'a NameServer>,
@@ -185,7 +185,7 @@ fn by_name(servers: &[NameServer]) -> Vec<NamedServer<'_>> {
     asked.filter(|server| !server.said.is_empty()).collect()
 }
 
-/// What counts of what servers have said, each server's addresses together: those that are silent do not, unless all are.
+/// Returns the replies that count, by server: silent addresses do not count, unless all are silent.
 pub fn heard(servers: &[NameServer]) -> Vec<Vec<&NameServer>> {
     by_name(servers).into_iter().map(|server| server.said).collect()
 }
@@ -195,7 +195,7 @@ impl NamedServer<'_> {
         self.said.iter().all(|server| has(server, wanted))
     }
 
-    /// Another code than those that say whether the name exists.
+    /// Returns a response code other than those that say whether the name exists.
     fn code(&self) -> Option<(&str, &str)> {
         let codes = self.said.iter().filter_map(|server| match &server.said {
             Said::Code(code) => Some((self.name, code.as_str())),
@@ -211,7 +211,7 @@ impl NamedServer<'_> {
         codes.min()
     }
 
-    /// Why it says nothing, if that is so. What a resolver behind a URL lacks is no matter of name servers.
+    /// Returns why a server is silent, if it is. A fault of a resolver behind a URL is no matter of name servers.
     fn silence(&self) -> Option<Symptom> {
         let is_resolver =
             |server: &NameServer| server.address.is_none() && server.name.contains("://");
@@ -229,7 +229,7 @@ impl NamedServer<'_> {
         })
     }
 
-    /// What is wrong at which of its addresses; the same is said once.
+    /// Describes the faults with the addresses concerned; equal faults are named once.
     fn fault(&self, wanted: &ExpectedText<'_>) -> String {
         let mut faults: Vec<(String, Vec<String>)> = Vec::new();
         for server in self.said.iter().filter(|server| !has(server, wanted)) {
@@ -241,11 +241,11 @@ impl NamedServer<'_> {
                 None => faults.push((words, address.into_iter().collect())),
             }
         }
-        let more = faults.len().saturating_sub(NAMED);
-        faults.truncate(NAMED);
+        let more = faults.len().saturating_sub(MAX_NAMED);
+        faults.truncate(MAX_NAMED);
         let faults = faults.into_iter().map(|(words, addresses)| match &addresses[..] {
             [] => format!("{} {words}", self.name),
-            addresses => format!("{} ({}) {words}", self.name, some(addresses)),
+            addresses => format!("{} ({}) {words}", self.name, list_first(addresses)),
         });
         let mut faults: Vec<_> = faults.collect();
         if more > 0 {
@@ -254,7 +254,7 @@ impl NamedServer<'_> {
         faults.join("; ")
     }
 
-    /// Resolvers are named by their addresses, which need not be said twice.
+    /// Returns whether the server is named by its address, as resolvers are, so that the address need not be repeated.
     fn is_an_address(&self) -> bool {
         self.said.iter().any(|server| server.address.is_some_and(|a| a.to_string() == self.name))
     }
@@ -264,19 +264,19 @@ fn has(server: &NameServer, wanted: &ExpectedText<'_>) -> bool {
     matches!(&server.said, Said::Texts(texts) if wanted.is_among(texts))
 }
 
-/// The first addresses, and how many more there are.
-fn some(addresses: &[String]) -> String {
-    let named = addresses.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match addresses.len().saturating_sub(NAMED) {
+/// Returns the first addresses, and the number of the others.
+fn list_first(addresses: &[String]) -> String {
+    let named = addresses.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match addresses.len().saturating_sub(MAX_NAMED) {
         0 => named,
         more => format!("{named} and {more} more"),
     }
 }
 
-/// The beginning of a text on one line.
+/// Returns the beginning of a text on one line.
 fn excerpt(text: &str) -> String {
     let printable = text.chars().map(|c| if is_steering(c) { ' ' } else { c });
-    let mut start: String = printable.take(NAMED * 15).collect();
+    let mut start: String = printable.take(MAX_NAMED * 15).collect();
     if start.len() < text.len() {
         start.push('…');
     }

@@ -1,8 +1,8 @@
 //! Values that stand side by side at one record: those of a name and of its wildcard (RFC 8555 §8.4).
 //!
-//! A resolver keeps what it saw for some seconds, whatever the record's TTL (knot-resolver and CoreDNS: five). A CA that was told of
-//! one value only would look for the next in what it kept. Hence the CA hears of the first only once all of them are seen, where the
-//! provider keeps several. Where it may keep one, the second waits (`lingering`), as it does where no slot is free for it.
+//! A resolver caches a record for some seconds, whatever the TTL (knot-resolver and CoreDNS: five). A CA that was asked
+//! to validate one value would look for the next in that cache. If the provider keeps several values, no challenge is
+//! accepted before all are seen. If it may keep one, or no slot is free, the second waits (`lingering`).
 
 use jiff::Timestamp;
 
@@ -10,18 +10,18 @@ use super::challenge_facts::memory;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Challenge, ChallengeType, ObjectName, Order, State, Time};
 
-/// What of the other values of a record is up, before the CA is told of one.
+/// State of the other values of a record, before a challenge is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordState {
-    /// All that can be; since when, if there are any.
+    /// All values that can be up are; since when, if there are others.
     Complete(Option<Timestamp>),
     /// The challenge of another value is about to be made.
     Expected,
-    /// That challenge has yet to put its value up.
+    /// This challenge has yet to put its value up.
     Lacks(ObjectName),
 }
 
-/// Tells whether two challenges may be under way at once although their values belong to one record.
+/// Returns whether two challenges may be under way at once although their values belong to one record.
 pub fn may_stand_together(one: &Challenge, other: &Challenge) -> bool {
     let order = |of: &Challenge| of.metadata.controller().map(|order| order.uid.clone());
     one.spec.kind == other.spec.kind
@@ -30,8 +30,8 @@ pub fn may_stand_together(one: &Challenge, other: &Challenge) -> bool {
         && order(one).is_some_and(|uid| Some(uid) == order(other))
 }
 
-/// The other challenges whose values have to be at the record of this one before its CA looks: those of its Order that have yet to
-/// be accepted, but for those that wait for their turn (`is_queued`).
+/// Returns the other challenges whose values must be at the record of this one before the CA validates: those of its
+/// Order that have yet to be accepted, except those that wait for their turn (`is_queued`).
 pub fn others<'a>(
     challenge: &Challenge,
     of_order: &'a [Challenge],
@@ -48,7 +48,7 @@ pub fn others<'a>(
     of_order.iter().filter(is_wanted).collect()
 }
 
-/// What is up of the values of those others; the Order tells whether another one is still to come.
+/// Returns the state of the values of `others`; the Order shows whether another one is still to come.
 pub fn state(
     challenge: &Challenge,
     order: Option<&Order>,
@@ -68,7 +68,7 @@ pub fn state(
     RecordState::Complete(presented_at.map(Time::timestamp).max())
 }
 
-/// Tells whether an Order asks for another value at the record of a challenge.
+/// Returns whether an Order asks for another value at the record of a challenge.
 pub fn wants_another_value(challenge: &Challenge, order: Option<&Order>) -> bool {
     let spec = &challenge.spec;
     let all = order.map(|order| &order.status.authorizations[..]).unwrap_or_default();
@@ -85,7 +85,7 @@ fn shares_record(challenge: &Challenge, other: &Challenge) -> bool {
         && challenge.spec.dns_name.eq_ignore_ascii_case(&other.spec.dns_name)
 }
 
-/// Tells whether a challenge is proven by a value among several. A record of dns-persist-01 stays, and one of them may do for both.
+/// Returns whether a challenge is proved by one value among several. A dns-persist-01 record stays and may do for both.
 fn has_side_by_side_values(challenge: &Challenge) -> bool {
     let is_of_kind =
         matches!(challenge.spec.kind, ChallengeType::Dns01 | ChallengeType::DnsAccount01);

@@ -1,4 +1,4 @@
-//! When a certificate is due for renewal.
+//! Moment from which a certificate is due for renewal.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -8,15 +8,15 @@ use crate::model::CertificateSpec;
 use crate::model::certificate::RenewalWindow;
 use crate::model::cron::Cron;
 
-/// Lives below this are short: a third of one leaves too little time for a second try.
+/// Limit below which a life is short: a third of a short life leaves too little time for a second try.
 const SHORT_LIFE: SignedDuration = SignedDuration::from_hours(10 * 24);
-/// A certificate is kept so long at least from when it was asked for. Five minutes are the least that a spec can ask for (`duration:
-/// 1h`, `renewBefore: 55m`), from which the CA takes its seconds.
-const LEAST_KEPT: SignedDuration = SignedDuration::from_mins(4);
-/// A window of the CA's is not heeded when less than this part of the life would be left.
-const LEAST_LEFT: i32 = 6;
+/// Shortest time that a certificate is kept from when it was ordered. Five minutes are the least that a spec can ask
+/// for (`duration: 1h`, `renewBefore: 55m`), from which the CA takes its seconds.
+const KEPT_FOR_MIN: SignedDuration = SignedDuration::from_mins(4);
+/// Divisor of the life: the CA's window is ignored if less than this part of the life would be left.
+const LIFE_LEFT_DIVISOR: i32 = 6;
 
-/// A renewal window, ready to be asked.
+/// Renewal window, parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     cron: Cron,
@@ -24,7 +24,7 @@ pub struct Window {
     zone: TimeZone,
 }
 
-/// Why no renewal time fits the windows; kept in a condition, so the text is stable.
+/// Reason that no renewal time fits the windows; kept in a condition, so the text is stable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WindowError(String);
@@ -32,7 +32,7 @@ pub struct WindowError(String);
 /// Parses the windows of a Certificate; `zone` finds a time zone by its IANA name.
 ///
 /// # Errors
-/// Fails when an expression, a length or a time zone is none.
+/// Fails if an expression, a length or a time zone is invalid.
 pub fn windows(
     spec: &CertificateSpec,
     zone: impl Fn(&str) -> Option<TimeZone>,
@@ -58,30 +58,30 @@ fn parse(
     Ok(Window { cron, length, zone })
 }
 
-/// The life of a certificate, and what its CA wants of it.
+/// Life of a certificate, and its CA's suggestion.
 #[derive(Clone, Copy, Debug)]
 pub struct Life<'a> {
-    /// Its first second.
+    /// First second of the life.
     pub start: Timestamp,
-    /// Its last.
+    /// Last second of the life.
     pub end: Timestamp,
-    /// When it was asked for, by the clock of whoever did, where that is known. CAs date certificates back.
+    /// Moment of the order, by the clock of the program that placed it, if known. CAs date certificates back.
     pub asked: Option<Timestamp>,
-    /// What the CA wants, where it was asked.
+    /// Suggestion of the CA, if the CA was asked.
     pub suggestion: Option<&'a Suggestion>,
 }
 
 impl Life<'_> {
-    /// When it was asked for; not by a clock that was ahead of all its life, for that may have been set right.
-    fn asked(&self) -> Option<Timestamp> {
+    /// Returns when the certificate was ordered; a moment after the life's end comes from a wrong clock and is ignored.
+    fn ordered_at(&self) -> Option<Timestamp> {
         self.asked.filter(|asked| *asked < self.end)
     }
 }
 
-/// Returns the moment from which this certificate should be renewed; none with the policy `Disabled`.
+/// Returns the moment from which this certificate should be renewed; `None` with the policy `Disabled`.
 ///
 /// # Errors
-/// Fails when no window opens during the certificate's life, or the windows cannot be read.
+/// Fails if no window opens during the certificate's life, or the windows cannot be read.
 pub fn renewal_time(
     spec: &CertificateSpec,
     life: Life<'_>,
@@ -96,7 +96,7 @@ pub fn renewal_time(
         return Ok(Some(wanted));
     }
     let Life { start, end, .. } = life;
-    let start = life.asked().map_or(start, |asked| start.max(asked));
+    let start = life.ordered_at().map_or(start, |asked| start.max(asked));
     let before = windows.iter().filter_map(|w| w.cron.at_or_before(wanted, &w.zone)).max();
     let after = windows.iter().filter_map(|w| w.cron.after(wanted, &w.zone)).min();
     let during = |at: &Timestamp| (start..end).contains(at);
@@ -106,16 +106,16 @@ pub fn renewal_time(
     })
 }
 
-/// The moment of renewal, were there no windows of the Certificate: the one drawn from the CA's, unless the spec asks for an earlier
-/// one; without the CA's word as [`without_suggestion`] has it, and never when too little of the life is left.
+/// Returns the moment of renewal regardless of the Certificate's windows: the one drawn from the CA's window, unless
+/// the spec asks for an earlier one or too little of the life would be left; without one, see [`without_suggestion`].
 pub fn without_windows(spec: &CertificateSpec, life: Life<'_>) -> Timestamp {
     let alone = without_suggestion(spec, life);
     let Some(suggestion) = life.suggestion else { return alone };
-    let latest = life.end - life.end.duration_since(life.start) / LEAST_LEFT;
+    let latest = life.end - life.end.duration_since(life.start) / LIFE_LEFT_DIVISOR;
     if suggestion.at > latest {
         return alone;
     }
-    if asked_before(spec, life).is_some() && alone < suggestion.at {
+    if spec_renew_before(spec, life).is_some() && alone < suggestion.at {
         return alone;
     }
     match suggestion.held_until {
@@ -124,24 +124,24 @@ pub fn without_windows(spec: &CertificateSpec, life: Life<'_>) -> Timestamp {
     }
 }
 
-/// The moment of renewal without the CA's word: as the spec asks, else when a third of the life is left, or half of one below ten
-/// days, counted from when it was asked for.
+/// Returns the moment of renewal regardless of the CA: as the spec asks, else when a third of the life is left, or half
+/// of a life below ten days, counted from the order.
 ///
-/// A certificate for which that comes as soon as it is asked for stays half of what was left then, lest each brings the next at once:
-/// its CA dates back far, or our clock is ahead.
+/// If that moment comes right after the order (the CA dates back far, or our clock is ahead), the certificate is kept
+/// for half of the life that was left then; otherwise each certificate would bring the next at once.
 pub fn without_suggestion(spec: &CertificateSpec, life: Life<'_>) -> Timestamp {
     let length = life.end.duration_since(life.start);
-    let asked = life.asked();
+    let asked = life.ordered_at();
     let left = asked.map_or(length, |asked| life.end.duration_since(asked).min(length));
     let usual = if length < SHORT_LIFE { left / 2 } else { length / 3 };
-    let at = life.end - asked_before(spec, life).unwrap_or(usual);
-    let too_soon = |asked: &Timestamp| at.duration_since(*asked) < LEAST_KEPT;
-    let at = asked.filter(too_soon).map_or(at, |asked| asked + (left / 2).max(LEAST_KEPT));
+    let at = life.end - spec_renew_before(spec, life).unwrap_or(usual);
+    let too_soon = |asked: &Timestamp| at.duration_since(*asked) < KEPT_FOR_MIN;
+    let at = asked.filter(too_soon).map_or(at, |asked| asked + (left / 2).max(KEPT_FOR_MIN));
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
-/// How long before the end the spec asks for a renewal, where it asks for what this life has room for.
-fn asked_before(spec: &CertificateSpec, life: Life<'_>) -> Option<SignedDuration> {
+/// Returns how long before the end the spec asks for a renewal, if the life has room for that.
+fn spec_renew_before(spec: &CertificateSpec, life: Life<'_>) -> Option<SignedDuration> {
     let length = life.end.duration_since(life.start);
     let given = spec.renew_before.map(|before| before.0);
     given.filter(|before| before.is_positive() && *before < length).or_else(|| {

@@ -1,8 +1,8 @@
-//! What a CA says of the renewal of a certificate (RFC 9773): when it is asked, which moment of its window is taken, and how long a
-//! certificate that came by its word stays when it still says "now".
+//! Renewal information of a CA (ARI, RFC 9773): when the CA is asked, which moment of the suggested window is taken,
+//! and how long a certificate that the CA's suggestion brought is kept if the CA still says "now".
 //!
-//! A moment is drawn from the window by a hash of the certificate's number and the window: many certificates are spread over it,
-//! and a restart draws the same one.
+//! A hash of the certificate's identifier and the window draws the moment from the window: many certificates spread
+//! over it, and a restart draws the same moment.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -16,19 +16,19 @@ use crate::model::renewal_info::{
 use crate::model::text::shortened;
 use crate::model::{Certificate, Issuer, IssuerRef, Time};
 
-/// How long a certificate that came by its CA's word stays when the CA still says "now"; each further one in a row doubles it. So
-/// there are four such renewals in a week at most, and CAs that count renewals allow five.
+/// Hours that a certificate from a CA-hastened renewal is kept if the CA still says "now"; each further one in a row
+/// doubles the time. So there are at most four such renewals in a week, and CAs that count renewals allow five.
 const STALE_HOURS: i64 = 24;
-/// A CA that says "later" after so long may say "now" again as if for the first time; one that says both in turn may not.
+/// Hours after which a CA that says "later" may say "now" as if for the first time; one that says both in turn may not.
 const FORGOTTEN_HOURS: i64 = 7 * 24;
-/// Doublings after which the pause grows no more: longer than any certificate lives.
-const DOUBLINGS: u32 = 8;
-/// A CA is asked so often in the life of a certificate at least.
-const QUESTIONS: i32 = 8;
-/// Most letters of what a CA says.
-const LONGEST: usize = 300;
+/// Number of doublings after which the time grows no more: longer than any certificate lives.
+const DOUBLINGS_MAX: u32 = 8;
+/// Least number of questions to a CA in the life of a certificate.
+const QUESTIONS_PER_LIFE: i32 = 8;
+/// Longest text of a CA that is kept, in characters.
+const MAX_CA_TEXT_CHARS: usize = 300;
 
-/// How often a CA is asked about one certificate.
+/// Usual pause between two questions to a CA about one certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval(pub SignedDuration);
 
@@ -39,36 +39,39 @@ impl Default for Interval {
 }
 
 impl Interval {
-    /// The pause that a CA asks for, where that is neither much shorter than usual nor much longer, and short enough for a
-    /// certificate of such a life.
+    /// Returns the pause that a CA asks for, bounded to between 1/360 and 4 times the usual pause, and short enough for
+    /// the certificate's life.
     fn bounded(self, asked: Option<SignedDuration>, leaf: &LeafFacts) -> SignedDuration {
         let (shortest, longest) = (self.0 / 360, self.0 * 4);
         let life = leaf.not_after.duration_since(leaf.not_before);
-        asked.unwrap_or(self.0).clamp(shortest, longest).min((life / QUESTIONS).max(shortest))
+        asked
+            .unwrap_or(self.0)
+            .clamp(shortest, longest)
+            .min((life / QUESTIONS_PER_LIFE).max(shortest))
     }
 }
 
-/// What a CA said when it was asked about a certificate, and the pause that it asks for.
+/// Answer of a CA that was asked about a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What it said, or why that cannot be told.
+    /// Renewal information, or why the CA gave none.
     pub said: Result<RenewalInfo, String>,
-    /// For how long it does not want to be asked again.
+    /// Pause that the CA asks for before the next question.
     pub pause: Option<SignedDuration>,
-    /// How often it is asked otherwise.
+    /// Usual pause before the next question.
     pub interval: Interval,
 }
 
-/// What a CA wants of the certificate in a Secret.
+/// Suggestion of a CA for the certificate in a Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suggestion {
-    /// The moment drawn from its window.
+    /// Moment drawn from the suggested window.
     pub at: Timestamp,
-    /// Until when it is not heeded, because a renewal before brought this certificate and the CA goes on saying "now".
+    /// End of the time in which the suggestion is ignored: a hastened renewal brought this certificate already.
     pub held_until: Option<Timestamp>,
 }
 
-/// When the CA of a certificate is to be asked about it; never when nothing stands for it there.
+/// Returns when to ask the CA about a certificate; `None` if the certificate has no identifier for renewal information.
 pub fn next_question(
     leaf: &LeafFacts,
     memory: Option<&RenewalMemory>,
@@ -77,13 +80,13 @@ pub fn next_question(
     let id = leaf.renewal_id.as_ref()?;
     let known = memory.filter(|memory| memory.certificate == *id).and_then(|memory| memory.next);
     known.or_else(|| {
-        // A new one has just been made as the CA wants it.
+        // A new certificate has just been made as the CA wants it.
         let pause = interval.bounded(None, leaf);
         leaf.not_before.checked_add(pause / 2 + part(pause / 2, &[id, "first"])).ok()
     })
 }
 
-/// What a CA wants of this certificate, as far as it was asked about it.
+/// Returns the CA's suggestion for this certificate; `None` if the CA has given none so far.
 pub fn suggestion(leaf: &LeafFacts, memory: Option<&RenewalMemory>) -> Option<Suggestion> {
     let id = leaf.renewal_id.as_ref()?;
     let memory = memory.filter(|memory| memory.certificate == *id)?;
@@ -98,14 +101,14 @@ pub fn suggestion(leaf: &LeafFacts, memory: Option<&RenewalMemory>) -> Option<Su
     Some(Suggestion { at, held_until })
 }
 
-/// How long a certificate stays that so many renewals in a row have brought because the CA wanted them.
+/// Returns how long a certificate is kept after `hastened` renewals in a row that the CA wanted.
 pub fn stays(hastened: u32) -> SignedDuration {
-    let doublings = hastened.saturating_sub(1).min(DOUBLINGS);
+    let doublings = hastened.saturating_sub(1).min(DOUBLINGS_MAX);
     SignedDuration::from_hours(STALE_HOURS << doublings)
 }
 
-/// What the certificate is called (§4.1) that an Order is to replace: the one in the Secret, if this issuer has signed it for at least
-/// one of the names, and says when to renew.
+/// Returns the identifier (§4.1) of the certificate that an Order replaces: the one in the Secret, if this issuer
+/// signed it for at least one of the names and is asked when to renew. Empty if there is none.
 pub fn predecessor(
     asked: &IssuerRef,
     issuer: &Issuer,
@@ -131,19 +134,19 @@ pub fn predecessor(
     found().unwrap_or_default()
 }
 
-/// Tells whether the last of so many renewals in a row began so long ago that it says nothing of the next one.
+/// Returns whether the last of `hastened` renewals in a row began so long ago that it has no bearing on the next one.
 pub fn is_long_ago(began: Timestamp, hastened: u32, now: Timestamp) -> bool {
     now.duration_since(began) >= stays(hastened).max(SignedDuration::from_hours(FORGOTTEN_HOURS))
 }
 
-/// What is remembered once a renewal begins that the CA has hastened.
+/// Returns the memory once a renewal begins that the CA has hastened.
 pub fn hastened(memory: Option<RenewalMemory>, now: Timestamp) -> RenewalMemory {
     let before = memory.unwrap_or_default();
     let hastened = before.hastened.saturating_add(1);
     RenewalMemory { hastened, hastened_at: Some(now), ..before }
 }
 
-/// Folds an answer into what is remembered. A CA that has no answer now has still said what it said of this certificate before.
+/// Folds an answer into the memory. After a failed question, earlier information on this certificate still holds.
 pub(super) fn remember(
     memory: Option<RenewalMemory>,
     leaf: &LeafFacts,
@@ -153,12 +156,12 @@ pub(super) fn remember(
     let id = leaf.renewal_id.clone()?;
     let before = memory.unwrap_or_default();
     let pause = answer.interval.bounded(answer.pause, leaf);
-    // A tenth sooner or later, so that those asked together are not the next time.
+    // A tenth sooner or later, so that certificates asked about together are not asked about together the next time.
     let spread = part(pause / 5, &[&id, &now.to_string()]) - pause / 10;
     let next = now.checked_add(pause + spread).ok();
     let info = match &answer.said {
         Ok(info) => {
-            let explanation = shortened(&info.explanation, LONGEST);
+            let explanation = shortened(&info.explanation, MAX_CA_TEXT_CHARS);
             Some(RenewalInfo { explanation, ..info.clone() })
         }
         Err(_) => before.info.filter(|_| before.certificate == id),
@@ -171,7 +174,7 @@ pub(super) fn remember(
     Some(RenewalMemory { certificate: id, info, next, hastened, hastened_at })
 }
 
-/// What the status says of it.
+/// Builds the status of the renewal information.
 pub(super) fn status(
     memory: &RenewalMemory,
     answer: &Answer,
@@ -186,7 +189,7 @@ pub(super) fn status(
             .said
             .as_ref()
             .err()
-            .map(|why| shortened(why, LONGEST))
+            .map(|why| shortened(why, MAX_CA_TEXT_CHARS))
             .unwrap_or_default(),
         next_check: memory.next.map(Time::new),
         suggested_window: info
@@ -196,7 +199,7 @@ pub(super) fn status(
     CertificateAcmeStatus { ari: Some(ari), ..CertificateAcmeStatus::default() }
 }
 
-/// What there is to say of an answer: why there is none, once, and why its word is not heeded.
+/// Returns the notes on an answer: why there is none, once, or why the suggestion is not followed.
 pub(super) fn notes(
     certificate: &Certificate,
     leaf: &LeafFacts,
@@ -206,7 +209,7 @@ pub(super) fn notes(
     let known = certificate.status.acme.as_ref().and_then(|acme| acme.ari.as_ref());
     let known = known.map_or("", |ari| ari.last_error.as_str());
     match &answer.said {
-        Err(why) if shortened(why, LONGEST) == known => Vec::new(),
+        Err(why) if shortened(why, MAX_CA_TEXT_CHARS) == known => Vec::new(),
         Err(why) => {
             let message = format!("Could not fetch ACME Renewal Information: {why}");
             vec![Note::warning(source::READINESS, reason::ARI_ERROR, message)]
@@ -224,7 +227,7 @@ pub(super) fn notes(
     }
 }
 
-/// A part of a length of time, the same for the same words, and evenly spread over others.
+/// Returns a part of a length of time: equal for equal words, and evenly spread over different words.
 fn part(length: SignedDuration, words: &[&str]) -> SignedDuration {
     let hash = fnv1(words.join(" ").as_bytes());
     // FNV-1 leaves its upper bits much alike for texts that differ at their end.

@@ -1,4 +1,4 @@
-//! CertificateRequest: approve it, order it, and take what the Order brings.
+//! CertificateRequest: approval, Order, and the certificate that the Order brings.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,75 +13,75 @@ use crate::model::{
     Metadata, ObjectName, Order, OrderSpec, State, hashed_names,
 };
 
-/// Begins the message of a request whose Order failed.
+/// Start of the message of a request whose Order failed.
 const ORDER_FAILED: &str = "Failed to wait for order resource ";
-/// How often a request looks whether somebody else's Order of its name is gone.
+/// Pause before a request checks again whether another owner's Order of its name is gone.
 const FOREIGN_ORDER_PAUSE: SignedDuration = SignedDuration::from_secs(5);
 
-/// Who approves requests.
+/// Approver of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// We do, whatever nobody has denied; cert-manager's built-in approver does the same.
+    /// This program, for requests not denied; cert-manager's built-in approver does the same.
     Ours,
-    /// Somebody else: a policy, or a person.
+    /// Another approver: a policy, or a person.
     Theirs,
 }
 
-/// What the machine looks at beside the CertificateRequest.
+/// Observations of one step beside the CertificateRequest.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// Who approves it.
+    /// Approver of the request.
     pub approval: Approval,
     /// The signing request, or why it cannot be read.
     pub csr: Result<CsrFacts, String>,
-    /// The issuer, if there is one.
+    /// Issuer, if it exists.
     pub issuer: Option<Issuer>,
-    /// Its Order, or one of the name that [`order_for`] gives, which somebody else owns.
+    /// Order of the request, or another owner's Order of the name that [`order_for`] gives.
     pub order: Option<Order>,
-    /// First certificate of that Order, or why it cannot be read; none before there is one.
+    /// First certificate of that Order, or why it cannot be read; `None` before there is one.
     pub leaf: Option<Result<LeafFacts, String>>,
-    /// The Secret of the Certificate that it belongs to, as long as there is no Order.
+    /// Secret of the Certificate that the request belongs to, as long as there is no Order.
     pub secret: Option<Box<SecretFacts>>,
 }
 
-/// The next deed.
+/// Next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Say that somebody has to approve it, and wait for that.
+    /// Records that the request needs approval, and waits for that.
     AwaitApproval,
-    /// Nothing to do but to record this.
+    /// Records this outcome, and does nothing else.
     Conclude(Outcome),
-    /// Make this Order.
+    /// Creates this Order.
     CreateOrder(Box<Order>),
-    /// Delete the Order, whose certificate is of no use.
+    /// Deletes the Order, whose certificate is of no use.
     DeleteOrder,
-    /// Wait.
+    /// Waits.
     Wait(Wake),
-    /// Say that the Order of its name is somebody else's.
+    /// Records that another owner has the Order of the request's name.
     YieldName,
 }
 
-/// What came of it.
+/// Outcome of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// Approved by us.
     Approved,
-    /// Denied by somebody.
+    /// Denied by an approver.
     Denied,
-    /// Nothing will come of it: event reason and message.
+    /// Failed for good: event reason and message.
     Failed(&'static str, String),
     /// The certificate is there.
     Issued(Blob),
-    /// The Order of that name was made.
+    /// The Order of this name was created.
     OrderCreated(ObjectName),
     /// The Order was deleted.
     OrderDeleted,
-    /// Something is not there yet: event reason and message.
+    /// Something is not ready yet: event reason and message.
     Pending(&'static str, String),
 }
 
 impl Outcome {
-    /// Under which controller's name it is written: one of [`source`].
+    /// Returns the controller name under which the outcome is written, from [`source`].
     pub fn writer(&self) -> &'static str {
         if matches!(self, Self::Approved) { source::APPROVER } else { source::REQUESTS_ACME }
     }
@@ -119,13 +119,13 @@ pub fn next_action(request: &CertificateRequest, observed: &Observed, now: Times
     }
 }
 
-/// Tells whether a request failed because its Order did.
+/// Returns whether a request failed because its Order did.
 pub fn failed_by_order(request: &CertificateRequest) -> bool {
     let ready = condition(&request.status.conditions, "Ready");
     ready.is_some_and(|c| c.reason == "Failed" && c.message.starts_with(ORDER_FAILED))
 }
 
-/// The Order that a request asks for.
+/// Builds the Order that a request asks for.
 pub fn order_for(request: &CertificateRequest, issuer: &Issuer, csr: &CsrFacts) -> Order {
     let acme = issuer.spec.acme.clone().unwrap_or_default();
     let spec = OrderSpec {
@@ -155,12 +155,12 @@ pub fn order_for(request: &CertificateRequest, issuer: &Issuer, csr: &CsrFacts) 
     }
 }
 
-/// An issuer of a type that is not ours to serve.
+/// Returns whether an issuer is of a type that this program does not serve.
 fn is_of_another_type(issuer: &Issuer) -> bool {
     issuer.spec.acme.is_none() && !issuer.spec.types().is_empty()
 }
 
-/// Issued or failed for good; a failed Order that a person deleted is to be tried again, unless a Certificate does that.
+/// Returns whether a request is issued or failed for good; without a Certificate, a deleted failed Order is retried.
 fn is_over(request: &CertificateRequest, observed: &Observed) -> bool {
     let ready = condition(&request.status.conditions, "Ready");
     match ready.map(|ready| ready.reason.as_str()) {
@@ -174,7 +174,7 @@ fn is_over(request: &CertificateRequest, observed: &Observed) -> bool {
     }
 }
 
-/// The issuer, once it can sign.
+/// Returns the issuer, if it can sign.
 fn ready_issuer<'a>(
     request: &CertificateRequest,
     observed: &'a Observed,
@@ -221,7 +221,7 @@ fn sign(
         return Action::CreateOrder(Box::new(order));
     };
     if !order.metadata.is_controlled_by(&request.metadata.uid) {
-        // What an earlier request of this name owned goes by garbage collection.
+        // Garbage collection deletes the Order of an earlier request of this name.
         let owner = order.metadata.controller();
         let is_earlier = owner.is_some_and(|owner| owner.name == request.metadata.name);
         if is_earlier || order.metadata.is_deleted() {
@@ -235,7 +235,7 @@ fn sign(
     follow(order, csr, observed.leaf.as_ref())
 }
 
-/// Takes over what the Order says.
+/// Returns the action that follows from the Order's state.
 fn follow(order: &Order, csr: &CsrFacts, leaf: Option<&Result<LeafFacts, String>>) -> Action {
     let (status, name) = (&order.status, order.name());
     let state = status.state.map_or("", State::as_str);
@@ -263,7 +263,7 @@ fn follow(order: &Order, csr: &CsrFacts, leaf: Option<&Result<LeafFacts, String>
     }
 }
 
-/// A common name that is none of the names asked for, which no ACME CA would certify.
+/// Returns the fault of a common name that is none of the names asked for, which no ACME CA would certify.
 pub fn stray_common_name(names: &Names) -> Option<String> {
     let wanted = &names.common_name;
     let addresses = names.addresses();
@@ -279,7 +279,7 @@ pub fn stray_common_name(names: &Names) -> Option<String> {
     ))
 }
 
-/// Waits where recording the outcome would change nothing.
+/// Concludes with an outcome, or waits if recording it would change nothing.
 fn conclude_once(request: &CertificateRequest, outcome: Outcome, now: Timestamp) -> Action {
     if record(request, outcome.clone(), now).status == request.status {
         return Action::Wait(Wake::OnChange);
@@ -330,13 +330,13 @@ pub fn record(
     Recorded { status, memory: Memory::default(), notes }
 }
 
-/// Says that nobody has approved a request yet.
+/// Builds the note that a request awaits approval.
 pub fn waiting_for_approval() -> Note {
     let message = "Not signing CertificateRequest until it is Approved";
     Note::normal(source::REQUESTS_ACME, reason::WAITING_FOR_APPROVAL, message)
 }
 
-/// Only the first of several reasons to wait becomes an event.
+/// Sets the condition to pending; only the first of several reasons to wait becomes an event.
 fn set_pending(
     status: &mut CertificateRequestStatus,
     event: &'static str,
@@ -346,7 +346,7 @@ fn set_pending(
     let known = condition(&status.conditions, "Ready");
     let is_first = known.is_none_or(|ready| ready.reason != "Pending");
     set(status, "Ready", ConditionStatus::False, "Pending", &message, now);
-    // It may have failed before, with an Order that was deleted since.
+    // The request may have failed before, with an Order that was deleted since.
     status.failure_time = None;
     is_first.then(|| Note::normal(source::REQUESTS_ACME, event, message))
 }
@@ -464,7 +464,7 @@ mod tests {
         request
     }
 
-    /// What is next for a request; of a conclusion the condition Ready and the events it leads to.
+    /// Next action for a request; of a conclusion the condition Ready and the events it leads to.
     fn check(request: &CertificateRequest, observed: &Observed, expected: &str) {
         let shown = match next_action(request, observed, at(0)) {
             Action::Conclude(outcome) => {

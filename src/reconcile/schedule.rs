@@ -1,7 +1,7 @@
-//! Which challenges may start now, and what each other one waits for.
+//! Selection of the challenges that may start now, and the obstacle that each other one waits for.
 //!
-//! cert-manager starts one challenge for a name and type at a time. So does this program, but for challenges of one Order whose values
-//! stand side by side at one record (`record_values`): a CA whose resolver keeps what it saw for the first would miss the second.
+//! cert-manager starts one challenge for a name and type at a time. So does this program, except for challenges of one
+//! Order whose values stand side by side at one record (`record_values`): a resolver's cache would hide the second.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,43 +11,43 @@ use super::record_values::may_stand_together;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ChallengeType, ObjectName, State, Time};
 
-/// How long after its answer was put up a challenge is on its way, although the first looks have not seen the answer.
+/// Time after presentation in which a challenge is on its way, although the first self-checks have not seen the answer.
 pub(super) const FIRST_LOOKS: SignedDuration = SignedDuration::from_secs(2);
 
-/// How much may run at once.
+/// Limits on how many challenges run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most challenges in flight (`--max-concurrent-challenges`).
+    /// Largest number of challenges in flight (`--max-concurrent-challenges`).
     pub max_in_flight: usize,
 }
 
 impl Default for Limits {
-    /// cert-manager's default.
+    /// Returns cert-manager's default.
     fn default() -> Self {
         Self { max_in_flight: 60 }
     }
 }
 
-/// What a queued challenge waits for.
+/// Obstacle that a queued challenge waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Waits {
-    /// A slot: all are taken.
+    /// A slot: all slots are taken.
     Slot {
-        /// How many slots there are.
+        /// Number of slots.
         slots: usize,
     },
     /// Another challenge for the same name and type.
     Lock {
-        /// The one that runs, or that is older.
+        /// Challenge that runs, or that is older.
         holder: ObjectName,
     },
-    /// Nothing: it starts at the next change.
+    /// Nothing: the challenge starts at the next change.
     Nothing,
 }
 
 impl Waits {
-    /// The sentence kept in `status.reason`; it does not change while the wait is the same.
+    /// Returns the sentence kept in `status.reason`, which does not change while the wait is the same.
     pub fn reason(&self, challenge: &Challenge) -> String {
         match self {
             Self::Slot { slots } => {
@@ -67,23 +67,23 @@ impl Waits {
 pub struct Queued<'a> {
     /// The challenge.
     pub challenge: &'a Challenge,
-    /// Its place among those that wait for the same thing, from 1.
+    /// Place among the challenges that wait for the same thing, from 1.
     pub position: usize,
-    /// What it waits for.
+    /// Obstacle of the challenge.
     pub waits: Waits,
 }
 
-/// What becomes of the challenges that have yet to start.
+/// Plan for the challenges that have yet to start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan<'a> {
-    /// Those that may start now: oldest first (whole seconds; ties by DNS name, type, object name), never more than the limit in
-    /// flight, and two with the same DNS name and type only where their values may stand together.
+    /// Challenges that may start now: oldest first (whole seconds; ties by DNS name, type, object name), never more
+    /// than the limit in flight, and two with the same DNS name and type only if their values may stand together.
     pub admitted: Vec<&'a Challenge>,
-    /// Every other one, with what it waits for, in the order in which they will start.
+    /// Every other challenge with its obstacle, in the order in which they will start.
     pub queue: Vec<Queued<'a>>,
 }
 
-/// Plans which challenges start now; those that are running or final have no part in it.
+/// Plans which challenges start now; running and final challenges are not planned.
 pub fn plan<'a>(
     challenges: impl IntoIterator<Item = &'a Challenge> + Clone,
     limits: Limits,
@@ -133,21 +133,21 @@ fn plan_by<'a>(
     plan
 }
 
-/// Which running challenges stand in another one's way, and which wait beside one.
+/// Challenges that run or wait in another one's way, for the decisions of a single challenge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contention {
-    /// One waits for a slot, whosever it is.
+    /// Whether any challenge waits for a slot.
     slot: bool,
-    /// Those whose name another one waits for.
+    /// Challenges whose name another challenge waits for.
     holders: BTreeSet<ObjectName>,
-    /// UIDs of the Orders of which a running challenge is kept from the CA, and since when.
+    /// UIDs of the Orders of which a running challenge is kept from the CA, each with the moment since when.
     kept_back: BTreeMap<String, Timestamp>,
-    /// Those that wait for their turn and are proven by a record.
+    /// Challenges that wait for their turn and are proved by a record.
     queued_by_record: BTreeSet<ObjectName>,
 }
 
 impl Contention {
-    /// Gathers what challenges wait for, those in the queue and those that run.
+    /// Collects the obstacles of queued challenges, and the running challenges that are kept from the CA.
     pub fn of<'a>(
         challenges: impl IntoIterator<Item = &'a Challenge>,
         queue: &[Queued<'_>],
@@ -174,24 +174,24 @@ impl Contention {
         contention
     }
 
-    /// Tells whether a running challenge stands in another one's way.
+    /// Returns whether a running challenge stands in another one's way.
     pub fn concerns(&self, challenge: &ObjectName) -> bool {
         self.slot || self.holders.contains(challenge)
     }
 
-    /// Tells whether a challenge that is proven by a record waits for its turn.
+    /// Returns whether a challenge that is proved by a record waits for its turn.
     pub fn has_queued(&self, challenge: &ObjectName) -> bool {
         self.queued_by_record.contains(challenge)
     }
 
-    /// Tells whether another challenge of that Order, by its UID, is kept from the CA.
+    /// Returns whether another challenge of the Order with this UID is kept from the CA.
     pub fn keeps_back(&self, order: &str, now: Timestamp) -> bool {
         self.kept_back.get(order).is_some_and(|from| *from <= now)
     }
 }
 
-/// Since when something keeps a challenge that has its slot from being told to the CA; its reason says what. One that is seen
-/// at one of the first looks is on its way.
+/// Returns since when something, named in its reason, keeps a challenge with a slot from acceptance; `None` if nothing
+/// does. A challenge that is seen at one of the first self-checks is on its way.
 pub fn kept_back_from(challenge: &Challenge) -> Option<Timestamp> {
     let status = &challenge.status;
     let is_running = status.processing && !status.state.is_some_and(State::is_final);
@@ -212,7 +212,7 @@ fn lock(challenge: &Challenge) -> Lock<'_> {
     (&challenge.spec.dns_name, challenge.spec.kind)
 }
 
-/// Everything that has yet to start, oldest first.
+/// Returns all challenges that have yet to start, oldest first.
 fn waiting<'a>(challenges: impl IntoIterator<Item = &'a Challenge>) -> Vec<&'a Challenge> {
     let mut waiting: Vec<&Challenge> = challenges
         .into_iter()

@@ -15,8 +15,8 @@ pub struct SecretMetadata {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Computes what a Secret carries: the template's, overridden by what says where the certificate comes from. A temporary certificate
-/// is of no issuer.
+/// Computes labels and annotations of a Secret: the template's, overridden by those about the certificate's origin. A
+/// temporary certificate has no issuer.
 pub fn metadata(
     certificate_name: &str,
     spec: &CertificateSpec,
@@ -65,7 +65,7 @@ pub fn metadata(
 }
 
 impl SecretMetadata {
-    /// Tells whether a Secret carries exactly this, beside what others wrote.
+    /// Returns whether a Secret carries exactly this metadata, beside what others wrote.
     pub fn is_on(&self, secret: &SecretFacts) -> bool {
         let carried = |wanted: &BTreeMap<String, String>, there: &BTreeMap<String, String>| {
             let ours = there.keys().filter(|key| !secret.foreign.contains(*key));
@@ -76,7 +76,7 @@ impl SecretMetadata {
     }
 }
 
-/// One line of comma-separated values (RFC 4180), quoted where Go's `encoding/csv` quotes.
+/// Returns one line of comma-separated values (RFC 4180), quoted where Go's `encoding/csv` quotes.
 fn csv(values: &[String]) -> String {
     let quoted = |value: &String| {
         let plain = !value.contains(['"', ',', '\r', '\n']) && !value.starts_with(' ');

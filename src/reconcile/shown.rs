@@ -1,4 +1,4 @@
-//! Would the CA accept the certificate that was shown in a handshake?
+//! Judgment of TLS-ALPN-01 observations: whether the CA would accept the certificate shown in a handshake.
 
 use aws_lc_rs::digest;
 
@@ -27,7 +27,7 @@ pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
     }
 }
 
-/// What the extension `acmeIdentifier` must hold, in hexadecimal digits.
+/// Returns the digest that the extension `acmeIdentifier` must hold, in hexadecimal digits.
 pub fn digest_of(answer: &Answer) -> String {
     let digest = digest::digest(&digest::SHA256, answer.key_authorization.as_bytes());
     hex(digest.as_ref())
@@ -63,7 +63,7 @@ fn sighting(look: &Observation) -> Option<Sighting> {
     }
 }
 
-/// What the CA would not take of a certificate.
+/// Returns the fault for which the CA would reject a certificate.
 pub fn wrong(answer: &Answer, shown: &Shown) -> Option<String> {
     if !shown.self_signed {
         return Some(format!("is not self-signed ({})", shown.subject));

@@ -1,4 +1,4 @@
-//! Which solver answers for which name, and why.
+//! Choice of the solver for each name, and the reason for the choice.
 
 use std::collections::BTreeMap;
 
@@ -21,49 +21,49 @@ pub(super) const PARENT_KIND: &str = "acme.cert-manager.io/http01-parentrefkind"
 /// Adds a parent to the HTTPRoute: its namespace.
 pub(super) const PARENT_NAMESPACE: &str = "acme.cert-manager.io/http01-parentrefnamespace";
 
-/// What the choice looks at beside solvers and authorization: the Order's metadata.
+/// Facts for the choice beside solvers and authorization: the Order's metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking<'a> {
     /// Namespace of the Order.
     pub namespace: &'a str,
-    /// Labels of the Order, which came down from the Certificate.
+    /// Labels of the Order, copied down from the Certificate.
     pub labels: &'a BTreeMap<String, String>,
     /// Annotations of the Order.
     pub annotations: &'a BTreeMap<String, String>,
-    /// The type that the issuer asks for, where its solvers alone do not decide.
+    /// Challenge type that the issuer asks for, if its solvers alone do not decide.
     pub kind: Option<ChallengeType>,
 }
 
-/// The solver that answers.
+/// Chosen solver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
     /// Copy of the solver, after annotation overrides.
     pub solver: ChallengeSolver,
-    /// Its place in the issuer's list, from 0.
+    /// Position of the solver in the issuer's list, from 0.
     pub position: usize,
-    /// The challenge it answers.
+    /// Challenge to solve.
     pub challenge: OfferedChallenge,
-    /// Type of that challenge.
+    /// Type of the challenge.
     pub kind: ChallengeType,
-    /// Which part of its selector decided.
+    /// Part of the selector that decided.
     pub why: Match,
 }
 
-/// How well a selector matches; a greater one beats a smaller one that stands before it.
+/// Quality of a selector's match; a greater one wins over a smaller one that stands before it in the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Match {
-    /// Whether the name is listed.
+    /// Whether the selector lists the name.
     pub dns_name: bool,
-    /// Labels of the longest matching zone.
+    /// Number of labels of the longest matching zone.
     pub zone_labels: usize,
-    /// Labels of the Order that match.
+    /// Number of matching labels of the Order.
     pub labels: usize,
 }
 
-/// Why nobody answers; the text is cert-manager's.
+/// Reason that no solver can be used; the text is cert-manager's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSolver {
-    /// No solver has a type that is offered, and a selector that matches.
+    /// No solver has an offered challenge type and a matching selector.
     #[error("no configured challenge solvers can be used for this challenge")]
     NoneFits,
     /// The CA does not offer the type that the issuer asks for.
@@ -71,11 +71,11 @@ pub enum NoSolver {
         "the issuer asks for {asked} ({CHALLENGE_TYPE}), and for {name} the CA offers {offered}"
     )]
     NotOffered {
-        /// The type.
+        /// Type asked for.
         asked: &'static str,
-        /// The name.
+        /// Name concerned.
         name: String,
-        /// What the CA offers.
+        /// Types that the CA offers.
         offered: String,
     },
     /// More than one ingress override.
@@ -92,7 +92,7 @@ pub enum NoSolver {
 /// Chooses the solver for one authorization, as cert-manager does.
 ///
 /// # Errors
-/// Fails when no solver fits, or when the Order's annotations contradict each other.
+/// Fails if no solver fits, or if the Order's annotations contradict each other.
 pub fn choose(
     solvers: &[ChallengeSolver],
     asking: Asking<'_>,
@@ -105,9 +105,9 @@ pub fn choose(
     };
     let only = match asking.kind {
         None => None,
-        Some(kind) => Some((offered(kind, &domain, authorization)?, kind)),
+        Some(kind) => Some((find_offered(kind, &domain, authorization)?, kind)),
     };
-    // Our own listener needs no solver, and a person stands in for a provider of records that stay.
+    // Our own listener needs no solver, and a person replaces a provider of persistent records.
     let unaided = only.filter(|(_, kind)| match kind {
         ChallengeType::DnsPersist01 | ChallengeType::TlsAlpn01 => true,
         ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::Http01 => false,
@@ -140,11 +140,11 @@ pub fn choose(
     Ok(chosen)
 }
 
-/// Says which type of challenge would answer for a name before any order exists, when the CA offers what
-/// RFC 8555 §8 and RFC 8738 §7 let it offer.
+/// Returns the solver that would be chosen for a name before any order exists, if the CA offers the challenge types
+/// that RFC 8555 §8 and RFC 8738 §7 let it offer.
 ///
 /// # Errors
-/// Fails when no solver fits.
+/// Fails if no solver fits.
 pub fn would_choose(
     solvers: &[ChallengeSolver],
     identifier: &Identifier,
@@ -168,7 +168,7 @@ pub fn would_choose(
     choose(solvers, asking, &authorization)
 }
 
-/// Every solver that fits a name, by its place in the list, the one that is taken first; each with what speaks for it.
+/// Returns the position and match of every solver that fits a name; the solver that is chosen comes first.
 pub fn fitting(
     solvers: &[ChallengeSolver],
     identifier: &Identifier,
@@ -179,13 +179,13 @@ pub fn fitting(
         Some((position, alone.ok()?.why))
     });
     let mut all: Vec<(usize, Match)> = fit.collect();
-    // Of equals the first stays.
+    // Of equal matches the first in the list stays first.
     all.sort_by(|(_, one), (_, other)| other.cmp(one));
     all
 }
 
-/// The challenge of that type.
-fn offered<'a>(
+/// Returns the offered challenge of this type.
+fn find_offered<'a>(
     kind: ChallengeType,
     domain: &str,
     authorization: &'a Authorization,
@@ -198,7 +198,7 @@ fn offered<'a>(
     })
 }
 
-/// The first challenge in the CA's list that the solver can answer.
+/// Returns the first challenge in the CA's list that the solver can answer.
 fn first_answerable<'a>(
     solver: &ChallengeSolver,
     offered: &'a [OfferedChallenge],
@@ -210,7 +210,7 @@ fn first_answerable<'a>(
     })
 }
 
-/// How well a selector matches; nothing when it does not, the lowest match when there is none.
+/// Returns the quality of a selector's match; `None` if it does not match, the lowest quality without a selector.
 fn matches(
     selector: Option<&Selector>,
     domain: &str,
@@ -233,7 +233,7 @@ fn matches(
     Some(Match { dns_name, zone_labels, labels: selector.match_labels.len() })
 }
 
-/// Number of labels of the zone when the domain is in it.
+/// Returns the number of labels of the zone, if the domain is in the zone.
 fn labels_in_zone(zone: &str, domain: &str) -> Option<usize> {
     let mut domain = domain.rsplit('.');
     let mut count = 0;
@@ -270,7 +270,7 @@ fn override_parents(solver: &mut ChallengeSolver, asking: Asking<'_>) -> Result<
     else {
         return Ok(());
     };
-    // cert-manager leaves the whole check out for an Order without annotations.
+    // cert-manager skips the whole check for an Order without annotations.
     if asking.annotations.is_empty() {
         return Ok(());
     }

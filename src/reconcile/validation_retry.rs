@@ -1,12 +1,12 @@
-//! Challenge: when the CA is given an answer once more, and when that is given up.
+//! Challenge: when an answer is offered to the CA again, and when that is given up.
 //!
-//! A CA may look again by itself, or only when it is given the answer again (RFC 8555 §8.2): step-ca, Caddy, acmeeh and serles look
-//! once at each POST and leave the challenge pending. An error in a challenge that is not over proves that a look is over. Without
-//! an error nobody can tell from outside whether the CA is still at work: Boulder and Pebble show nothing until they are done, and a
-//! second POST could cost a second failed validation there. So the silence of a public CA, all of which end every validation by
-//! themselves, is left alone, as is that of a CA which says that it works (`processing`, without an error).
+//! A CA may validate again by itself, or only when it is sent the answer again (RFC 8555 §8.2): step-ca, Caddy, acmeeh
+//! and serles validate once at each POST and leave the challenge pending. An error in a challenge that is not over
+//! proves that a validation has ended. Without an error the CA may still be at work: Boulder and Pebble show nothing
+//! until they are done, and a second POST could cost a second failed validation. So nothing is sent again to a silent
+//! public CA (all of them end each validation by themselves), nor to a CA that reports work (`processing`, no error).
 //!
-//! Moments count from when this process first saw the challenge accepted: a later run begins anew.
+//! Moments count from when this process first saw the challenge accepted: a later process starts anew.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,44 +15,44 @@ use crate::model::cause::Cause;
 use crate::model::memory::Memory;
 use crate::model::{Challenge, Problem};
 
-/// The first pause after a look that failed; each is as long as all of the time before.
+/// First pause after a failed validation; each further one is as long as all of the time before.
 const FAILED_PAUSE: SignedDuration = SignedDuration::from_secs(2);
-/// How long answers are given again to a CA that says that it does not see them.
+/// Period in which answers are sent again to a CA that reports that it does not see them.
 const FAILED_WITHIN: SignedDuration = SignedDuration::from_secs(16);
-/// The first pause after an answer of which the CA says nothing.
+/// First pause after an answer without a reaction of the CA.
 const SILENT_PAUSE: SignedDuration = SignedDuration::from_secs(7);
-/// How long answers are given again to a CA that says nothing.
+/// Period in which answers are sent again to a CA that reports nothing.
 const SILENT_WITHIN: SignedDuration = SignedDuration::from_secs(45);
-/// How long its word is waited for.
+/// Longest wait for a result of such a CA.
 const SILENT_END: SignedDuration = SignedDuration::from_secs(90);
 
-/// What a process knows of a validation that it follows, and does not write down; another process begins anew.
+/// Facts of one process about a validation that it follows, which are not stored; another process starts anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// When it first saw the Challenge accepted; none before, and where answers are given once only.
+    /// First time the Challenge was seen accepted; `None` before, and if answers are sent once only.
     pub accepted_since: Option<Timestamp>,
-    /// When it gave the CA the last answer of the same order, if it gave one.
+    /// Last time this process sent the CA an answer of the same order, if it sent one.
     pub order_accepted_last: Option<Timestamp>,
-    /// The CA said last that it is at work on it.
+    /// Whether the CA reported last that it is at work on the validation.
     pub is_at_work: bool,
-    /// The CA is one that ends every validation by itself.
+    /// Whether the CA is known to end every validation by itself.
     pub is_ended_by_ca: bool,
 }
 
-/// What to do about an accepted Challenge that the CA has not settled.
+/// Decision about an accepted Challenge that the CA has not settled.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Retry {
-    /// Nothing: the CA is at work, as far as is known.
+    /// Does nothing: the CA is at work, as far as is known.
     Nothing,
-    /// Something, from that moment on.
+    /// Acts from this moment on.
     At(Timestamp),
-    /// Look for the answer, and give it to the CA again if it is seen.
+    /// Runs the self-check, and sends the answer to the CA again if it is seen.
     Now,
-    /// Take this for the CA's last word.
+    /// Takes this problem as the CA's final result.
     GiveUp(Box<Problem>),
 }
 
-/// Returns the error that the CA has shown in a challenge, if the reason tells of one.
+/// Returns the error that the CA has shown in a challenge, if the reason is about one.
 pub(super) fn validation_error<'a>(
     challenge: &Challenge,
     memory: &'a Memory,
@@ -82,7 +82,7 @@ pub(super) fn next_retry(
     let gone = accepted_at.duration_since(since).max(SignedDuration::ZERO);
     if let Some(problem) = validation_error(challenge, memory) {
         let due = after(accepted_at, FAILED_PAUSE.max(gone));
-        // When the CA looks again by itself, that has to be read before anything else.
+        // If the CA validates again by itself, the result of that has to be read before anything else.
         let was_read = |at: Timestamp| polled.is_some_and(|polled| polled.at >= at);
         if memory.next_try.is_some_and(|at| at <= now && at > accepted_at && !was_read(at)) {
             return Retry::Nothing;
@@ -132,7 +132,7 @@ mod tests {
 
     /// A CA that answers as `said` does to each answer and each reading, and a process that was started anew at some seconds.
     struct Ca<'a> {
-        /// What it says when it is given an answer, and when the authorization is read, each at a second.
+        /// Replies to an answer and to a reading of the authorization, each at a second.
         posted: &'a dyn Fn(i64) -> SeenChallenge,
         read: &'a dyn Fn(i64) -> SeenChallenge,
         sees: &'a dyn Fn(i64) -> bool,

@@ -1,6 +1,6 @@
-//! Would the CA accept what the probes saw?
+//! Judgment of HTTP-01 observations: whether the CA would accept what the probes saw.
 //!
-//! Where cert-manager has words for it, they are used: people search for them.
+//! If cert-manager has words for a fault, the reason uses them: people search for them.
 
 use super::challenge::Readiness;
 use crate::model::Answer;
@@ -10,17 +10,17 @@ use crate::model::challenge::answer_limit;
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::text::is_steering;
 
-/// How much of a wrong body a reason shows, in characters: as much as cert-manager's, for whoever may make a Certificate reads
-/// what a redirect has led to.
+/// Number of characters of a wrong body that a reason shows: as many as cert-manager's, since everyone who may create a
+/// Certificate can read the target of a redirect this way.
 pub const EXCERPT: usize = 24;
 
-/// How what was seen inside the cluster is told, beside the fault outside.
-const INSIDE: &str = "from inside the cluster";
+/// Words for an observation from inside the cluster, beside the fault outside.
+const INSIDE_PHRASE: &str = "from inside the cluster";
 
 /// Judges HTTP-01 observations by the CA's rules (RFC 8555 §8.3): status 200, white space at the end forgiven.
 ///
-/// Every vantage outside the cluster must have seen the answer, for that is where the CA looks from; what was seen inside
-/// only tells where the fault may be. When nobody has looked it is not yet ready.
+/// Every vantage outside the cluster must have seen the answer, for the CA validates from there; observations from
+/// inside only help to locate the fault. Without any observation the answer is not ready.
 pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
     let (inside, outside): (Vec<_>, Vec<_>) =
         observations.iter().partition(|o| matches!(o.vantage, Vantage::Pod { .. }));
@@ -31,12 +31,12 @@ pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
             .find_map(|look| fault(answer, look).map(|reason| (reason, sighting(answer, look)))),
     };
     let Some((reason, cause)) = found else { return Readiness::Ready };
-    let comparison = inside.iter().map(|look| compared(answer, look, &reason));
+    let comparison = inside.iter().map(|look| compare_inside(answer, look, &reason));
     let reason = comparison.fold(reason.clone(), |all, more| all + "; " + &more);
     Readiness::NotYet { reason, cause }
 }
 
-/// Adds what came to this program's own listener while it was looked. That says more than what a server on the way made of it.
+/// Adds what this program's own listener received during the probe: stronger evidence than another server's reply.
 pub fn with_arrivals(readiness: Readiness, arrivals: &[Arrival]) -> Readiness {
     let Readiness::NotYet { reason, cause } = readiness else { return readiness };
     let came = |is: fn(&Came) -> bool| arrivals.iter().any(|arrival| is(&arrival.came));
@@ -57,24 +57,24 @@ pub fn with_arrivals(readiness: Readiness, arrivals: &[Arrival]) -> Readiness {
     Readiness::NotYet { reason: format!("{reason}; {words}"), cause }
 }
 
-/// Tells whether that may be what becomes of a TLS handshake with a listener for HTTP. Strangers make handshakes with any port, so
-/// that one alone means nothing.
+/// Returns whether a symptom may come from a TLS handshake with an HTTP listener. Scanners make handshakes with any
+/// port, so that a handshake alone means nothing.
 fn may_come_of_tls(symptom: Symptom) -> bool {
     use Symptom::{BadRequest, HungUp, NoReply, NoTls, NotHttp, ServerError, TlsPortSilent};
     matches!(symptom, BadRequest | HungUp | NoReply | NoTls | NotHttp | ServerError | TlsPortSilent)
 }
 
-/// What was seen inside the cluster, beside the fault outside.
-fn compared(answer: &Answer, inside: &Observation, outside: &str) -> String {
+/// Describes the observation from inside the cluster, beside the fault outside.
+fn compare_inside(answer: &Answer, inside: &Observation, outside: &str) -> String {
     match (&inside.seen, fault(answer, inside)) {
-        (Seen::NoLook { why, .. }, _) => format!("no look {INSIDE}: {why}"),
-        (_, None) => format!("{INSIDE} the answer is seen"),
-        (_, Some(why)) if why == outside => format!("the same {INSIDE}"),
-        (_, Some(why)) => format!("{INSIDE}: {why}"),
+        (Seen::NoLook { why, .. }, _) => format!("no look {INSIDE_PHRASE}: {why}"),
+        (_, None) => format!("{INSIDE_PHRASE} the answer is seen"),
+        (_, Some(why)) if why == outside => format!("the same {INSIDE_PHRASE}"),
+        (_, Some(why)) => format!("{INSIDE_PHRASE}: {why}"),
     }
 }
 
-/// Says how cert-manager's own self-check would see it otherwise than a CA: it compares exactly and follows any redirect.
+/// Returns how cert-manager's own self-check would differ from a CA: it compares exactly and follows any redirect.
 pub fn disagreement(answer: &Answer, observation: &Observation) -> Option<&'static str> {
     match &observation.seen {
         Seen::Handshake { .. }
@@ -112,8 +112,8 @@ fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
     }
 }
 
-/// What a fault is as data, if it is of a known sort. What is decided first is nearer to its cause: whoever was led elsewhere by a
-/// redirect need not look at what is said there.
+/// Returns a fault as data, if of a known kind. Checks nearer to the cause come first: after a redirect to another
+/// place the reply there does not matter.
 fn sighting(answer: &Answer, look: &Observation) -> Option<Sighting> {
     let is_led = look.hops.last().is_some_and(|last| last.url != look.url);
     let is_secure = look.hops.last().is_some_and(|last| match last.address {
@@ -123,7 +123,7 @@ fn sighting(answer: &Answer, look: &Observation) -> Option<Sighting> {
     let symptom = match &look.seen {
         Seen::Redirect { .. } => Symptom::RedirectNotFollowed,
         Seen::Nothing { symptom, .. } => match symptom {
-            // Who has no address was not asked.
+            // A host without an address was not asked.
             Some(
                 symptom @ (Symptom::NoTls
                 | Symptom::AliasLoop
@@ -153,7 +153,7 @@ fn sighting(answer: &Answer, look: &Observation) -> Option<Sighting> {
     Some(Sighting { symptom, over_ipv6: is_over_ipv6(look) })
 }
 
-/// Whether a server was asked, or tried, over IPv6 whose name does not say so.
+/// Returns whether a server was asked, or tried, over IPv6 although its URL does not say so.
 fn is_over_ipv6(look: &Observation) -> bool {
     look.hops.last().is_some_and(|last| {
         let is_literal = last.url.contains("://[");
@@ -164,12 +164,12 @@ fn is_over_ipv6(look: &Observation) -> bool {
 fn is_of_other_account(answer: &Answer, body: &str) -> bool {
     let text = body.trim_end();
     let token = text.split_once('.').map(|(token, _)| token);
-    // The beginning of the right answer is nobody else's.
+    // The beginning of the right answer is not another account's.
     !answer.key_authorization.starts_with(text) && token == Some(answer.token.as_str())
 }
 
-/// Where an answer came from, as far as the URL of the look does not say it: the end of redirects, and that it was asked for over
-/// IPv6, which is preferred and may lead to another server. Addresses are left out: they change places from look to look.
+/// Returns where a reply came from, if the probed URL does not show it: the end of redirects, and the use of IPv6,
+/// which is preferred and may lead to another server. Addresses are left out: they differ from probe to probe.
 fn place(observation: &Observation) -> String {
     let Some(last) = observation.hops.last() else { return String::new() };
     let end = (last.url != observation.url).then(|| format!("redirected to {}", last.url));
@@ -181,7 +181,7 @@ fn place(observation: &Observation) -> String {
     }
 }
 
-/// Describes a body that the CA would not take.
+/// Describes a body that the CA would not accept.
 fn wrong_body(answer: &Answer, body: &str, truncated: bool) -> Option<String> {
     let text = body.trim_end();
     if text == answer.key_authorization {
@@ -199,7 +199,7 @@ fn wrong_body(answer: &Answer, body: &str, truncated: bool) -> Option<String> {
     })
 }
 
-/// The beginning of a text on one line.
+/// Returns the beginning of a text on one line.
 fn excerpt(text: &str) -> String {
     let mut printable = text.chars().map(|c| if is_steering(c) { ' ' } else { c });
     let start: String = printable.by_ref().take(EXCERPT).collect();

@@ -1,4 +1,4 @@
-//! How many connections a server has at once, and who makes room for a newcomer.
+//! Limit on the connections of one server, and the choice of the connection that makes room for a new one.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,34 +8,34 @@ use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 use tokio::task::AbortHandle;
 
-/// The most connections of one server, where the process may have files enough.
-const MOST: u64 = 512;
-/// Which part of the files that the process may have open one server takes at most.
-const SHARE: u64 = 4;
+/// Most connections of one server, if the process may open enough files.
+const MAX_CONNECTIONS: u64 = 512;
+/// Divisor of the process's limit on open files: the quotient is the most that one server takes.
+const FILE_LIMIT_DIVISOR: u64 = 4;
 
-/// The places for connections of one server; clones share them.
+/// Places for the connections of one server; clones share the places.
 ///
-/// A newcomer always gets one: when all are taken, the address with the most connections loses its oldest. An attacker with
-/// few addresses takes places from itself only, and one with many has to be faster than a CA that sends one request.
+/// A new connection always gets a place: if all are taken, the address with the most connections loses its oldest one.
+/// An attacker with few addresses takes places from itself only; one with many must outpace a CA that sends one request.
 #[derive(Clone, Debug)]
 pub struct ConnectionSlots {
     most: usize,
-    /// The oldest first.
+    /// Open connections, the oldest first.
     taken: Arc<Mutex<Vec<(IpAddr, AbortHandle)>>>,
 }
 
 impl ConnectionSlots {
-    /// That many places.
+    /// Builds the given number of places.
     pub fn of(most: usize) -> Self {
         Self { most, taken: Arc::default() }
     }
 
-    /// How many there are.
+    /// Returns the number of places.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// Gives a connection a place; the handle cuts it off.
+    /// Gives a connection a place; the handle aborts the connection.
     pub(super) fn take(&self, address: IpAddr, connection: AbortHandle) {
         let mut taken = self.taken.lock();
         taken.retain(|(_, connection)| !connection.is_finished());
@@ -51,10 +51,12 @@ impl ConnectionSlots {
 }
 
 impl Default for ConnectionSlots {
-    /// 512, or a quarter of the files that this process may have open where that is less.
+    /// Builds 512 places, or a quarter of the files that this process may open, if that is less.
     fn default() -> Self {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Self::of(usize::try_from((files / SHARE).clamp(1, MOST)).unwrap_or(1))
+        Self::of(
+            usize::try_from((files / FILE_LIMIT_DIVISOR).clamp(1, MAX_CONNECTIONS)).unwrap_or(1),
+        )
     }
 }
 
@@ -67,7 +69,7 @@ fn oldest_of_the_greediest(taken: &[(IpAddr, AbortHandle)]) -> Option<usize> {
     taken.iter().position(|(origin, _)| counts.get(origin) == Some(&most))
 }
 
-/// Whose an address is: of IPv6 everybody has a network of 64 bits at least.
+/// Returns the origin of an address: for IPv6 the network of 64 bits, which is the least that everybody has.
 fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX)).into(),

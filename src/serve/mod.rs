@@ -1,5 +1,5 @@
-//! Serves whoever comes, each for a bounded time and all together in a bounded number of connections, so that nobody keeps
-//! others from being served.
+//! Server connections, each for a bounded time and all together bounded in number, so that no client keeps others from
+//! being served.
 
 mod connection_slots;
 pub mod opening;
@@ -24,33 +24,33 @@ use tracing::{debug, warn};
 pub use self::connection_slots::ConnectionSlots;
 
 /// Longest a client may take for its TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest that an answer under way may take once its connection is to end.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, such as when the process is out of file descriptors.
-const AFTER_ERROR: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long one connection may last.
+/// Time limits of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Until a request's header is there; also between two requests.
+    /// Longest wait for a request's header; also between two requests.
     pub header: Duration,
-    /// In all; an answer under way is finished, for 5 s at most.
+    /// Longest time in all; an answer under way is finished, for 5 s at most.
     pub connection: Duration,
 }
 
 impl Patience {
-    /// For those who ask once: a CA that validates, a browser, a load balancer that looks whether we live.
+    /// Limits for clients that ask once: a CA that validates, a browser, a load balancer's health check.
     pub const SHORT: Self =
         Self { header: Duration::from_secs(10), connection: Duration::from_mins(1) };
-    /// For clients that come again on the connection they have; most keep an idle one for 90 s.
+    /// Limits for clients that reuse their connection; most keep an idle connection for 90 s.
     pub const LONG: Self =
         Self { header: Duration::from_mins(2), connection: Duration::from_mins(10) };
 }
 
-/// Accepts connections until told to stop, then waits for those under way; all end with this future.
+/// Accepts connections until `stop`, then waits for those under way; all connections end with this future.
 ///
-/// When all places are taken, a newcomer gets the place of the one that [`ConnectionSlots`] chooses, which is cut off.
+/// If all places are taken, a new connection gets the place of the one that [`ConnectionSlots`] chooses, which is aborted.
 pub async fn accept_all<F, Served>(
     socket: TcpListener,
     places: ConnectionSlots,
@@ -72,7 +72,7 @@ pub async fn accept_all<F, Served>(
             }
             Err(error) => {
                 warn!(%error, "cannot accept a connection");
-                sleep(AFTER_ERROR).await;
+                sleep(ACCEPT_RETRY_PAUSE).await;
             }
         }
         while connections.try_join_next().is_some() {}
@@ -81,7 +81,7 @@ pub async fn accept_all<F, Served>(
     while connections.join_next().await.is_some() {}
 }
 
-/// Speaks HTTP/1 on one connection until it ends, its time is up, or all are told to stop.
+/// Serves HTTP/1 on one connection until the connection ends, its time is up, or the server stops.
 pub async fn http<S>(stream: S, router: Router, patience: Patience, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -100,13 +100,13 @@ where
         Ok(Err(error)) => debug!(%error, "a connection broke off"),
         Err(why) => {
             connection.as_mut().graceful_shutdown();
-            let in_time = timeout(FAREWELL, connection).await.is_ok();
+            let in_time = timeout(SHUTDOWN_TIMEOUT, connection).await.is_ok();
             debug!(why, in_time, "a connection was ended");
         }
     }
 }
 
-/// Speaks HTTP/2 on one connection until it ends, its time is up, or all are told to stop.
+/// Serves HTTP/2 on one connection until the connection ends, its time is up, or the server stops.
 pub async fn http2<S>(stream: S, router: Router, patience: Patience, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -125,18 +125,18 @@ where
         Ok(Err(error)) => debug!(%error, "a connection broke off"),
         Err(why) => {
             connection.as_mut().graceful_shutdown();
-            let in_time = timeout(FAREWELL, connection).await.is_ok();
+            let in_time = timeout(SHUTDOWN_TIMEOUT, connection).await.is_ok();
             debug!(why, in_time, "a connection was ended");
         }
     }
 }
 
-/// Does the server's side of a TLS handshake, for at most 10 s.
+/// Performs the server's side of a TLS handshake, for at most 10 s; `None` if the handshake fails.
 pub async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     acceptor: &TlsAcceptor,
 ) -> Option<TlsStream<S>> {
-    match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+    match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => return Some(stream),
         Ok(Err(error)) => debug!(%error, "no TLS handshake"),
         Err(_) => debug!("a TLS handshake took too long"),

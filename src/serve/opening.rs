@@ -1,4 +1,4 @@
-//! How a connection begins: plain text, TLS, or a header of the PROXY protocol, versions 1 and 2, before either.
+//! Beginning of a connection: plain text, TLS, or a header of the PROXY protocol, versions 1 and 2, before either.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, join};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What a header of version 2 begins with.
+/// First bytes of a header of version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// What a header of version 1 begins with.
+/// First bytes of a header of version 1.
 const TEXT: &[u8] = b"PROXY ";
-/// The longest header of version 1, with its line end.
+/// Longest header of version 1 in bytes, with its line end.
 const MAX_TEXT_BYTES: usize = 107;
-/// A header of version 2 up to where its addresses begin; its last two bytes say how long these are.
+/// Length of a header of version 2 up to its addresses; the last two bytes give the length of the addresses.
 const FIXED_BYTES: usize = 16;
 /// Record type and major version of a TLS handshake (RFC 8446 §5.1).
 const TLS_RECORD: &[u8] = &[22, 3];
@@ -29,16 +29,16 @@ pub enum ProxyVersion {
     Two,
 }
 
-/// What a proxy says of the connection that it passes on.
+/// Statement of a proxy about the connection that it passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proxied {
     /// Version of the header.
     pub version: ProxyVersion,
-    /// Whoever connected to the proxy; `None` if it does not say, as for its own health checks.
+    /// Client that connected to the proxy; `None` if the proxy does not name the client, as for its own health checks.
     pub source: Option<SocketAddr>,
 }
 
-/// What follows the header, if there is one.
+/// Protocol that follows the header, if there is a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speech {
     /// Anything that is not TLS.
@@ -49,30 +49,30 @@ pub enum Speech {
     Garbled,
 }
 
-/// How a connection began.
+/// Beginning of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// What a proxy says before everything else.
+    /// Statement of a proxy before everything else, if there is one.
     pub proxied: Option<Proxied>,
-    /// What follows.
+    /// Protocol that follows.
     pub speech: Speech,
 }
 
-/// A header at the beginning of these bytes.
+/// PROXY header at the beginning of received bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum ProxyHeader {
-    /// There is none.
+    /// The bytes do not begin with a header.
     Absent,
-    /// Its end is not there yet.
+    /// The end of the header is not there yet.
     Incomplete,
-    /// It is that long, and says this.
+    /// Length of the header in bytes, and its content.
     Complete(usize, Proxied),
-    /// It is none that can be read.
+    /// The header cannot be read.
     Garbled,
 }
 
-/// Reads how a connection begins, and returns it with the stream of what follows the header. `None` if it ends before that is
-/// clear, or takes longer.
+/// Reads the beginning of a connection, and returns it with the stream of what follows the header; `None` if the
+/// connection ends, or `longest` is over, before the beginning is clear.
 pub async fn read(
     stream: TcpStream,
     longest: Duration,
@@ -83,7 +83,7 @@ pub async fn read(
     Some((opening, join(std::io::Cursor::new(bytes).chain(reader), writer)))
 }
 
-/// Reads as much as is needed; what is left in `bytes` follows the header.
+/// Reads as many bytes as the decision needs; the bytes left in `bytes` follow the header.
 async fn begin(reader: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> Option<Opening> {
     let proxied = loop {
         match header(bytes) {
@@ -105,7 +105,7 @@ async fn begin(reader: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> Op
     Some(Opening { proxied, speech })
 }
 
-/// Reads what comes next; `None` if nothing does.
+/// Reads the next bytes; `None` if no more come.
 async fn more(reader: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> Option<()> {
     let mut chunk = [0; CHUNK_BYTES];
     let count = reader.read(&mut chunk).await.ok().filter(|count| *count > 0)?;
@@ -127,7 +127,7 @@ fn header(bytes: &[u8]) -> ProxyHeader {
     }
 }
 
-/// A header of version 1: `PROXY TCP4 192.0.2.1 192.0.2.2 56324 80`, or `PROXY UNKNOWN` and whatever.
+/// Parses a header of version 1: `PROXY TCP4 192.0.2.1 192.0.2.2 56324 80`, or `PROXY UNKNOWN` and anything after it.
 fn text(bytes: &[u8]) -> ProxyHeader {
     let start = &bytes[..bytes.len().min(MAX_TEXT_BYTES)];
     let Some(end) = start.windows(2).position(|pair| pair == b"\r\n") else {
@@ -158,7 +158,7 @@ fn text(bytes: &[u8]) -> ProxyHeader {
     ProxyHeader::Complete(end + 2, Proxied { version: ProxyVersion::One, source })
 }
 
-/// A header of version 2: signature, version and command, family, length, addresses, and what else a proxy adds (TLVs).
+/// Parses a header of version 2: signature, version and command, family, length, addresses, and a proxy's additions (TLVs).
 fn binary(bytes: &[u8]) -> ProxyHeader {
     let Some((&[.., command, family, high, low], rest)) = bytes.split_first_chunk::<FIXED_BYTES>()
     else {
@@ -183,7 +183,7 @@ fn binary(bytes: &[u8]) -> ProxyHeader {
             }
             _ => return ProxyHeader::Garbled,
         },
-        // Of no family, or of UNIX sockets; or the proxy's own connection, of which nothing counts.
+        // No family, UNIX sockets, or the proxy's own connection, whose addresses do not count.
         _ => None,
     };
     let proxied = Proxied { version: ProxyVersion::Two, source };

@@ -1,4 +1,4 @@
-//! Solvers put the answer where the CA looks.
+//! Solvers, which publish challenges' answers for the CA.
 
 pub mod dns01;
 pub mod http01;
@@ -20,106 +20,106 @@ use crate::model::arrival::Arrival;
 use crate::model::provider_refusal::ProviderRefusal;
 use crate::model::{Answer, Challenge};
 
-/// Puts answers up and takes them down; the Challenge says where, for solvers that have several places.
+/// Publisher of answers; the Challenge names the place, for solvers with several places.
 #[async_trait]
 pub trait Solver: fmt::Debug + Send + Sync {
     /// Publishes the answer and returns at once; does not wait for it to be visible. Safe to repeat.
     async fn present(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError>;
-    /// Takes the answer away. Safe to repeat; succeeds when `present` never ran.
+    /// Removes the answer. Safe to repeat; succeeds when `present` never ran.
     async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError>;
-    /// Is told that nothing was ever put up for this Challenge, so that a solver need not look for it.
+    /// Records that nothing was ever put up for this Challenge, so that the solver need not search for it.
     fn nothing_stands(&self, _: &Challenge) {}
-    /// Tells whether the answer is up, as far as can be told without asking anybody; false after a restart of a
-    /// process that served it from memory.
+    /// Returns whether the answer is up, as far as known without a request; false after a restart
+    /// of a process that served the answer from memory.
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool;
-    /// Tells whether a person puts the answer up, so that nothing but a look says whether it is there.
+    /// Returns whether a person puts the answer up, so that only a check shows whether the answer is there.
     fn is_by_hand(&self) -> bool {
         false
     }
-    /// Whether whoever publishes the answer says that it is in all the places where the CA may look; true where nobody says. One
-    /// look cannot tell: a name server may be in many places.
+    /// Returns whether the publisher reports the answer at all places that the CA may ask; true
+    /// without a report. A single check cannot show this: a name server may be in many places.
     async fn is_everywhere(&self, _: &Challenge, _: &Answer) -> Result<bool, SolveError> {
         Ok(true)
     }
-    /// Document root below which answers are files that outlive this process, so that somebody has to remember it.
+    /// Returns the document root, if answers are files that outlive this process: the Challenge has to remember the root.
     fn webroot(&self) -> Option<&str> {
         None
     }
-    /// Where this process takes connections for answers, where that is another place than every address at the port of the protocol; so
-    /// that whoever looks later may listen there.
+    /// Returns the addresses where this process takes connections for answers, unless they are all
+    /// addresses at the port of the protocol; so that a later check may listen there.
     fn listens_at(&self) -> Vec<SocketAddr> {
         Vec::new()
     }
-    /// What has come since that moment to where the answer is served, as far as this process serves it itself.
+    /// Returns the arrivals at the answer since a moment, as far as this process serves the answer itself.
     fn came_since(&self, _: &Answer, _: Timestamp) -> Vec<Arrival> {
         Vec::new()
     }
-    /// What a person removes where the answer cannot be taken away, in words.
+    /// Describes for a person the answer to remove, if it cannot be removed here.
     async fn place(&self, challenge: &Challenge, _: &Answer) -> String {
         format!("the {} answer for {}", challenge.spec.kind, challenge.spec.dns_name)
     }
 }
 
-/// Why an answer could not be put up or taken down.
+/// Reason why an answer could not be put up or taken down.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {why}")]
 pub struct SolveError {
-    /// What was tried, with its object: `cannot write /srv/www/.well-known/…`.
+    /// Failed action, with its object: `cannot write /srv/www/.well-known/…`.
     pub what: String,
-    /// Why it did not work; stable text, since it is kept in a status.
+    /// Reason for the failure; stable text, since a status keeps the text.
     pub why: String,
     /// Whether only a person can remove the cause.
     pub needs_person: bool,
-    /// What removes the cause, where that can be said.
+    /// Remedy for the cause, if known.
     pub remedy: Option<Box<Remedy>>,
-    /// What a DNS provider has refused, where that is why.
+    /// Refusal of a DNS provider, if a refusal is the cause.
     pub refusal: Option<Box<ProviderRefusal>>,
-    /// When the next try makes sense, where whoever was asked names a moment.
+    /// Time of the next useful try, if the refusing party names a time.
     pub until: Option<Timestamp>,
 }
 
 impl SolveError {
-    /// An error of that deed, which only a person can make pass where it says so.
+    /// Creates an error of an action; with `needs_person` only a person can remove the cause.
     pub fn new(what: impl Into<String>, why: impl Into<String>, needs_person: bool) -> Self {
         let (what, why) = (what.into(), why.into());
         Self { what, why, needs_person, remedy: None, refusal: None, until: None }
     }
 
-    /// An error that may be over by itself.
+    /// Creates an error that may pass by itself.
     pub fn passing(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::new(what, why, false)
     }
 
-    /// An error whose cause only a person can remove.
+    /// Creates an error whose cause only a person can remove.
     pub fn lasting(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self::new(what, why, true)
     }
 
-    /// The same error with what removes its cause, in place of what was known of that.
+    /// Sets the remedy, in place of an earlier remedy.
     #[must_use]
     pub fn advised(self, remedy: impl Into<Remedy>) -> Self {
         self.with_remedy(Some(remedy.into()))
     }
 
-    /// The same error with what removes its cause, if that is known.
+    /// Sets the remedy, or removes it if there is none.
     #[must_use]
     pub fn with_remedy(self, remedy: Option<impl Into<Remedy>>) -> Self {
         Self { remedy: remedy.map(|remedy| Box::new(remedy.into())), ..self }
     }
 
-    /// The same error with what a DNS provider has refused.
+    /// Adds the refusal of a DNS provider.
     #[must_use]
     pub fn refused(self, refusal: ProviderRefusal) -> Self {
         Self { refusal: Some(Box::new(refusal)), ..self }
     }
 
-    /// The same error, not worth another try before that moment.
+    /// Sets the time before which another try is useless.
     #[must_use]
     pub fn until(self, until: Option<Timestamp>) -> Self {
         Self { until, ..self }
     }
 
-    /// The same error as the reason why another deed failed.
+    /// Makes the error the reason why another action failed.
     #[must_use]
     pub fn within(self, what: impl Into<String>) -> Self {
         Self { why: self.to_string(), what: what.into(), ..self }
@@ -139,7 +139,7 @@ impl Solver for Together {
         Ok(())
     }
 
-    /// Takes down what can be taken down, and then returns the first error.
+    /// Takes down all that can be taken down, and then returns the first error.
     async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         let mut result = Ok(());
         for solver in &self.0 {
@@ -178,7 +178,7 @@ mod tests {
     use super::testing::{answer, challenge};
     use super::*;
 
-    /// What every solver owes.
+    /// Checks the contract of every solver.
     async fn check(solver: &dyn Solver) {
         let (one, two) = (answer("one"), answer("two"));
         assert!(!solver.stands(&challenge(), &one), "nothing is up at first");

@@ -1,7 +1,7 @@
-//! What removes the cause of a [`super::SolveError`], as data: `app::hints` puts it into words.
+//! Remedies for the cause of a [`super::SolveError`], as data: `app::hints` puts them into words.
 //!
-//! What has to change at a DNS provider is known by that provider's own file alone, and is said there: a provider is added
-//! by one file. Such words name no flag and no command line of ours; whatever does is a variant.
+//! The change that a DNS provider needs is known and described only in that provider's own file: a provider is added by one
+//! file. Such words name no flag and no command line of this program; a remedy with a flag or a command line is a variant.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -9,25 +9,25 @@ use std::net::SocketAddr;
 use crate::model::cause::Symptom;
 use crate::store::error::StoreError;
 
-/// What removes the cause.
+/// Remedy for the cause of an error.
 #[derive(Clone, Debug)]
 pub enum Remedy {
     /// A change at the provider, of its credentials or of the solver's fields.
     InWords(Cow<'static, str>),
-    /// The person has to allow programs that an Issuer names.
+    /// Permission by the person for programs that an Issuer names.
     AllowPrograms,
-    /// Programs that an Issuer names are run on one machine, never in a cluster.
+    /// Run on one machine: programs that an Issuer names never run in a cluster.
     ProgramsOnThisMachine,
-    /// A person makes the record, or a provider is named.
+    /// Record made by a person, or a provider named in the solver.
     RecordByHand,
-    /// A build of this program that has the many providers.
+    /// Build of this program that has the many providers.
     BuildWithProviders,
-    /// The address of the webhook of this API group.
+    /// Address of the webhook of this API group.
     WebhookAddress {
         /// API group.
         group: String,
     },
-    /// A look at the webhook's APIService.
+    /// Check of the webhook's APIService.
     WebhookService {
         /// API group.
         group: String,
@@ -36,9 +36,9 @@ pub enum Remedy {
     DocumentRoot(RootFault),
     /// A port of this machine that can be listened on for HTTP-01.
     HttpPort {
-        /// Where it was tried.
+        /// Address that was tried.
         address: SocketAddr,
-        /// Why that failed.
+        /// Reason for the failure.
         fault: PortFault,
     },
     /// A port of this machine that can be listened on for TLS-ALPN-01.
@@ -50,24 +50,24 @@ pub enum Remedy {
         /// Namespace.
         namespace: String,
     },
-    /// What helps where the way to a record's zone is at fault.
+    /// Remedy for a fault on the way to a record's zone.
     Zone(Symptom),
-    /// What helps against a refusal of the cluster.
+    /// Remedy for a refusal of the cluster.
     Store(Box<StoreError>),
-    /// The record is written somewhere else than its alias leads, or there.
+    /// Change of the record's alias, or of the name at which the record is written.
     Alias {
         /// Absolute name of the record.
         record: String,
-        /// Where its aliases lead.
+        /// Target of the aliases.
         end: String,
-        /// Whether the record is written there (`cnameStrategy: Follow`).
+        /// Whether the record is written at the target (`cnameStrategy: Follow`).
         follows: bool,
-        /// What helps beside that.
+        /// Further remedy.
         beside: Option<Box<Self>>,
     },
 }
 
-/// What is wrong with a document root.
+/// Fault of a document root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootFault {
     /// There is no such folder.
@@ -80,7 +80,7 @@ pub enum RootFault {
     Full,
 }
 
-/// Why a port cannot be listened on.
+/// Reason why a port cannot be listened on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortFault {
     /// The user lacks the right.

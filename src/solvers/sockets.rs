@@ -1,4 +1,4 @@
-//! Sockets of our own listeners: on the addresses that are named, or on all that this machine has.
+//! Sockets of this program's listeners: on the named addresses, or on all addresses of this machine.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,17 +8,17 @@ use tokio::net::TcpListener;
 use super::SolveError;
 use super::remedy::{PortFault, Remedy};
 
-/// Why an address of this machine is refused to this user.
+/// Reason if this user may not use an address.
 const FORBIDDEN: &str = "permission denied";
-/// Why an address that another program has is refused.
+/// Reason if another program has the address.
 const TAKEN: &str = "another program listens there";
 
-/// Listens on all these addresses, or on none: the first that cannot be had is the error.
+/// Listens on all these addresses, or on none: the first address that fails is the error.
 pub(super) async fn at(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, SolveError> {
     let mut sockets = Vec::new();
     for address in addresses {
         let socket = TcpListener::bind(address).await;
-        sockets.push(socket.map_err(|error| refused(*address, &error))?);
+        sockets.push(socket.map_err(|error| listen_error(*address, &error))?);
     }
     Ok(sockets)
 }
@@ -35,9 +35,9 @@ pub(super) async fn everywhere(port: u16) -> Result<Vec<TcpListener>, SolveError
                 io::ErrorKind::PermissionDenied | io::ErrorKind::AddrInUse
             ) =>
         {
-            return Err(refused(six, &error));
+            return Err(listen_error(six, &error));
         }
-        // A machine without IPv6 says so in several ways.
+        // A machine without IPv6 fails in several ways.
         Err(_) => return at(&[four]).await,
     };
     let port = first.local_addr().map_or(port, |address| address.port());
@@ -45,24 +45,24 @@ pub(super) async fn everywhere(port: u16) -> Result<Vec<TcpListener>, SolveError
         Ok(second) => Ok(vec![first, second]),
         // The first socket takes IPv4 connections too.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(vec![first]),
-        Err(error) => Err(refused(four, &error)),
+        Err(error) => Err(listen_error(four, &error)),
     }
 }
 
-/// Where a socket listens, with its real port.
+/// Returns the address of a socket, with its real port.
 pub(super) fn address(socket: &TcpListener) -> Result<SocketAddr, SolveError> {
     socket
         .local_addr()
         .map_err(|error| SolveError::passing("cannot listen", error.kind().to_string()))
 }
 
-/// The addresses of a listener where they were chosen; none if they are all that this machine has, at the port of the protocol.
+/// Returns the chosen addresses of a listener; none if they are all addresses of this machine, at the port of the protocol.
 pub(super) fn chosen(addresses: &[SocketAddr], usual: u16) -> Vec<SocketAddr> {
     let is_usual = |one: &SocketAddr| one.ip().is_unspecified() && one.port() == usual;
     if addresses.iter().all(is_usual) { Vec::new() } else { addresses.to_vec() }
 }
 
-fn refused(address: SocketAddr, error: &io::Error) -> SolveError {
+fn listen_error(address: SocketAddr, error: &io::Error) -> SolveError {
     let (why, fault) = match error.kind() {
         io::ErrorKind::PermissionDenied => (FORBIDDEN.to_owned(), PortFault::Forbidden),
         io::ErrorKind::AddrInUse => (TAKEN.to_owned(), PortFault::Taken),
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_forbidden_address_is_said_to_need_permission() {
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
-        let error = refused(address, &io::ErrorKind::PermissionDenied.into());
+        let error = listen_error(address, &io::ErrorKind::PermissionDenied.into());
         assert_eq!(error.to_string(), "cannot listen on 0.0.0.0:80: permission denied");
     }
 }

@@ -6,7 +6,7 @@ use super::SolveError;
 use super::remedy::Remedy;
 use crate::model::{Answer, Challenge, Identifier};
 
-/// What helps against an error, in the words of whoever knows the provider, or as a type; empty for nothing.
+/// Returns the remedy of an error, in the provider's words or as a type; empty without a remedy.
 pub(crate) fn advice(error: &SolveError) -> String {
     match error.remedy.as_deref() {
         None => String::new(),

@@ -1,4 +1,4 @@
-//! Why a store did not do what it was asked for.
+//! Errors of a store.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use crate::disk::private::Exposure;
 use crate::model::Key;
 use crate::model::guard::Guard;
 
-/// Why a store did not do what it was asked.
+/// Reason why a store did not do what was requested.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else wrote in between: read again and decide anew.
+    /// Another writer came in between: read again and decide anew.
     #[error("cannot write {key}: it was changed by another writer")]
     Conflict {
         /// Object.
@@ -28,7 +28,7 @@ pub enum StoreError {
         /// Object.
         key: Key,
     },
-    /// The object may not be written like that.
+    /// The object may not be written in that form.
     #[error("cannot write {key}: {why}")]
     Invalid {
         /// Object.
@@ -36,33 +36,33 @@ pub enum StoreError {
         /// Reason.
         why: String,
     },
-    /// The object is there, and does not have the shape of its kind: plain texts of a schema may say anything.
+    /// The object is there, and does not have the shape of its kind: plain texts of a schema may hold anything.
     #[error("cannot read {key}: {why}; it is left alone until that is corrected")]
     Unreadable {
         /// Object.
         key: Key,
-        /// Which field, and what about it.
+        /// Field and its fault.
         why: String,
     },
-    /// Another field manager holds what would be written.
+    /// Another field manager holds fields that would be written.
     #[error("cannot apply {key}: {why}")]
     Held {
         /// Object.
         key: Key,
-        /// Who holds which fields.
+        /// Managers with the fields that they hold.
         why: String,
     },
-    /// An admission webhook, a quota or another guard of the cluster refused it.
+    /// An admission webhook, a quota or another guard of the cluster refused the write.
     #[error("cannot write {key}: {why}")]
     Denied {
         /// Object.
         key: Key,
         /// The server's words.
         why: String,
-        /// Which guard it was, as far as these tell.
+        /// Guard that refused, as far as the server's words show.
         guard: Guard,
     },
-    /// The cluster does not answer, not to us, or not usefully.
+    /// The cluster gives no answer, none to us, or none that is useful.
     #[error(transparent)]
     Cluster(#[from] Box<ClusterFault>),
     /// The store itself cannot be used: no space, no permission, not our file, a newer version.
@@ -78,18 +78,18 @@ pub enum StoreError {
     Exposed {
         /// File or folder.
         place: PathBuf,
-        /// Why it is not trusted.
+        /// Reason why the place is not trusted.
         exposure: Exposure,
     },
 }
 
 impl StoreError {
-    /// Tells whether the same may succeed a little later, with nobody doing anything: the server was away, or busy.
+    /// Returns whether a repeat may succeed a little later without any change: the server was away, or busy.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Cluster(fault) if fault.may_pass())
     }
 
-    /// Tells whether a cluster refuses it until somebody changes something. A quota is none of that: it fills and empties.
+    /// Returns whether a cluster refuses until a person changes something. A quota does not count: it fills and empties.
     pub fn needs_person(&self) -> bool {
         match self {
             Self::Cluster(fault) => !fault.may_pass(),
@@ -104,7 +104,7 @@ impl StoreError {
         }
     }
 
-    /// The object that it is about, where it is about one.
+    /// Object that failed, if any.
     pub fn key(&self) -> Option<&Key> {
         match self {
             Self::Conflict { key }
@@ -118,13 +118,13 @@ impl StoreError {
         }
     }
 
-    /// Tells whether a permission is missing.
+    /// Returns whether a permission is missing.
     pub fn lacks_permission(&self) -> bool {
         matches!(self, Self::Cluster(fault) if matches!(**fault, ClusterFault::Forbidden { .. }))
     }
 }
 
-/// Makes the error for an object that may not be written like that.
+/// Makes the error for an object that may not be written in that form.
 pub(crate) fn invalid(key: &Key, why: impl Into<String>) -> StoreError {
     StoreError::Invalid { key: key.clone(), why: why.into() }
 }
@@ -135,7 +135,7 @@ impl From<ClusterFault> for StoreError {
     }
 }
 
-/// What was read; nothing where this user may not read it.
+/// Returns the result of a read; `None` if this user may not read the object.
 ///
 /// # Errors
 /// Fails with every other refusal.

@@ -1,4 +1,4 @@
-//! What was told of objects lately.
+//! Cache of the Events that were written lately.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,36 +7,36 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{ObjectReference, Record, Severity};
 
-/// Most sayings that are remembered, as many as client-go's recorder.
-const REMEMBERED: usize = 4_096;
+/// Most Events that are kept, as many as client-go's recorder keeps.
+const MAX_EVENTS: usize = 4_096;
 
-/// Remembers Events, so that a repetition is known without asking a server: an API server finds the Events about one
-/// object only by reading all of a namespace. cert-manager remembers its own, too, and only as long as it runs.
+/// Cache of Events, so that a repetition is known without asking a server: an API server finds the Events about one
+/// object only by reading all of a namespace. cert-manager keeps its own, too, and only as long as it runs.
 ///
-/// Each is kept as its text: taken apart it takes several times as much, and hardly one is said again.
+/// Each Event is kept as its text: parsed it takes several times as much memory, and hardly an Event is repeated.
 #[derive(Default)]
 pub struct EventCache(Mutex<HashMap<Saying, String>>);
 
-/// UID of the object, reason, message, component, severity.
+/// Key of an Event: UID of the object, reason, message, component, severity.
 type Saying = (String, String, String, &'static str, Severity);
 
 impl EventCache {
-    /// The Event that said the same.
+    /// Returns the Event that was written with this content before.
     pub(super) fn before(&self, about: &ObjectReference, notice: Notice<'_>) -> Option<Record> {
         let text = self.sayings().get(&saying(about, notice)).cloned()?;
         Record::new(serde_json::from_str(&text).ok()?)
     }
 
-    /// Notes what was said.
+    /// Stores an Event that was written.
     pub(super) fn remember(&self, about: &ObjectReference, notice: Notice<'_>, event: &Record) {
         let mut sayings = self.sayings();
-        if sayings.len() >= REMEMBERED {
+        if sayings.len() >= MAX_EVENTS {
             sayings.clear();
         }
         sayings.insert(saying(about, notice), event.object.to_string());
     }
 
-    /// Forgets an Event that is not as we remember it.
+    /// Removes an Event that is not as it was stored.
     pub(super) fn forget(&self, about: &ObjectReference, notice: Notice<'_>) {
         self.sayings().remove(&saying(about, notice));
     }
@@ -62,15 +62,15 @@ fn saying(about: &ObjectReference, notice: Notice<'_>) -> Saying {
     )
 }
 
-/// What is to be told of an object.
+/// Content of an Event about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice<'a> {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// A word, one of [`crate::model::event::reason`].
+    /// Reason, one of [`crate::model::event::reason`].
     pub reason: &'a str,
-    /// A sentence.
+    /// Message, a sentence.
     pub message: &'a str,
-    /// Who says it, one of [`crate::model::event::source`].
+    /// Component that reports, one of [`crate::model::event::source`].
     pub component: &'static str,
 }

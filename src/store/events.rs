@@ -1,4 +1,4 @@
-//! Events in the form cert-manager writes: one per object and occurrence, a repeated one counted up.
+//! Events in the form cert-manager writes: one per object and occurrence; repeats raise the count of the Event.
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
@@ -14,16 +14,16 @@ use crate::model::{
     Event, Key, Kind, Metadata, ObjectName, ObjectReference, Record, Resource, Severity,
 };
 
-/// Who writes our events, whatever the component's name.
+/// Writer of our events, whatever the component's name.
 const REPORTING_INSTANCE: &str = "kubectl-acme";
 /// Namespace of the events about objects that have none.
 const DEFAULT_NAMESPACE: &str = "default";
 /// Longest name of an object (RFC 1123 §2.1); an event's name ends in a dot and sixteen digits.
 const LONGEST_NAME: usize = 253;
-/// How often an event is written again because somebody else wrote in between.
+/// Most attempts to write an event while other writers come in between.
 const TRIES: usize = 8;
 
-/// Writes an event about an object. When the same was told of it before, that event is counted up.
+/// Writes an event about an object. If an equal event about the object exists, its count is raised.
 pub async fn emit(
     store: &dyn Store,
     about: &ObjectReference,
@@ -33,7 +33,7 @@ pub async fn emit(
     emit_all(store, about, &[notice], now).await
 }
 
-/// Writes events about an object side by side; their names sort as they were given.
+/// Writes events about an object side by side; their names sort in the given order.
 pub async fn emit_all(
     store: &dyn Store,
     about: &ObjectReference,
@@ -45,7 +45,7 @@ pub async fn emit_all(
     }
     let told = match store.told() {
         Some(_) => Vec::new(),
-        None => told(store, about).await?,
+        None => list_events(store, about).await?,
     };
     let written = notices.iter().zip(now.as_nanosecond()..).map(|(notice, nanosecond)| {
         let writer = Writer { store, about, notice: *notice, now };
@@ -76,7 +76,7 @@ impl Writer<'_> {
         let store = named.as_deref().unwrap_or(self.store);
         for _ in 0..TRIES {
             let written = if let Some(event) = before {
-                store.replace(counted_up(typed(event)?, self.now)?, Part::Whole).await
+                store.replace(count_up(typed(event)?, self.now)?, Part::Whole).await
             } else {
                 let event = new_event(self.about, self.notice, self.now, nanosecond)?;
                 store.create(event).await
@@ -96,13 +96,13 @@ impl Writer<'_> {
                 told.forget(self.about, self.notice);
                 None
             } else {
-                self.same_of(&told(store, self.about).await?).cloned()
+                self.same_of(&list_events(store, self.about).await?).cloned()
             };
         }
         Err(StoreError::Conflict { key: Key::new(Kind::Event, name(self.about, nanosecond)) })
     }
 
-    /// The last event that says the same.
+    /// Finds the last event with this content.
     fn same_of<'r>(&self, told: &'r [Record]) -> Option<&'r Record> {
         let severity = match self.notice.severity {
             Severity::Normal => "Normal",
@@ -117,7 +117,7 @@ impl Writer<'_> {
     }
 }
 
-/// The namespace of the events about the objects of a namespace, or of none.
+/// Namespace of the events about objects in a namespace, or in none.
 pub fn home(namespace: &str) -> &str {
     if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace }
 }
@@ -134,11 +134,14 @@ pub fn reference<S, T>(resource: &Resource<S, T>) -> ObjectReference {
     }
 }
 
-async fn told(store: &dyn Store, about: &ObjectReference) -> Result<Vec<Record>, StoreError> {
+async fn list_events(
+    store: &dyn Store,
+    about: &ObjectReference,
+) -> Result<Vec<Record>, StoreError> {
     store.list(Kind::Event, &Scope::about(&about.uid).within(home(&about.namespace))).await
 }
 
-fn counted_up(mut event: Event, now: Timestamp) -> Result<Record, StoreError> {
+fn count_up(mut event: Event, now: Timestamp) -> Result<Record, StoreError> {
     event.tell_again(now);
     record(&event)
 }
@@ -171,7 +174,7 @@ fn new_event(
     record(&event)
 }
 
-/// Names sort by time: sixteen hexadecimal digits hold nanoseconds until 2554.
+/// Makes a name; names sort by time: sixteen hexadecimal digits hold nanoseconds until 2554.
 fn name(about: &ObjectReference, nanosecond: i128) -> ObjectName {
     let namespace = home(&about.namespace);
     let suffix = format!(".{nanosecond:016x}");

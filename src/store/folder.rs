@@ -1,13 +1,13 @@
-//! The state folder: who may read it, and plain words for what goes wrong there.
+//! State folder: who may read it, and plain words for faults there.
 //!
-//! Account keys and keys of certificates are in it, so nothing is read or written there before it is clear whose it is. The folder
-//! and its files belong to this user or root. The files are open to nobody else (0600); nobody else may write to the folder,
-//! for whoever could would put files of theirs in the place of ours. Others may *look* into it (0755): a folder made by `mkdir`, a
-//! bind mount, a cache of a CI runner or a share on NFS are like that, names and sizes are all that is to be seen, and what we make
-//! ourselves has 0700. A group that may write is refused as everybody else is, but for one: on the volume of a Pod with `fsGroup`
-//! kubelet opens folders and files to that group at each mount, however they were closed, so a group of this process that a folder
-//! hands down (setgid) may write, as long as nobody else may. Links are followed above the folder, never in its place or in a file's. Whoever may rename a folder above
-//! it may take the state away, but cannot have it used.
+//! Account keys and keys of certificates are in the folder, so its owner is checked before any read or write. Folder
+//! and files belong to this user or root. The files are closed to others (0600). Others may not write to the folder,
+//! since they could replace our files; they may *read* it (0755), as with a folder made by `mkdir`, a bind mount, a
+//! cache of a CI runner or a share on NFS: only names and sizes show, and a folder of our making has 0700. A group that
+//! may write is refused, too, with one exception: on the volume of a Pod with `fsGroup` kubelet opens folders and files
+//! to that group at each mount, however they were closed, so a group of this process that a folder hands down (setgid)
+//! may write, as long as no other user may. Links are followed above the folder, never in place of the folder or of a
+//! file. A user who may rename a folder above may take the state away, but cannot have another state used.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -24,48 +24,48 @@ pub(super) fn of(file: &Path) -> &Path {
     }
 }
 
-/// Makes the folder and those above it, for their owner only; one that is there must be private.
+/// Makes the folder and the folders above it, for their owner only; an existing folder must be private.
 pub(super) fn make(folder: &Path) -> Result<(), StoreError> {
-    private::make_private(folder).map_err(|refusal| refused(folder, refusal))
+    private::make_private(folder).map_err(|refusal| store_error(folder, refusal))
 }
 
-/// Fails unless a folder that is there is private.
+/// Fails unless an existing folder is private.
 pub(super) fn expect_private(folder: &Path) -> Result<(), StoreError> {
-    private::judge_folder(folder).map_err(|refusal| refused(folder, refusal))
+    private::judge_folder(folder).map_err(|refusal| store_error(folder, refusal))
 }
 
-/// Fails unless a file is private, where it is there.
+/// Fails unless an existing file is private.
 pub(super) fn expect_private_file(path: &Path) -> Result<(), StoreError> {
-    private::judge_file(path).map_err(|refusal| refused(path, refusal))
+    private::judge_file(path).map_err(|refusal| store_error(path, refusal))
 }
 
-/// Opens a private file for reading and writing; a new one is its owner's only.
+/// Opens a private file for reading and writing; a new file is its owner's only.
 pub(super) fn open_file(path: &Path) -> Result<File, StoreError> {
-    private::open_private(path).map_err(|refusal| refused(path, refusal))
+    private::open_private(path).map_err(|refusal| store_error(path, refusal))
 }
 
-/// Opens a private file for reading; nothing where there is none.
+/// Opens a private file for reading; `None` if there is no file.
 pub(super) fn open_file_to_read(path: &Path) -> Result<Option<File>, StoreError> {
     match private::open_private_to_read(path) {
         Ok(file) => Ok(Some(file)),
         Err(Unprotected::System(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(refusal) => Err(refused(path, refusal)),
+        Err(refusal) => Err(store_error(path, refusal)),
     }
 }
 
-fn refused(path: &Path, refusal: Unprotected) -> StoreError {
+fn store_error(path: &Path, refusal: Unprotected) -> StoreError {
     match refusal {
         Unprotected::System(error) => unusable(path, &error),
         Unprotected::Exposed(exposure) => StoreError::Exposed { place: path.to_owned(), exposure },
     }
 }
 
-/// Says in plain words why a file or folder cannot be used.
+/// Makes the error for a file or folder that cannot be used, in plain words.
 pub(super) fn unusable(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Unusable { place: path.display().to_string(), why: explain(error) }
 }
 
-/// Says in plain words why the system refuses to make or write a file or folder.
+/// Describes in plain words why the system refuses to make or write a file or folder.
 pub fn explain(error: &io::Error) -> String {
     let why = match error.kind() {
         ErrorKind::PermissionDenied => "this user may not write there",

@@ -1,4 +1,4 @@
-//! What a store draws by lot: UIDs and the ends of generated names.
+//! Random values of a store: UIDs and the ends of generated names.
 
 use uuid::Builder;
 
@@ -8,9 +8,9 @@ use crate::surroundings::Surroundings;
 /// Characters of generated names: no vowels and nothing that looks alike, so that no words come out.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Characters added to a `generateName`.
-const SUFFIX: usize = 5;
-/// Longest `generateName` that is used whole; what is longer is cut, so that the name stays a label (RFC 1123 §2.1).
-const PREFIX: usize = 63 - SUFFIX;
+const SUFFIX_CHARS: usize = 5;
+/// Longest `generateName` that is used whole; a longer one is cut, so that the name stays a label (RFC 1123 §2.1).
+const MAX_PREFIX_CHARS: usize = 63 - SUFFIX_CHARS;
 
 /// Draws a UID: a version 4 UUID (RFC 9562 §5.4).
 pub(super) fn uid(from: &Surroundings) -> Result<String, StoreError> {
@@ -20,9 +20,9 @@ pub(super) fn uid(from: &Surroundings) -> Result<String, StoreError> {
 /// Makes a name from a `generateName`.
 pub(super) fn name(prefix: &str, from: &Surroundings) -> Result<String, StoreError> {
     let mut number = u64::from_be_bytes(draw(from)?);
-    let mut name: String = prefix.chars().take(PREFIX).collect();
-    for _ in 0..SUFFIX {
-        // 27^5 divides into 2^64 a million million times: the lot is even enough.
+    let mut name: String = prefix.chars().take(MAX_PREFIX_CHARS).collect();
+    for _ in 0..SUFFIX_CHARS {
+        // 27^5 divides into 2^64 a million million times: the draw is even enough.
         let index = usize::try_from(number % 27).unwrap_or_default();
         name.push(char::from(ALPHABET[index]));
         number /= 27;
@@ -30,11 +30,11 @@ pub(super) fn name(prefix: &str, from: &Surroundings) -> Result<String, StoreErr
     Ok(name)
 }
 
-/// A text with an ellipsis in place of what was drawn for that `generateName`, so that it is the same at each draw.
+/// Replaces the drawn ends of names for that `generateName` by an ellipsis, so that a text is equal at each draw.
 pub(super) fn without_draws(text: &str, prefix: &str) -> String {
-    let prefix: String = prefix.chars().take(PREFIX).collect();
+    let prefix: String = prefix.chars().take(MAX_PREFIX_CHARS).collect();
     let is_drawn = |rest: &str| {
-        let Some((drawn, rest)) = rest.split_at_checked(SUFFIX) else { return false };
+        let Some((drawn, rest)) = rest.split_at_checked(SUFFIX_CHARS) else { return false };
         drawn.bytes().all(|byte| ALPHABET.contains(&byte))
             && !rest.starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric())
     };
@@ -44,7 +44,7 @@ pub(super) fn without_draws(text: &str, prefix: &str) -> String {
         stable.push_str(&prefix);
         if is_drawn(piece) {
             stable.push('…');
-            stable.push_str(&piece[SUFFIX..]);
+            stable.push_str(&piece[SUFFIX_CHARS..]);
         } else {
             stable.push_str(piece);
         }
@@ -100,7 +100,7 @@ mod tests {
         for prefix in ["cm-acme-http-solver-", "web-1-", &long] {
             let say = |name: &str| format!("pods \"{name}\" is forbidden: {name}, and {name}.");
             let told = || without_draws(&say(&name(prefix).unwrap()), prefix);
-            let cut = &prefix[..prefix.len().min(PREFIX)];
+            let cut = &prefix[..prefix.len().min(MAX_PREFIX_CHARS)];
             assert_eq!((told(), told()), (say(&format!("{cut}…")), told()));
         }
         for other in

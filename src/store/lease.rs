@@ -1,4 +1,4 @@
-//! Who drives: a lock on the state folder that plays the part of the Lease in a cluster. The system frees it when its
+//! Local leadership: a lock on the state folder in place of the Lease in a cluster. The system frees the lock when its
 //! holder dies, however it dies.
 
 use std::fs::{File, TryLockError};
@@ -14,13 +14,13 @@ use super::error::StoreError;
 use super::folder;
 use crate::model::Time;
 
-/// The file that is locked, and says who holds it.
+/// File that is locked, and that names the holder.
 const FILE: &str = "driver.lock";
-/// How often a waiting process looks again.
-const POLL: Duration = Duration::from_millis(100);
-/// Somebody who only looks who holds the lock shares it for a moment: so often, and after so long, it is tried again.
-const GLANCES: u32 = 3;
-const GLANCE: Duration = Duration::from_millis(2);
+/// Interval between two polls of a waiting process.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Number of retries, with a pause before each: a process that only reads the holder shares the lock for a moment.
+const LOCK_RETRIES: u32 = 3;
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(2);
 
 /// The lock of one state folder.
 #[derive(Clone, Debug)]
@@ -28,23 +28,23 @@ pub struct LocalLease {
     path: PathBuf,
 }
 
-/// Proof that this process drives; gives the lock back when dropped.
+/// Proof that this process drives; releases the lock when dropped.
 #[derive(Debug)]
 pub struct Guard {
     file: File,
 }
 
-/// How long somebody means to drive.
+/// Time for which a process means to drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Everything, until it is stopped.
+    /// Until the process is stopped, all resources.
     Always,
-    /// What it was given, once.
+    /// Once, the given resources.
     Once,
 }
 
 impl Role {
-    /// As it is written beside the holder.
+    /// Word for the role, as written beside the holder.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -52,20 +52,20 @@ impl Role {
         }
     }
 
-    /// Reads what [`as_str`](Self::as_str) has written.
+    /// Reads a word of [`as_str`](Self::as_str).
     pub(super) fn parse(word: &str) -> Option<Self> {
         [Self::Always, Self::Once].into_iter().find(|role| role.as_str() == word)
     }
 }
 
-/// Who drives.
+/// Process that drives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// How long it means to, unless it has not told yet.
+    /// Role, unless the holder has not written it yet.
     pub role: Option<Role>,
-    /// Process, unless it has not told yet.
+    /// Process ID, unless the holder has not written it yet.
     pub process: Option<u32>,
-    /// Since when.
+    /// Time at which the lock was taken.
     pub since: Option<Time>,
 }
 
@@ -81,14 +81,16 @@ impl LocalLease {
             folder::make(folder)?;
         }
         let mut file = folder::open_file(&self.path)?;
-        for glance in 0..=GLANCES {
+        for glance in 0..=LOCK_RETRIES {
             match file.try_lock() {
                 Ok(()) => {
                     sign(&mut file, now, role)
                         .map_err(|error| folder::unusable(&self.path, &error))?;
                     return Ok(Some(Guard { file }));
                 }
-                Err(TryLockError::WouldBlock) if glance < GLANCES => thread::sleep(GLANCE),
+                Err(TryLockError::WouldBlock) if glance < LOCK_RETRIES => {
+                    thread::sleep(LOCK_RETRY_PAUSE)
+                }
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => {
                     return Err(folder::unusable(&self.path, &error));
@@ -104,11 +106,11 @@ impl LocalLease {
             if let Some(guard) = self.try_acquire(Timestamp::now(), role)? {
                 return Ok(guard);
             }
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Tells who holds the lock, if anybody does.
+    /// Returns the holder of the lock, if there is one.
     pub fn holder(&self) -> Result<Option<Holder>, StoreError> {
         let Some(mut file) = folder::open_file_to_read(&self.path)? else { return Ok(None) };
         match file.try_lock_shared() {
@@ -123,7 +125,7 @@ impl LocalLease {
         }
     }
 
-    /// The folder whose lock it is.
+    /// Folder of the lock.
     pub fn folder(&self) -> Option<&Path> {
         self.path.parent()
     }

@@ -31,7 +31,7 @@ impl MemoryStore {
         Self { room: Room::default(), revisions: watch::Sender::new(0) }
     }
 
-    /// The same with another clock and other lots than this machine's.
+    /// Sets another clock and another source of random values than this machine's.
     #[must_use]
     pub fn within(self, surroundings: Surroundings) -> Self {
         self.room.contents().surroundings = surroundings;
@@ -43,7 +43,7 @@ impl MemoryStore {
         surroundings.now()
     }
 
-    /// Makes a store of objects as another one holds them.
+    /// Makes a store of objects as another store holds them.
     pub fn of(records: impl IntoIterator<Item = Record>) -> Self {
         let store = Self::new();
         let mut contents = store.room.contents();
@@ -151,7 +151,7 @@ struct Contents {
     surroundings: Surroundings,
     revision: i64,
     objects: BTreeMap<Key, Record>,
-    /// Where the object with a UID is.
+    /// Keys of the objects, by UID.
     uids: HashMap<String, Key>,
     /// Changes by their revision.
     journal: VecDeque<(i64, Arc<Logged>)>,

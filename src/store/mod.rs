@@ -1,4 +1,4 @@
-//! Where resources live: the [`Store`] trait and its contract.
+//! Stores of resources: the [`Store`] trait and its contract.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,7 +34,7 @@ pub mod transaction;
 mod watch;
 mod written;
 
-/// Which objects of a kind; every part that is given must fit.
+/// Selection of objects of a kind; every part that is given must fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Only this namespace.
@@ -43,7 +43,7 @@ pub struct Scope {
     pub owner_uid: Option<String>,
     /// Only Events about the object with this UID.
     pub involved_uid: Option<String>,
-    /// A list may leave out what no table shows: signing requests, certificates and authorizations are empty then.
+    /// Whether a list may leave out fields that no table shows: requests, certificates, authorizations are empty then.
     pub brief: bool,
 }
 
@@ -68,19 +68,19 @@ impl Scope {
         Self { involved_uid: Some(uid.into()), ..Self::default() }
     }
 
-    /// The same without what no table shows.
+    /// Leaves out the fields that no table shows.
     #[must_use]
     pub fn brief(self) -> Self {
         Self { brief: true, ..self }
     }
 
-    /// The same within one namespace.
+    /// Limits the scope to one namespace.
     #[must_use]
     pub fn within(self, namespace: impl Into<String>) -> Self {
         Self { namespace: Some(namespace.into()), ..self }
     }
 
-    /// Tells whether an object fits.
+    /// Returns whether an object fits.
     pub fn fits(&self, record: &Record) -> bool {
         let in_namespace = |namespace: &String| record.key.name.namespace == *namespace;
         let involves = |uid: &String| record.text("/involvedObject/uid") == uid;
@@ -89,16 +89,16 @@ impl Scope {
             && self.involved_uid.as_ref().is_none_or(involves)
     }
 
-    /// Tells whether a write can take an object out of the scope.
+    /// Returns whether a write can take an object out of the scope.
     fn can_be_left(&self) -> bool {
         self.owner_uid.is_some() || self.involved_uid.is_some()
     }
 }
 
-/// Which part of an object a [`Store::replace`] writes; the rest of the given record is ignored.
+/// Part of an object that a [`Store::replace`] writes; the rest of the given record is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Finalizers. A cluster notes them as applied by the manager, as cert-manager does, which takes only those off.
+    /// Finalizers. A cluster records them as applied by the manager, as cert-manager does, which removes only those.
     Finalizers,
     /// Labels, annotations, finalizers and owner references.
     Metadata,
@@ -111,14 +111,14 @@ pub enum Part {
 /// One object of [`Store::list_unknown`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Listed {
-    /// One that is as the caller has it.
+    /// Name of an object that is as the caller has it.
     Known(ObjectName),
-    /// One that the caller does not have, or not as it is now.
+    /// Object that the caller does not have, or not as it is now.
     Record(Record),
 }
 
 impl Listed {
-    /// Its name.
+    /// Name of the object.
     pub fn name(&self) -> &ObjectName {
         match self {
             Self::Known(name) => name,
@@ -127,43 +127,43 @@ impl Listed {
     }
 }
 
-/// One change that a watcher is told.
+/// One change for a watcher.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// The object is there, new or changed.
     Applied(Record),
-    /// The object is gone; this is how it was last seen.
+    /// The object is gone; the record is its last state.
     Deleted(Record),
-    /// The watcher starts, or fell behind: this is all there is now. Of what has gone meanwhile only a mirror tells, after that.
+    /// The watcher starts, or fell behind: all objects there are now. Only a mirror then reports those gone meanwhile.
     Resynced(Vec<Record>),
 }
 
-/// Where resources live. Safe to share between tasks.
+/// Store of resources. Safe to share between tasks.
 ///
 /// Contract, checked by one suite on every implementation:
-/// * a write with a stale `resourceVersion` fails with [`StoreError::Conflict`]; one without any is unconditional;
-/// * a write that changes nothing succeeds, keeps the `resourceVersion`, and is not told to watchers;
+/// * a write with a stale `resourceVersion` fails with [`StoreError::Conflict`]; a write without any is unconditional;
+/// * a write that changes nothing succeeds, keeps the `resourceVersion`, and is not reported to watchers;
 /// * `create` gives UID, `creationTimestamp`, `resourceVersion` and generation 1, and makes a name from
 ///   `generateName`; `generation` grows with the spec, and once when deletion is asked for (Secrets and Events have
 ///   none); status and the rest are written apart, so a status given to `create` or `apply` is dropped;
 /// * unknown fields are kept;
 /// * `delete` of an object with finalizers sets `deletionTimestamp`, and the object goes when the last finalizer goes;
 ///   objects whose owners are all gone are deleted the same way;
-/// * Events go some time after they were told last;
-/// * a watch begins with [`Change::Resynced`]; a watcher that fell behind gets it again, or is told of each object that has
-///   changed once, never a gap; it ends only with the store.
+/// * Events go some time after their last occurrence;
+/// * a watch begins with [`Change::Resynced`]; a watcher that fell behind gets it again, or gets each changed object
+///   once, never a gap; the watch ends only with the store.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync {
     /// Reads one object.
     async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError>;
 
-    /// The same, as far as a watch has told or we have written: what others made just now may be missing, and comes as a
-    /// change.
+    /// Reads one object, as far as a watch has reported it or we have written it: an object that others made just now
+    /// may be missing, and comes as a change.
     async fn get_known(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.get(key).await
     }
 
-    /// The same, past whatever is kept in memory of it.
+    /// Reads one object, past any memory of it.
     async fn get_anew(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.get(key).await
     }
@@ -171,12 +171,12 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads the objects of a kind, ordered by namespace and name.
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError>;
 
-    /// The same, past whatever is kept in memory of them.
+    /// Reads the objects of a kind as [`Self::list`] does, past any memory of them.
     async fn list_anew(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
         self.list(kind, scope).await
     }
 
-    /// The same; of those whose `resourceVersion` the caller has, the name alone where that costs less.
+    /// Reads the objects of a kind; if that costs less, those whose `resourceVersion` the caller has by name alone.
     async fn list_unknown(
         &self,
         kind: Kind,
@@ -186,48 +186,48 @@ pub trait Store: fmt::Debug + Send + Sync {
         Ok(self.list(kind, scope).await?.into_iter().map(Listed::Record).collect())
     }
 
-    /// Takes in a new object and returns it as stored.
+    /// Creates an object and returns it as stored.
     async fn create(&self, record: Record) -> Result<Record, StoreError>;
 
     /// Writes one part of an object and returns it as stored.
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError>;
 
-    /// Creates the object, or replaces labels, annotations and everything but `status` of the one that is there.
-    /// Locally this is how users' manifests and issued Secrets come in; annotations under `kubectl-acme/`, finalizers and
-    /// owner references of the stored object stay.
+    /// Creates the object, or replaces labels, annotations and everything but `status` of the stored object. In local
+    /// stores users' manifests and issued Secrets come in by this method; annotations under `kubectl-acme/`, finalizers
+    /// and owner references of the stored object stay.
     async fn apply(&self, record: Record) -> Result<Record, StoreError>;
 
-    /// Deletes an object; deleting what is not there succeeds. What finalizers hold is given back as it is then.
+    /// Deletes an object; succeeds if there is none. An object that finalizers hold is returned in its new state.
     async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError>;
 
-    /// The same for the object of that UID and no other: one that took its name since is a [`StoreError::Conflict`].
+    /// Deletes the object of that UID and no other: an object that took its name since is a [`StoreError::Conflict`].
     async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError>;
 
     /// Watches the objects of a kind.
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>>;
 
-    /// The same store, writing under another manager's name; nothing where such names are not kept.
+    /// Returns this store, writing under another manager's name; `None` if managers are not recorded.
     fn under(&self, _manager: Manager) -> Option<Arc<dyn Store>> {
         None
     }
 
-    /// Tells whether a watch of everything tells of that object; a view of a part does not of what is elsewhere.
+    /// Returns whether a watch of everything covers that object; a view of a part does not cover objects elsewhere.
     fn reaches(&self, _key: &Key) -> bool {
         true
     }
 
-    /// Tells whether it is a cluster's, and not this machine's own.
+    /// Returns whether this is a cluster's store, and not this machine's own.
     fn in_cluster(&self) -> bool {
         false
     }
 
-    /// What was told through this store lately; nothing where looking it up costs no request.
+    /// Cache of the Events that were written through this store lately; `None` if their lookup costs no request.
     fn told(&self) -> Option<&EventCache> {
         None
     }
 }
 
-/// The store, writing under a manager's name where such names are kept.
+/// Returns the store, writing under a manager's name if managers are recorded.
 pub fn under(store: &Arc<dyn Store>, manager: Manager) -> Arc<dyn Store> {
     store.under(manager).unwrap_or_else(|| Arc::clone(store))
 }

@@ -1,4 +1,4 @@
-//! One object taken apart: metadata typed, everything else as it came; and which names and data are allowed in it.
+//! One object taken apart: metadata typed, all else as given; and the rules for its names and data.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,16 +11,16 @@ use crate::model::{Key, Kind, Metadata, ObjectName, Record};
 /// Fields of `metadata` that only a store writes and that [`Metadata`] does not name.
 const SERVER_MANAGED: [&str; 3] = ["deletionGracePeriodSeconds", "managedFields", "selfLink"];
 
-/// Where an object's bulk is: signing requests, certificates and what the CA offered.
+/// Paths of an object's bulk: signing requests, certificates and the CA's offers.
 const BULK: [&str; 4] =
     ["/spec/request", "/status/authorizations", "/status/ca", "/status/certificate"];
 
-/// An object between two writes. It has no `Debug`: Secrets pass through here.
+/// An object between two writes; without `Debug`, as Secrets pass through here.
 #[derive(Clone, PartialEq)]
 pub(super) struct Object {
     /// Kind.
     pub kind: Kind,
-    /// Metadata; what it does not name is kept in its `other`.
+    /// Metadata; unknown fields are kept in its `other`.
     pub metadata: Metadata,
     /// Everything but `metadata`.
     pub fields: Map<String, Value>,
@@ -48,7 +48,7 @@ impl Object {
         Ok(Self { kind: key.kind, metadata, fields })
     }
 
-    /// Puts it together again.
+    /// Puts the object together again.
     pub(super) fn into_record(self) -> Result<Record, StoreError> {
         let key = self.key();
         let metadata = serde_json::to_value(self.metadata)
@@ -63,7 +63,7 @@ impl Object {
         Key::new(self.kind, ObjectName::new(&self.metadata.namespace, &self.metadata.name))
     }
 
-    /// Forgets what only the store may say.
+    /// Removes the fields that only the store may set.
     pub(super) fn drop_server_managed(&mut self) {
         let metadata = &mut self.metadata;
         metadata.uid.clear();
@@ -77,7 +77,7 @@ impl Object {
         }
     }
 
-    /// Takes over what only the store may say from the object as it is stored, status included.
+    /// Takes over the fields that only the store may set from the stored object, status included.
     pub(super) fn keep_server_managed(&mut self, stored: &Self) {
         self.drop_server_managed();
         let (metadata, kept) = (&mut self.metadata, &stored.metadata);
@@ -100,7 +100,7 @@ impl Object {
         }
     }
 
-    /// Sets the status; an empty one counts as none.
+    /// Sets the status; an empty status counts as none.
     pub(super) fn set_status(&mut self, status: Option<Value>) {
         let empty = |status: &Value| status.as_object().is_some_and(Map::is_empty);
         match status.filter(|status| !status.is_null() && !empty(status)) {
@@ -109,7 +109,7 @@ impl Object {
         };
     }
 
-    /// Tells whether the two want the same: all but metadata and status is equal.
+    /// Returns whether two objects want the same state: all but metadata and status is equal.
     pub(super) fn wants_same(&self, other: &Self) -> bool {
         let wanted = |(name, _): &(&String, &Value)| name.as_str() != "status";
         self.fields.iter().filter(wanted).eq(other.fields.iter().filter(wanted))
@@ -167,7 +167,7 @@ impl Object {
     }
 }
 
-/// Tells whether objects of the kind have a `status` that is written apart, and so a generation.
+/// Returns whether objects of the kind have a `status` that is written apart, and so a generation.
 pub(super) fn has_status(kind: Kind) -> bool {
     match kind {
         Kind::Event | Kind::Secret => false,
@@ -194,7 +194,7 @@ pub(super) fn leave_out_bulk(object: &mut Value) {
     }
 }
 
-/// The object with its bulk left out; nothing when it has none.
+/// Returns the object with its bulk left out; `None` if the object has no bulk.
 pub(super) fn without_bulk(object: &Value) -> Option<Value> {
     BULK.iter().find(|pointer| object.pointer(pointer).is_some())?;
     let mut brief = object.clone();
@@ -211,7 +211,7 @@ fn entries(key: &Key, field: &str, value: Option<Value>) -> Result<Map<String, V
     }
 }
 
-/// Base64 without the line breaks that manifests have in it; nothing when it is none.
+/// Base64 without the line breaks that manifests have in it; `None` if the value is no base64.
 fn folded_base64(value: &Value) -> Option<String> {
     let text = value.as_str()?;
     let folded: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();

@@ -1,5 +1,5 @@
-//! A store as it would be once manifests were applied to it, and as it was at one look: each object is read once, however many ask
-//! for it. Nothing is written: it is there to be read.
+//! View of a store as if manifests were applied to it, and as it is at one moment: each object is read once, however
+//! many callers ask for it. Nothing is written: the view is for reading only.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::model::{Key, Kind, Record};
 pub struct Overlay {
     below: Arc<dyn Store>,
     above: BTreeMap<Key, Record>,
-    /// What was read of it by name.
+    /// Objects that were read by name from the store below.
     read: Mutex<HashMap<Key, Arc<OnceCell<Option<Record>>>>>,
 }
 
 impl Overlay {
-    /// The store as it is.
+    /// Makes a view of the store as it is.
     pub fn over(below: Arc<dyn Store>) -> Self {
         Self { below, above: BTreeMap::new(), read: Mutex::default() }
     }
 
-    /// The store with these manifests applied as they would be: what became of an object that is there already stays.
+    /// Makes a view of the store with these manifests applied as they would be: the state of existing objects stays.
     ///
     /// # Errors
-    /// Fails when the store does, or would not take a manifest; what may not be read counts as not there.
+    /// Fails if the store fails, or would not take a manifest; an object that may not be read counts as missing.
     pub async fn of(below: Arc<dyn Store>, manifests: &[Record]) -> Result<Self, StoreError> {
         let mut held = Vec::new();
         for manifest in manifests {
@@ -49,8 +49,8 @@ impl Overlay {
     }
 }
 
-/// Nobody writes to a view.
-fn refused(key: &Key) -> StoreError {
+/// Makes the error for a write, as a view takes none.
+fn read_only_error(key: &Key) -> StoreError {
     StoreError::Invalid { key: key.clone(), why: "it is only looked at".to_owned() }
 }
 
@@ -74,26 +74,26 @@ impl Store for Overlay {
     }
 
     async fn create(&self, record: Record) -> Result<Record, StoreError> {
-        Err(refused(&record.key))
+        Err(read_only_error(&record.key))
     }
 
     async fn replace(&self, record: Record, _part: Part) -> Result<Record, StoreError> {
-        Err(refused(&record.key))
+        Err(read_only_error(&record.key))
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {
-        Err(refused(&record.key))
+        Err(read_only_error(&record.key))
     }
 
     async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        Err(refused(key))
+        Err(read_only_error(key))
     }
 
     async fn delete_exactly(&self, key: &Key, _uid: &str) -> Result<Option<Record>, StoreError> {
-        Err(refused(key))
+        Err(read_only_error(key))
     }
 
-    /// What is there now, and no more.
+    /// Sends the objects that are there now, and nothing more.
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
         let (below, above) = (Arc::clone(&self.below), self.above.clone());
         let listed = async move { Self { above, ..Self::over(below) }.list(kind, &scope).await };

@@ -18,13 +18,13 @@ use super::manager::Manager;
 use super::{Listed, Part, Scope, Store};
 use crate::model::{Event, Key, Kind, Metadata, ObjectName, Record, Resource, Secret};
 
-/// What can be kept in a store.
+/// Type of an object that can be kept in a store.
 pub trait Stored: Serialize + DeserializeOwned + Send + Sync {
     /// Name, labels, owners and the like.
     fn metadata(&self) -> &Metadata;
 }
 
-/// What has a status, which is written apart.
+/// Type of an object with a status, which is written apart.
 pub trait WithStatus: Stored {
     /// The status.
     type Status: Serialize + Send + Sync;
@@ -64,16 +64,16 @@ impl Stored for Secret {
 pub struct Resources<R> {
     store: Arc<dyn Store>,
     kind: Kind,
-    /// What could not be read, by the revision at which the log said so.
+    /// Objects that could not be read, by the revision at which that was logged.
     left_out: Arc<Mutex<HashMap<Key, String>>>,
-    /// What the last shared list found.
+    /// Result of the last shared list.
     shared: Arc<Mutex<Shared<R>>>,
 }
 
 /// Objects as they were read last.
 struct Shared<R> {
     revisions: HashMap<ObjectName, String>,
-    /// Nothing for one that cannot be read.
+    /// Objects by name; `None` for an object that cannot be read.
     objects: HashMap<ObjectName, Option<Arc<R>>>,
 }
 
@@ -89,7 +89,7 @@ impl<R: Stored> Resources<R> {
         Self { store, kind, left_out: Arc::default(), shared: Arc::default() }
     }
 
-    /// The same view, writing under a controller's name.
+    /// Makes the view write under a controller's name.
     #[must_use]
     pub fn written_by(self, controller: &'static str) -> Self {
         Self { store: super::under(&self.store, Manager::Controller(controller)), ..self }
@@ -105,24 +105,24 @@ impl<R: Stored> Resources<R> {
         self.store.get(&self.key(name)).await?.map(typed).transpose()
     }
 
-    /// Reads one object as far as a watch has told of it, or we have written it.
+    /// Reads one object as far as a watch has reported it, or we have written it.
     pub async fn get_known(&self, name: &ObjectName) -> Result<Option<R>, StoreError> {
         self.store.get_known(&self.key(name)).await?.map(typed).transpose()
     }
 
-    /// Reads one object past whatever is kept in memory of it.
+    /// Reads one object past any memory of it.
     pub async fn get_anew(&self, name: &ObjectName) -> Result<Option<R>, StoreError> {
         self.store.get_anew(&self.key(name)).await?.map(typed).transpose()
     }
 
-    /// Reads the objects of a scope, ordered by namespace and name. Those that cannot be read are left out: one tenant's
-    /// mistake is not everybody's. The log says so once.
+    /// Reads the objects of a scope, ordered by namespace and name. Unreadable objects are left out: one tenant's
+    /// mistake is not everybody's. Each of them is logged once.
     pub async fn list(&self, scope: &Scope) -> Result<Vec<R>, StoreError> {
         let records = self.store.list(self.kind, scope).await?.into_iter();
         Ok(records.filter_map(|record| self.readable(record)).collect())
     }
 
-    /// The same, each object read once for as long as it stays as it is: for those who look at a whole kind again and again.
+    /// Reads objects like [`Self::list`], each only once while it is unchanged: for callers that list a kind repeatedly.
     pub async fn list_shared(&self, scope: &Scope) -> Result<Vec<Arc<R>>, StoreError> {
         let mut shared = std::mem::take(&mut *self.shared.lock());
         let listed = self.store.list_unknown(self.kind, scope, &shared.revisions).await?;
@@ -160,7 +160,7 @@ impl<R: Stored> Resources<R> {
         None
     }
 
-    /// Takes in a new object; its status is not.
+    /// Creates an object, without its status.
     pub async fn create(&self, resource: &R) -> Result<R, StoreError> {
         typed(self.store.create(self.record(resource)?).await?)
     }
@@ -200,17 +200,17 @@ impl<R: Stored> Resources<R> {
         self.replace_part(resource, object, Part::Status).await
     }
 
-    /// Creates the object, or replaces what a manifest says of the one that is there.
+    /// Creates the object, or replaces the parts of the stored object that a manifest states.
     pub async fn apply(&self, resource: &R) -> Result<R, StoreError> {
         typed(self.store.apply(self.record(resource)?).await?)
     }
 
-    /// Deletes an object; deleting what is not there succeeds.
+    /// Deletes an object; succeeds if there is none.
     pub async fn delete(&self, name: &ObjectName) -> Result<(), StoreError> {
         self.store.delete(&self.key(name)).await.map(drop)
     }
 
-    /// Deletes that very object; another that took its name since is a conflict.
+    /// Deletes exactly this object; another that took its name since is a conflict.
     pub async fn delete_exactly(&self, resource: &R) -> Result<(), StoreError> {
         let metadata = resource.metadata();
         let key = self.key(&metadata.object_name());
@@ -250,13 +250,13 @@ impl<R> fmt::Debug for Resources<R> {
     }
 }
 
-/// Gives a record its type.
+/// Reads a record as its type.
 ///
 /// # Errors
-/// Fails with [`StoreError::Unreadable`] when the object does not have the shape of its kind.
+/// Fails with [`StoreError::Unreadable`] if the object does not have the shape of its kind.
 pub fn typed<R: DeserializeOwned>(record: Record) -> Result<R, StoreError> {
     let Record { key, object } = record;
-    // Most have no fault: the field is only looked for where there is one.
+    // Most objects have no fault: the field is searched for only if there is one.
     let read = R::deserialize(&object).or_else(|_| serde_path_to_error::deserialize(object));
     read.map_err(|error| {
         let field = error.path().to_string();

@@ -1,5 +1,5 @@
-//! The rules of writing, shared by every store that is not an API server: what `create`, `replace`, `apply` and
-//! `delete` do to the objects on a [`Transaction`], garbage collection included.
+//! The rules of writing, shared by every store that is not an API server: effects of `create`, `replace`, `apply` and
+//! `delete` on the objects of a [`Transaction`], garbage collection included.
 
 use jiff::Timestamp;
 
@@ -10,10 +10,10 @@ use super::{Part, event_retention, ids};
 use crate::model::memory::is_ours;
 use crate::model::{Key, Kind, Metadata, Record};
 
-/// How often another name is drawn when a generated one is taken.
+/// Most draws of another name when a generated name is taken.
 const NAME_DRAWS: usize = 8;
 
-/// Takes in a new object.
+/// Creates an object.
 pub(super) fn create(
     transaction: &mut dyn Transaction,
     record: Record,
@@ -85,7 +85,7 @@ pub(super) fn replace(
     store_change(transaction, &stored, changed, now)
 }
 
-/// Creates an object, or replaces what a manifest says of the one that is there.
+/// Creates an object, or replaces the parts of the stored object that a manifest states.
 pub(super) fn apply(
     transaction: &mut dyn Transaction,
     record: Record,
@@ -99,16 +99,16 @@ pub(super) fn apply(
     given.keep_server_managed(&stored);
     given.settle_secret()?;
     let (metadata, kept) = (&mut given.metadata, &stored.metadata);
-    // A manifest that is applied again does not wipe out what we remember.
+    // A manifest that is applied again does not wipe out the annotations by which we remember.
     let memory = kept.annotations.iter().filter(|(name, _)| is_ours(name));
     metadata.annotations.retain(|name, _| !is_ours(name));
     metadata.annotations.extend(memory.map(|(name, text)| (name.clone(), text.clone())));
-    metadata.finalizers = joined(&kept.finalizers, &metadata.finalizers);
-    metadata.owner_references = joined(&kept.owner_references, &metadata.owner_references);
+    metadata.finalizers = join_entries(&kept.finalizers, &metadata.finalizers);
+    metadata.owner_references = join_entries(&kept.owner_references, &metadata.owner_references);
     store_change(transaction, &stored, given, now)
 }
 
-/// Deletes an object, or marks it when finalizers hold it, and gives that back.
+/// Deletes an object; an object that finalizers hold is marked, and returned.
 pub(super) fn delete(
     transaction: &mut dyn Transaction,
     key: &Key,
@@ -130,7 +130,7 @@ pub(super) fn delete(
     put(transaction, object, now).map(Some)
 }
 
-/// Deletes the object of that UID.
+/// Deletes the object of that UID and no other.
 pub(super) fn delete_exactly(
     transaction: &mut dyn Transaction,
     key: &Key,
@@ -143,7 +143,7 @@ pub(super) fn delete_exactly(
     }
 }
 
-/// Stores what a write made of an object, if it made anything.
+/// Stores the object that a write has changed, if it changed anything.
 fn store_change(
     transaction: &mut dyn Transaction,
     stored: &Object,
@@ -166,14 +166,14 @@ fn store_change(
     put(transaction, changed, now)
 }
 
-/// Stores an object under a new revision, and deletes it again when none of its owners is there.
+/// Stores an object under a new revision, and deletes it again if none of its owners is there.
 fn put(
     transaction: &mut dyn Transaction,
     object: Object,
     now: Timestamp,
 ) -> Result<Record, StoreError> {
     let orphaned = is_orphaned(transaction, &object.metadata)?;
-    let (record, revision) = revised(transaction, object)?;
+    let (record, revision) = assign_revision(transaction, object)?;
     transaction.put(&record, revision)?;
     if orphaned {
         delete(transaction, &record.key, now)?;
@@ -181,13 +181,13 @@ fn put(
     Ok(record)
 }
 
-/// Takes an object away, and those whose last owner it was.
+/// Removes an object, and the objects whose last owner it was.
 fn remove(
     transaction: &mut dyn Transaction,
     object: Object,
     now: Timestamp,
 ) -> Result<Record, StoreError> {
-    let (record, revision) = revised(transaction, object)?;
+    let (record, revision) = assign_revision(transaction, object)?;
     transaction.remove(&record, revision)?;
     for key in transaction.dependents(record.uid())? {
         let Some(dependent) = transaction.read(&key)? else { continue };
@@ -198,7 +198,7 @@ fn remove(
     Ok(record)
 }
 
-/// Tells whether an object had owners and has none any more; one that is being deleted already is left alone.
+/// Returns whether an object had owners and has none any more; an object that is being deleted is left alone.
 fn is_orphaned(transaction: &dyn Transaction, metadata: &Metadata) -> Result<bool, StoreError> {
     if metadata.owner_references.is_empty() || metadata.is_deleted() {
         return Ok(false);
@@ -211,7 +211,7 @@ fn is_orphaned(transaction: &dyn Transaction, metadata: &Metadata) -> Result<boo
     Ok(true)
 }
 
-fn revised(
+fn assign_revision(
     transaction: &mut dyn Transaction,
     mut object: Object,
 ) -> Result<(Record, i64), StoreError> {
@@ -220,7 +220,7 @@ fn revised(
     Ok((object.into_record()?, revision))
 }
 
-/// Refuses a write that was decided on another state of the object, or on an older object of that name.
+/// Refuses a write that was based on another state of the object, or on an older object of that name.
 fn check_revision(given: &Object, stored: &Object) -> Result<(), StoreError> {
     let stale = |given: &str, stored: &str| !given.is_empty() && given != stored;
     if stale(&given.metadata.resource_version, &stored.metadata.resource_version)
@@ -242,8 +242,8 @@ fn free_name(transaction: &dyn Transaction, object: &Object) -> Result<String, S
     Err(StoreError::AlreadyExists { key })
 }
 
-/// The stored entries, then those that are new.
-fn joined<T: Clone + PartialEq>(stored: &[T], given: &[T]) -> Vec<T> {
+/// Returns the stored entries, then the new ones.
+fn join_entries<T: Clone + PartialEq>(stored: &[T], given: &[T]) -> Vec<T> {
     let new = given.iter().filter(|entry| !stored.contains(entry));
     stored.iter().chain(new).cloned().collect()
 }

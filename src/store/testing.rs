@@ -9,10 +9,10 @@ use super::error::StoreError;
 use super::{Change, Part, Scope, Store};
 use crate::model::{Key, Kind, Record};
 
-/// A store in front of another one, which does whatever this one does not say.
+/// A store in front of another one, to which all methods go that the front does not override.
 #[async_trait]
 pub(crate) trait Front: fmt::Debug + Send + Sync {
-    /// The other one.
+    /// The other store.
     fn behind(&self) -> &dyn Store;
 
     async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {

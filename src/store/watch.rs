@@ -13,33 +13,33 @@ use super::error::StoreError;
 use super::{Change, Scope};
 use crate::model::{Key, Kind, Record};
 
-/// Changes that a journal keeps; a watcher further behind than that is told everything anew.
+/// Changes that a journal keeps; a watcher further behind gets everything anew.
 pub(super) const KEPT: i64 = 2_000;
-/// How long a watcher rests after the store failed it.
-const REST: Duration = Duration::from_secs(1);
+/// Pause of a watcher after a failure of the store.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// One line of a journal.
 pub(super) struct Logged {
-    /// The object, or how it was last seen.
+    /// The object, or its last state.
     pub record: Record,
-    /// Whether it is gone.
+    /// Whether the object is gone.
     pub gone: bool,
 }
 
 /// Lines of a journal, oldest first; watchers share them.
 pub(super) type Lines = Vec<Arc<Logged>>;
 
-/// What a watcher reads from.
+/// Source of a watcher's changes.
 pub(super) trait Journal: Send + Sync + 'static {
-    /// Reads the revision and all objects of a scope as they are at it.
+    /// Reads all objects of a scope, and the revision of that state.
     fn snapshot(
         &self,
         kind: Kind,
         scope: &Scope,
     ) -> impl Future<Output = Result<(i64, Vec<Record>), StoreError>> + Send;
 
-    /// Reads changes of a kind after a revision, oldest first, and up to which revision these are all; of an object that has
-    /// changed often the last may stand for all of them. No list when the journal does not reach back so far.
+    /// Reads the changes of a kind after a revision, oldest first, and the revision up to which they are complete; the
+    /// last change of an object may stand for all of them. `None` if the journal does not reach back so far.
     fn since(
         &self,
         kind: Kind,
@@ -47,7 +47,7 @@ pub(super) trait Journal: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(i64, Option<Lines>), StoreError>> + Send;
 }
 
-/// Makes the stream of changes. `revisions` tells when there is something new; the stream ends with its sender.
+/// Makes the stream of changes. `revisions` announces each new revision; the stream ends with its sender.
 pub(super) fn changes(
     journal: impl Journal,
     revisions: Receiver<i64>,
@@ -75,15 +75,15 @@ struct JournalWatcher<J> {
     revisions: Receiver<i64>,
     kind: Kind,
     scope: Scope,
-    /// Objects the watcher believes to be there; kept only where an object can leave the scope without being deleted.
+    /// Objects that the watcher believes to be in the scope; kept only if they can leave it without being deleted.
     told: HashSet<Key>,
-    /// Revision up to which everything has been told.
+    /// Revision up to which all changes have been sent.
     reached: Option<i64>,
     waiting: VecDeque<Untold>,
     failed: bool,
 }
 
-/// What the watcher is told next. Lines stay shared until then: one that is far behind has thousands of them.
+/// Change to send next. Lines stay shared until then: a watcher that is far behind has thousands of them.
 enum Untold {
     All(Vec<Record>),
     Applied(Arc<Logged>),
@@ -107,7 +107,7 @@ impl<J: Journal> JournalWatcher<J> {
                 return Some(Ok(untold.change()));
             }
             if std::mem::take(&mut self.failed) {
-                tokio::time::sleep(REST).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
             } else if let Some(reached) = self.reached
                 && *self.revisions.borrow_and_update() <= reached
             {

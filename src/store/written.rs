@@ -1,4 +1,4 @@
-//! What is written to a store that lasts, in the log: which object, and what of it.
+//! Log of the writes to a store that lasts: the object, and the part that was written.
 
 use tracing::info;
 
@@ -6,7 +6,7 @@ use super::Part;
 use super::error::StoreError;
 use crate::model::{Key, Kind, Record};
 
-/// A part of an object in one word.
+/// Word for a part of an object.
 pub(super) fn word(part: Part) -> &'static str {
     match part {
         Part::Finalizers => "finalizers",
@@ -16,7 +16,7 @@ pub(super) fn word(part: Part) -> &'static str {
     }
 }
 
-/// Tells of a write that has changed something since that revision, where one is given.
+/// Logs a write that has changed an object since the revision `before`, if given.
 pub(super) fn told(
     change: &'static str,
     before: &str,
@@ -25,26 +25,26 @@ pub(super) fn told(
     if let Ok(record) = &written
         && record.resource_version() != before
     {
-        tell(&record.key, change);
+        log(&record.key, change);
     }
     written
 }
 
-/// Tells of an object that is gone, or goes once its finalizers are off.
+/// Logs an object that is gone, or goes once its finalizers are off.
 pub(super) fn deleted(
     key: &Key,
     held: Result<Option<Record>, StoreError>,
 ) -> Result<Option<Record>, StoreError> {
     match &held {
-        Ok(None) => tell(key, "deleted"),
-        Ok(Some(_)) => tell(key, "ending"),
+        Ok(None) => log(key, "deleted"),
+        Ok(Some(_)) => log(key, "ending"),
         Err(_) => {}
     }
     held
 }
 
-/// Events tell of changes themselves.
-fn tell(key: &Key, change: &'static str) {
+/// Logs a change, except of Events, which report changes themselves.
+fn log(key: &Key, change: &'static str) {
     if key.kind != Kind::Event {
         info!(object = %key, change, "wrote");
     }

@@ -1,40 +1,40 @@
-//! A behaviour of the kit: its name, what it shows, and the value it takes.
+//! A behaviour of the kit: its name, its effect, and the value that it takes.
 
 use super::rule::Trigger;
 
-/// One thing that a server or the network may do.
+/// One deviation of a server or the network, which a client has to survive.
 #[derive(Debug)]
 pub struct Behaviour {
-    /// Its row; several ways of the same thing share one.
+    /// Row of the behaviour; variants of one deviation share a row.
     pub row: u8,
-    /// What it is asked for by.
+    /// Name by which the behaviour is requested.
     pub name: &'static str,
-    /// What a value behind the name says.
+    /// Meaning of the value behind the name.
     pub value: Value,
-    /// What the server or the network does.
+    /// Effect on the server or the network.
     pub does: &'static str,
-    /// What a client should do then.
+    /// Right reaction of a client.
     pub reaction: &'static str,
     pub(super) rules: &'static [Trigger],
 }
 
-/// What a value behind a behaviour's name says, and what it is when none is given.
+/// Meaning of the value behind a behaviour's name, with the default value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// There is none.
+    /// The behaviour takes no value.
     None,
-    /// How often it is done.
+    /// Number of repetitions.
     Times(u64),
-    /// How many seconds.
+    /// Number of seconds.
     Seconds(u64),
-    /// How many of whatever the behaviour is about.
+    /// Number of the objects that the behaviour concerns.
     Number(u64),
     /// The HTTP status.
     Status(u64),
 }
 
 impl Value {
-    /// What counts when no value is given.
+    /// Returns the value that counts if no value is given; `None` if the behaviour takes no value.
     pub fn default_value(self) -> Option<u64> {
         match self {
             Self::None => None,
@@ -45,7 +45,7 @@ impl Value {
         }
     }
 
-    /// The word for people.
+    /// Returns the word for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "",

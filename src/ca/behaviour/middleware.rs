@@ -1,4 +1,4 @@
-//! The two seams around the CA's own handlers. Nothing of this is there when no behaviour is asked for.
+//! The two layers around the CA's own handlers; without a requested behaviour there are no layers.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::ca::context::Ca;
 use crate::ca::refusal::Refusal;
 use crate::ca::reply::REPLAY_NONCE;
 
-/// Most that a request may have.
-const LONGEST: usize = 1 << 20;
+/// Most bytes of a request's body.
+const MAX_REQUEST_BYTES: usize = 1 << 20;
 
-/// A CA and its behaviours.
+/// CA and its behaviours.
 #[derive(Clone)]
 pub(in crate::ca) struct Stage {
     pub(in crate::ca) ca: Arc<Ca>,
     pub(in crate::ca) behaviours: Arc<Behaviours>,
 }
 
-/// Lets behaviours work before the handlers: on what the CA remembers, or in its place.
+/// Adds the layer before the handlers, where behaviours change the CA's memory or answer in place of the CA.
 pub(in crate::ca) fn inside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<Arc<Ca>> {
     if stage.behaviours.active.is_empty() {
         return routes;
@@ -34,7 +34,7 @@ pub(in crate::ca) fn inside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<Ar
     routes.layer(from_fn_with_state(stage.clone(), before))
 }
 
-/// Lets behaviours work on the answers, when they have everything that all of them have.
+/// Adds the outer layer, where behaviours change answers that already have the headers of all answers.
 pub(in crate::ca) fn outside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<Arc<Ca>> {
     if stage.behaviours.active.is_empty() {
         return routes;
@@ -82,7 +82,7 @@ async fn around(
     next: Next,
 ) -> Response {
     let (mut head, body) = request.into_parts();
-    let body = match to_bytes(body, LONGEST).await {
+    let body = match to_bytes(body, MAX_REQUEST_BYTES).await {
         Ok(body) => body,
         Err(error) => return Refusal::malformed(error.to_string()).into_response(),
     };
@@ -96,7 +96,7 @@ async fn around(
     response
 }
 
-/// What a rule makes of an answer.
+/// Applies a rule to an answer.
 async fn change(
     active: &Active,
     ca: &Arc<Ca>,

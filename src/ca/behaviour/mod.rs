@@ -1,8 +1,8 @@
-//! Behaviours: what a client of ACME has to survive, by name. A CA shows those it is asked for; without any it is a good one.
+//! Behaviours: named deviations that an ACME client has to survive. Without a requested behaviour the CA is a good one.
 //!
-//! The beginning of a kit for clients. A behaviour is a few rules ([`rule`]); a rule works at one of the seams around the CA
-//! ([`middleware`], [`wire`]), so that the CA's own code knows nothing of it. The tables of the kit are in [`mod@kit`], by what they
-//! concern; the numbers of their rows are those of the list of 56 things that a server or the network may do.
+//! The beginning of a kit for clients. A behaviour is a few rules ([`rule`]); a rule works at one of the layers around the
+//! CA ([`middleware`], [`wire`]), so that the CA's own code knows nothing of behaviours. The tables of the kit are in
+//! [`mod@kit`], by subject; the numbers of their rows come from the list of 56 things that a server or the network may do.
 
 pub mod definition;
 mod kit;
@@ -23,25 +23,25 @@ use self::rule::{Active, Effect, ObservedRequest};
 use super::base_url::BaseUrl;
 use super::statistics;
 
-/// A behaviour that is asked for, with its value.
+/// Requested behaviour, with its value.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestedBehaviour {
     behaviour: &'static Behaviour,
     value: u64,
 }
 
-/// Why a behaviour cannot be had.
+/// Error of a behaviour that cannot be requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     /// No behaviour has this name.
     #[error("no behaviour is called {0:?}")]
     Name(String),
-    /// There is no value to give.
+    /// The behaviour takes no value.
     #[error("{name} takes no value, not {given:?}")]
     NoValue {
         /// The behaviour.
         name: &'static str,
-        /// What was given.
+        /// Value that was given.
         given: String,
     },
     /// The value is no number.
@@ -49,9 +49,9 @@ pub enum Unknown {
     Value {
         /// The behaviour.
         name: &'static str,
-        /// What its value says.
+        /// Meaning of the behaviour's value.
         takes: &'static str,
-        /// What was given.
+        /// Value that was given.
         given: String,
     },
 }
@@ -60,7 +60,7 @@ impl RequestedBehaviour {
     /// Reads `NAME` or `NAME=VALUE`.
     ///
     /// # Errors
-    /// Fails when no behaviour has that name, or none such a value.
+    /// Fails when no behaviour has that name, or the behaviour does not take such a value.
     pub fn parse(text: &str) -> Result<Self, Unknown> {
         let (name, given) = match text.split_once('=') {
             Some((name, given)) => (name, Some(given)),
@@ -83,29 +83,29 @@ impl RequestedBehaviour {
     }
 }
 
-/// All behaviours, by their rows.
+/// Returns all behaviours, by their rows.
 pub fn kit() -> impl Iterator<Item = &'static Behaviour> {
     kit::ALL.iter().copied().flatten()
 }
 
-/// The behaviours of a CA at work.
+/// Behaviours of a running CA.
 #[derive(Debug, Default)]
 pub(super) struct Behaviours {
     active: Vec<Active>,
     seen: Mutex<BTreeMap<&'static str, (Instant, u64)>>,
-    /// When requests came within the last second, by what has a ceiling of its own.
+    /// Times of the requests of the last second, by resource with a ceiling of its own.
     recent: Mutex<BTreeMap<&'static str, VecDeque<Instant>>>,
     at_once: Mutex<AtOnce>,
 }
 
-/// How many signed requests are under way.
+/// Number of signed requests under way, now and at most.
 #[derive(Debug, Default)]
 struct AtOnce {
     now: u64,
     most: u64,
 }
 
-/// One signed request that is under way until this is dropped.
+/// One signed request, under way until this guard is dropped.
 #[derive(Debug)]
 pub(super) struct UnderWay<'a>(&'a Behaviours);
 
@@ -116,7 +116,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Behaviours {
-    /// Sets up those that are asked for.
+    /// Sets up the requested behaviours.
     pub(super) fn new(wanted: &[RequestedBehaviour]) -> Self {
         let active = wanted.iter().flat_map(|RequestedBehaviour { behaviour, value }| {
             behaviour.rules.iter().map(|rule| Active::new(rule, *value))
@@ -124,13 +124,13 @@ impl Behaviours {
         Self { active: active.collect(), ..Self::default() }
     }
 
-    /// How connections are served.
+    /// Returns the way in which connections are served.
     pub(super) fn wire(&self) -> wire::ConnectionBehaviour {
         let wires = self.active.iter().filter_map(|active| match active.rule.deed {
             Effect::Speaks(wire) => Some(wire(active.value)),
             _ => None,
         });
-        // With HTTP/2 an answer that is not sent whole ends a stream only, which is a behaviour of its own.
+        // With HTTP/2 an incomplete answer ends only a stream, which is a behaviour of its own.
         let cuts = |active: &Active| matches!(active.rule.deed, Effect::Sends(_));
         let usual = || {
             if self.active.iter().any(cuts) {
@@ -141,7 +141,7 @@ impl Behaviours {
         wires.last().unwrap_or_else(usual)
     }
 
-    /// Counts a request as under way if it is a signed one.
+    /// Counts a request as under way if the request is signed.
     fn begin(&self, path: &str) -> Option<UnderWay<'_>> {
         if matches!(statistics::what(path), "directory" | "newNonce" | "renewalInfo" | "other") {
             return None;
@@ -152,7 +152,7 @@ impl Behaviours {
         Some(UnderWay(self))
     }
 
-    /// Counts a request among those of the last second.
+    /// Counts a request among the requests of the last second.
     fn in_last_second(&self, what: &'static str, now: Instant) -> u64 {
         let own = ["directory", "newNonce", "newAccount", "newOrder", "revokeCert", "renewalInfo"];
         let sort = if own.contains(&what) { what } else { "other" };
@@ -165,7 +165,7 @@ impl Behaviours {
         recent.len().try_into().unwrap_or(u64::MAX)
     }
 
-    /// Takes note of a request.
+    /// Records a request.
     fn note(&self, base: &BaseUrl, head: &Parts, body: Bytes) -> ObservedRequest {
         let (what, now) = (statistics::what(head.uri.path()), Instant::now());
         let mut seen = self.seen.lock();
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn every_row_that_is_a_cas_has_a_behaviour() {
         let rows: BTreeSet<u8> = kit().map(|behaviour| behaviour.row).collect();
-        // What web servers and name servers do is theirs.
+        // Behaviours of web servers and name servers are not part of this list.
         let expected: BTreeSet<u8> = (1..=56).filter(|row| ![53, 54].contains(row)).collect();
         assert_eq!(rows, expected);
         assert!(kit().is_sorted_by_key(|behaviour| behaviour.row));

@@ -1,4 +1,4 @@
-//! Rules: at which requests a behaviour shows, how often, and what it does there.
+//! Rules: the requests at which a behaviour shows, the number of times, and the effect.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,43 +22,43 @@ use super::wire::ConnectionBehaviour;
 pub(super) const SIGNED: &[&str] =
     &["newAccount", "newOrder", "order", "authorization", "challenge", "finalize", "certificate"];
 
-/// One request, as far as behaviours look at it.
+/// Parts of a request that behaviours examine.
 #[derive(Debug)]
 pub(super) struct ObservedRequest {
-    /// What it asks, in the words of the statistics.
+    /// Requested resource, in the words of the statistics.
     pub(super) what: &'static str,
     pub(super) method: Method,
     pub(super) path: String,
-    /// How many such requests came before.
+    /// Number of earlier requests of this resource.
     pub(super) nth: u64,
-    /// How long ago the first such request came.
+    /// Time since the first request of this resource.
     pub(super) since_first: Duration,
-    /// The host by which its sender has reached the CA.
+    /// Host by which the client has reached the CA.
     pub(super) base: BaseUrl,
-    /// How many such requests came within a second, this one included. What has no ceiling of its own counts together.
+    /// Number of such requests within a second, with this one. Resources without a ceiling of their own count together.
     pub(super) in_last_second: u64,
-    /// How many signed requests were under way at once at most so far, this one included.
+    /// Most signed requests that were under way at once so far, this request included.
     pub(super) most_at_once: u64,
     pub(super) body: Bytes,
 }
 
 impl ObservedRequest {
-    /// The number in its path.
+    /// Returns the number in the path.
     pub(super) fn id(&self) -> Option<Id> {
         self.path.split('/').nth(3)?.parse().ok()
     }
 
-    /// Tells whether it only reads: a GET, a HEAD, or a POST-as-GET (RFC 8555 §6.3).
+    /// Returns whether the request only reads: a GET, a HEAD, or a POST-as-GET (RFC 8555 §6.3).
     pub(super) fn is_read(&self) -> bool {
         self.method != Method::POST || self.member("payload").is_some_and(|text| text.is_empty())
     }
 
-    /// The protected header of its signature.
+    /// Returns the protected header of the request's signature.
     pub(super) fn header(&self) -> Option<Value> {
         serde_json::from_slice(&self.member("protected")?).ok()
     }
 
-    /// What it asks for.
+    /// Returns the payload.
     pub(super) fn payload(&self) -> Option<Value> {
         serde_json::from_slice(&self.member("payload")?).ok()
     }
@@ -69,7 +69,7 @@ impl ObservedRequest {
     }
 }
 
-/// What a deed has before it: the CA, the request, and the value that was given with the behaviour's name.
+/// Input of an effect: the CA, the request, and the value that was given with the behaviour's name.
 pub(super) struct RequestScene<'a> {
     pub(super) ca: &'a Arc<Ca>,
     pub(super) asked: &'a ObservedRequest,
@@ -77,39 +77,39 @@ pub(super) struct RequestScene<'a> {
 }
 
 impl RequestScene<'_> {
-    /// The URL of a path, by the host that the client has asked.
+    /// Returns the URL of a path, by the host that the client has asked.
     pub(super) fn url(&self, path: &str) -> String {
         self.asked.base.url(path)
     }
 }
 
-/// Where a behaviour shows.
+/// Rule of a behaviour: the requests, a condition, a limit and an effect.
 pub(super) struct Trigger {
-    /// At requests that ask this, in the words of the statistics.
+    /// Resources at which the rule applies, in the words of the statistics.
     at: &'static [&'static str],
     only: fn(&RequestScene<'_>) -> bool,
     limit: Limit,
     pub(super) deed: Effect,
 }
 
-/// How often a rule is followed.
+/// Number of times that a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     None,
     Once,
-    /// As often as the value says.
+    /// As many times as the value.
     Value,
 }
 
-/// What is done.
+/// Effect of a rule.
 pub(super) enum Effect {
-    /// Changes what the CA remembers, before it hears of the request.
+    /// Changes the CA's memory before the CA gets the request.
     Arranges(fn(&RequestScene<'_>)),
-    /// Answers in the CA's place, which does not hear of the request.
+    /// Answers in the CA's place; the CA does not get the request.
     Answers(fn(&RequestScene<'_>) -> Response),
-    /// Never answers; the CA does not hear of the request.
+    /// Never answers; the CA does not get the request.
     IsSilent,
-    /// Gives another answer, after the CA did what it was asked.
+    /// Sends another answer, after the CA has processed the request.
     Replaces(fn(&RequestScene<'_>) -> Response),
     /// Changes status and headers of the answer.
     Heads(fn(&RequestScene<'_>, &mut response::Parts)),
@@ -119,27 +119,27 @@ pub(super) enum Effect {
     Chains(fn(&RequestScene<'_>, &[Vec<u8>]) -> String),
     /// Sends the answer in another way.
     Sends(Sending),
-    /// Speaks with everybody in this way.
+    /// Serves all connections in this way.
     Speaks(fn(u64) -> ConnectionBehaviour),
 }
 
 impl Trigger {
-    /// Follows whenever this is asked.
+    /// Applies at every request of these resources.
     pub(super) const fn always(at: &'static [&'static str], deed: Effect) -> Self {
         Self { at, only: |_| true, limit: Limit::None, deed }
     }
 
-    /// Follows the first time that this is asked.
+    /// Applies at the first request of these resources.
     pub(super) const fn once(at: &'static [&'static str], deed: Effect) -> Self {
         Self { limit: Limit::Once, ..Self::always(at, deed) }
     }
 
-    /// Follows the first times that this is asked, as many as the value says.
+    /// Applies at the first requests of these resources, as many as the value.
     pub(super) const fn times(at: &'static [&'static str], deed: Effect) -> Self {
         Self { limit: Limit::Value, ..Self::always(at, deed) }
     }
 
-    /// Follows only where this is so; other requests do not count.
+    /// Applies only if the condition holds; other requests do not count.
     pub(super) const fn only(self, only: fn(&RequestScene<'_>) -> bool) -> Self {
         Self { at: self.at, only, limit: self.limit, deed: self.deed }
     }
@@ -154,7 +154,7 @@ impl fmt::Debug for Trigger {
     }
 }
 
-/// A rule of a behaviour that was asked for.
+/// Rule of a requested behaviour.
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) rule: &'static Trigger,
@@ -167,7 +167,7 @@ impl Active {
         Self { rule, value, followed: AtomicU64::new(0) }
     }
 
-    /// What there is to see at this request, if the rule is to be followed there; that counts as once.
+    /// Returns the scene of this request if the rule applies to the request, and counts the application.
     pub(super) fn meets<'a>(
         &self,
         ca: &'a Arc<Ca>,

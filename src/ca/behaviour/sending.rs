@@ -1,4 +1,4 @@
-//! How an answer goes over the wire: bodies that stop, dawdle, or never end.
+//! Ways to send an answer: bodies that stop, are slow, or never end.
 
 use std::io;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use axum::body::{Body, Bytes};
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::sleep;
 
-/// Pause between two bytes of a slow answer, and before a connection is cut that was begun.
-const PAUSE: Duration = Duration::from_millis(200);
-/// What comes at a time where there is no end.
-const BLANKS: &[u8] = &[b' '; 16_384];
+/// Pause between two bytes of a slow answer, and before a half-sent answer's connection is cut.
+const SENDING_PAUSE: Duration = Duration::from_millis(200);
+/// Piece of an endless body.
+const BLANK_CHUNK: &[u8] = &[b' '; 16_384];
 
-/// How an answer goes over the wire.
+/// Way to send an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// Not at all: the connection ends.
+    /// No answer: the connection ends.
     Nothing,
-    /// Without its body.
+    /// Answer without its body.
     HeadAlone,
-    /// Half of it, then the connection ends.
+    /// Half of the answer, then the connection ends.
     Half,
-    /// A byte now and then.
+    /// Single bytes with pauses.
     Slowly,
-    /// With blanks behind it that never end.
+    /// The answer, followed by endless blanks.
     Endlessly,
 }
 
 impl Sending {
-    /// The body that does so. Its errors end the connection, or with HTTP/2 the stream.
+    /// Returns the body for this way. An error of the body ends the connection, or with HTTP/2 the stream.
     pub(super) fn body(self, whole: Bytes) -> Body {
         match self {
             Self::Nothing => Body::from_stream(stream::once(async { Err::<Bytes, _>(cut()) })),
@@ -36,7 +36,7 @@ impl Sending {
             Self::Half => {
                 let half = whole.slice(..whole.len() / 2);
                 let end = stream::once(async {
-                    sleep(PAUSE).await;
+                    sleep(SENDING_PAUSE).await;
                     Err(cut())
                 });
                 Body::from_stream(stream::iter([Ok(half)]).chain(end))
@@ -45,14 +45,14 @@ impl Sending {
                 let bytes = stream::iter(0..whole.len()).then(move |at| {
                     let byte = whole.slice(at..=at);
                     async move {
-                        sleep(PAUSE).await;
+                        sleep(SENDING_PAUSE).await;
                         Ok::<_, io::Error>(byte)
                     }
                 });
                 Body::from_stream(bytes)
             }
             Self::Endlessly => {
-                let blanks = stream::repeat(Bytes::from_static(BLANKS));
+                let blanks = stream::repeat(Bytes::from_static(BLANK_CHUNK));
                 let all = stream::iter([whole]).chain(blanks);
                 Body::from_stream(all.map(Ok::<_, io::Error>))
             }

@@ -1,4 +1,4 @@
-//! How the CA speaks on its connections: HTTP/2 and HTTP/1.1, one of them, or HTTP/2 that leaves in the middle.
+//! Protocols on the CA's connections: HTTP/2 and HTTP/1.1, one of these, or HTTP/2 that ends in the middle.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::serve::{self, Patience};
 
-/// How long a connection lives after its GOAWAY; requests under way are not answered any more.
-const FAREWELL: Duration = Duration::from_millis(300);
+/// Life of a connection after its GOAWAY; requests under way are not answered any more.
+const GOAWAY_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// HTTP/2 in a TLS handshake (RFC 9113 §3.1).
 const HTTP2: &[u8] = b"h2";
 
-/// How connections are served.
+/// Way to serve connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::ca) enum ConnectionBehaviour {
     /// HTTP/2 with clients that offer it, else HTTP/1.1.
@@ -36,12 +36,12 @@ pub(in crate::ca) enum ConnectionBehaviour {
     Http1,
     /// HTTP/2 only.
     Http2,
-    /// HTTP/2; every connection answers so many requests, takes one more, says GOAWAY and ends.
+    /// HTTP/2; every connection answers so many requests, takes one more, sends GOAWAY and ends.
     GoAway(u64),
 }
 
 impl ConnectionBehaviour {
-    /// What is offered in the TLS handshake (ALPN).
+    /// Returns the protocols that are offered in the TLS handshake (ALPN).
     pub(in crate::ca) fn protocols(self) -> &'static [&'static [u8]] {
         match self {
             Self::Negotiated => &[HTTP2, b"http/1.1"],
@@ -50,7 +50,7 @@ impl ConnectionBehaviour {
         }
     }
 
-    /// Speaks on one connection until it ends.
+    /// Serves one connection until the connection ends.
     pub(in crate::ca) async fn serve(
         self,
         stream: TlsStream<TcpStream>,
@@ -71,7 +71,7 @@ impl ConnectionBehaviour {
     }
 }
 
-/// Requests that a connection answers still, and who is told when one comes that it does not.
+/// Number of requests that a connection still answers, and the notice of the first request beyond.
 #[derive(Debug)]
 struct Rest {
     most: u64,
@@ -97,10 +97,10 @@ async fn serve_and_leave(
         () = stop.cancelled() => {}
     }
     connection.as_mut().graceful_shutdown();
-    timeout(FAREWELL, connection).await.ok();
+    timeout(GOAWAY_TIMEOUT, connection).await.ok();
 }
 
-/// Passes requests on as long as there are some to answer; the CA does not hear of those that come later.
+/// Passes requests on while some are left to answer; the CA does not get later requests.
 async fn count(State(rest): State<Arc<Rest>>, request: Request, next: Next) -> Response {
     if rest.answered.fetch_add(1, Ordering::Relaxed) >= rest.most {
         rest.over.notify_one();

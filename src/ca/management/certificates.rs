@@ -1,4 +1,4 @@
-//! Roots, what became of certificates, and what shall become of them.
+//! Roots, the status of certificates, and changes of their status.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::ca::reply::answer;
 use crate::ca::state::{Issued, Revocation};
 use crate::model::text::hex;
 
-const PEM: &str = "application/pem-certificate-chain";
+const PEM_CHAIN_TYPE: &str = "application/pem-certificate-chain";
 
-/// Gives the root of a chain: 0 is the usual one, 1 the alternate.
+/// Sends the root of a chain: 0 is the usual chain, 1 the alternate.
 pub(super) async fn root(
     State(ca): State<Arc<Ca>>,
     Path(number): Path<String>,
@@ -34,7 +34,7 @@ pub(super) async fn root(
     Ok(certificate(root, &format!("/roots/{other}")))
 }
 
-/// Gives the intermediate of a chain.
+/// Sends the intermediate of a chain.
 pub(super) async fn intermediate(
     State(ca): State<Arc<Ca>>,
     Path(number): Path<String>,
@@ -43,7 +43,7 @@ pub(super) async fn intermediate(
     Ok(certificate(&ca.authority.intermediate(chain), &format!("/intermediates/{other}")))
 }
 
-/// The chain of a number, and the number of the other chain.
+/// Returns the chain of a number, and the number of the other chain.
 fn chain(number: &str) -> Result<(Chain, u8), StatusCode> {
     match number {
         "0" => Ok((Chain::Usual, 1)),
@@ -55,11 +55,11 @@ fn chain(number: &str) -> Result<(Chain, u8), StatusCode> {
 fn certificate(pem: &str, alternate: &str) -> Response {
     let link = format!("<{alternate}>;rel=\"alternate\"");
     let mut response = answer(pem.replace("\r\n", "\n"), [(LINK, link)]);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PEM));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PEM_CHAIN_TYPE));
     response
 }
 
-/// Says what became of the certificate of a serial number in hexadecimal.
+/// Sends the status of the certificate with this serial number in hexadecimal.
 pub(super) async fn status(
     State(ca): State<Arc<Ca>>,
     Path(serial): Path<String>,
@@ -81,7 +81,7 @@ fn view(serial: &str, issued: &Issued) -> Value {
     view
 }
 
-/// Revokes a certificate as the CA does that has issued by mistake: `{"serial": HEX, "reason": NUMBER}`.
+/// Revokes a certificate, as a CA does after a mistake: `{"serial": HEX, "reason": NUMBER}`.
 pub(super) async fn revoke(State(ca): State<Arc<Ca>>, body: Bytes) -> Result<Json<Value>, Refused> {
     let wish = object(&body)?;
     let serial = text(&wish, "serial")?;
@@ -100,8 +100,8 @@ pub(super) async fn revoke(State(ca): State<Arc<Ca>>, body: Bytes) -> Result<Jso
     Ok(Json(view(&serial, issued)))
 }
 
-/// Answers questions of renewal about one certificate with this text, good or bad: `{"certificate": PEM, "ariResponse": TEXT}`. An
-/// empty text ends that.
+/// Sets the text that answers requests for renewal information of one certificate, good or bad:
+/// `{"certificate": PEM, "ariResponse": TEXT}`. An empty text restores the usual answer.
 pub(super) async fn set_renewal_info(
     State(ca): State<Arc<Ca>>,
     body: Bytes,
@@ -123,7 +123,7 @@ fn no_such_certificate() -> Refused {
     (StatusCode::NOT_FOUND, "no such certificate\n".to_owned())
 }
 
-/// A serial number as the CA has it: 32 digits, whatever a tool makes of it.
+/// Returns a serial number in the CA's form: 32 digits, whatever form a tool gives it.
 fn serial_number(text: &str) -> Option<String> {
     let digits = text.replace(':', "");
     u128::from_str_radix(&digits, 16).ok().map(|number| format!("{number:032x}"))

@@ -1,4 +1,4 @@
-//! Records for the CA's own look-ups.
+//! Changes of the records for the CA's own lookups.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::ca::context::Ca;
 use crate::ca::records::{RecordChange, Records};
 use crate::model::caa::CaaProperty;
 
-/// Makes a change of what the body of a request says.
+/// Applies the change that a request's body describes.
 type Apply = fn(&Records, &Value) -> Result<(), Refused>;
 
-/// Every path with the change that it makes.
+/// Paths, each with its change.
 pub(super) const CHANGES: &[(&str, Apply)] = &[
     ("/set-default-ipv4", |records, body| default(body).map(|it| records.set_default_v4(it))),
     ("/set-default-ipv6", |records, body| default(body).map(|it| records.set_default_v6(it))),
@@ -44,7 +44,7 @@ pub(super) const CHANGES: &[(&str, Apply)] = &[
     ("/clear-servfail", |records, body| one(records, body, RecordChange::Answer)),
 ];
 
-/// Makes the change of a path.
+/// Applies the change of the request's path.
 pub(super) async fn change(
     State(ca): State<Arc<Ca>>,
     uri: Uri,
@@ -63,7 +63,7 @@ fn one(records: &Records, body: &Value, change: RecordChange) -> Result<(), Refu
     Ok(())
 }
 
-/// Adds a record for each value of a list, or none if one of them cannot be read.
+/// Adds a record for each value of a list, or none if a value cannot be read.
 fn add(
     records: &Records,
     body: &Value,
@@ -96,7 +96,7 @@ fn policy(value: &Value) -> Option<CaaProperty> {
     Some(CaaProperty::new(0, text("tag")?, text("value")?))
 }
 
-/// A default address; an empty one is none.
+/// Returns a default address; `None` if the text is empty.
 fn default<T: FromStr>(body: &Value) -> Result<Option<T>, Refused> {
     match text(body, "ip")? {
         "" => Ok(None),

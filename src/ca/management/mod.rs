@@ -1,8 +1,8 @@
-//! What a test asks of the CA beside ACME, by plain HTTP on a listener of its own: the roots, what became of a certificate, an early
-//! end or another renewal window for one, and records for the CA's own look-ups.
+//! Interface for tests beside ACME, by plain HTTP on a listener of its own: the roots, the status of a
+//! certificate, its revocation or another renewal window, and records for the CA's own lookups.
 //!
-//! Paths and members are those of Pebble's management and of its test server for challenges where those have them, so that scripts
-//! go on working. There is no password: the listener belongs on loopback.
+//! Paths and members are the same as in Pebble's management and in its test server for challenges, if Pebble
+//! has them, so that scripts go on working. There is no password: the listener belongs on loopback.
 
 mod body;
 mod certificates;
@@ -19,7 +19,7 @@ use super::context::Ca;
 use super::reply::{HEALTH, healthy};
 use crate::serve::{self, ConnectionSlots, Patience};
 
-/// Serves until told to stop; returns at once if there is nothing to listen on.
+/// Serves until `stop` is cancelled; returns at once if there is no listener.
 pub(super) async fn serve(listener: Option<TcpListener>, ca: Arc<Ca>, stop: CancellationToken) {
     let Some(listener) = listener else { return };
     let (router, stopped) = (router(ca), stop.clone());

@@ -84,7 +84,7 @@ impl Key {
     }
 }
 
-/// What came back.
+/// Answer of the CA.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,

@@ -26,7 +26,7 @@ fn http(bed: &Bed) -> reqwest::ClientBuilder {
     builder.resolve(NAME, bed.server.address())
 }
 
-/// The same URL at another host.
+/// Returns the same URL at another host.
 fn at(host: &str, url: &str) -> String {
     let (_, path) = url.strip_prefix("https://").unwrap().split_once('/').unwrap();
     format!("https://{host}/{path}")

@@ -1,4 +1,4 @@
-//! What lasts, what is taken over, what waits: keys, orders and authorizations between requests.
+//! Long-lived and reused objects, and waiting: keys, orders and authorizations between requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -214,7 +214,7 @@ async fn an_account_is_found_again_by_its_key_alone() {
     assert_eq!(Some(answer.header("location")), account.as_deref());
 }
 
-/// What anybody gets at a URL, octets and all.
+/// Returns the octets that anybody gets at a URL.
 async fn plain(bed: &Bed, url: &str) -> Vec<u8> {
     let answer = bed.http.get(url).send().await.unwrap();
     assert_eq!(answer.status(), 200, "{url}");

@@ -1,4 +1,4 @@
-//! What a test asks of the CA beside ACME.
+//! The CA's interface for tests beside ACME.
 
 use std::sync::Arc;
 

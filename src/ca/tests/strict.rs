@@ -1,4 +1,4 @@
-//! What a client must not rely on: order, tokens, an answer at once, what was proven before.
+//! Details that a client must not rely on: order, tokens, an immediate answer, earlier proofs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `completion`: the scripts of shells, and what shells and kubectl ask for at TAB.
+//! `completion`: the shells' completion scripts, and the answers to shells and kubectl at TAB.
 
 mod offer;
 mod scripts;
@@ -18,12 +18,12 @@ use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::hints::invocation::PROGRAM;
 
-/// The variable by which the shells' scripts ask.
+/// Environment variable that the shells' scripts set to ask for completions.
 pub const VARIABLE: &str = "KUBECTL_ACME_COMPLETE";
 /// The name under which kubectl looks for the completion of this plugin.
 const KUBECTL_COMPLETE: &str = "kubectl_complete-acme";
-/// The hidden word by which `kubectl_complete-acme` asks.
-const ASK: &str = "__complete";
+/// Hidden first word with which `kubectl_complete-acme` asks for completions.
+const COMPLETE_WORD: &str = "__complete";
 
 /// Flags of `completion`.
 #[derive(Debug, clap::Args)]
@@ -109,7 +109,7 @@ impl EnvCompleter for Shell {
     }
 }
 
-/// The words behind the program, before which variables may be set.
+/// Returns the words after the program's name, without variables that are set before the name.
 fn after_program(words: Vec<String>) -> Vec<String> {
     let is_variable = |word: &String| {
         let name = word.split_once('=').map(|(name, _)| name);
@@ -127,10 +127,10 @@ pub fn run(args: &CompletionArgs, context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The script that has a shell ask this program at TAB.
+/// Returns the script that makes a shell ask this program at TAB.
 ///
 /// # Errors
-/// Fails when it cannot be written.
+/// Fails when the script cannot be written.
 pub fn script(shell: Shell) -> Result<String, Failure> {
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
@@ -138,18 +138,18 @@ pub fn script(shell: Shell) -> Result<String, Failure> {
     Ok(format!("{}\n", text.trim()))
 }
 
-/// Answers a shell or kubectl that asks for completions; returns whether one did. Prints nothing otherwise.
+/// Answers a shell's or kubectl's request for completions; returns whether there was a request. Prints nothing otherwise.
 pub fn complete_words(tree: fn() -> clap::Command) -> bool {
     let mut words = env::args_os();
     let program = words.next().unwrap_or_default();
     let is_kubectl = Path::new(&program).file_name() == Some(OsStr::new(KUBECTL_COMPLETE));
-    if is_kubectl || env::args_os().nth(1).is_some_and(|word| word == ASK) {
+    if is_kubectl || env::args_os().nth(1).is_some_and(|word| word == COMPLETE_WORD) {
         let words = words.skip(usize::from(!is_kubectl));
         let words = words.map(|word| word.to_string_lossy().into_owned()).collect();
         let mut tree = with_completers(tree());
         tree.build();
         let answer = Offer::new(&mut tree, words).for_kubectl();
-        // Whoever asked has gone away, or gets no candidates.
+        // A failed write changes nothing: the asker has gone away, or gets no candidates.
         let _answered = io::stdout().write_all(answer.as_bytes());
         return true;
     }

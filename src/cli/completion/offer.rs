@@ -1,4 +1,4 @@
-//! What is offered for a word, and how shells and kubectl are told.
+//! Candidates for a word, and the answers in the formats of the shells and kubectl.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,12 +12,12 @@ use crate::input::completers;
 use crate::input::completers::paths::{OfferedPath, Paths, path_offered};
 use crate::input::completers::typed;
 
-/// kubectl's directives, numbers that cobra gives them: where nothing is said, the shell offers files.
+/// Directives of kubectl's completion, as cobra numbers them: without a directive the shell offers files.
 const NO_SPACE: u8 = 2;
 const NO_FILES: u8 = 4;
 const FOLDERS_ONLY: u8 = 16;
 
-/// The command tree with completers for the flags that several commands have.
+/// Adds completers for the flags that several commands have.
 pub(super) fn with_completers(tree: clap::Command) -> clap::Command {
     let tree = tree.mut_args(|arg| match completer(&arg) {
         Some(completer) => arg.add(completer),
@@ -26,7 +26,7 @@ pub(super) fn with_completers(tree: clap::Command) -> clap::Command {
     tree.mut_subcommands(with_completers)
 }
 
-/// What completes a flag: the name of its value says what that is.
+/// Returns the completer of a flag, chosen by the flag or by the name of its value.
 fn completer(arg: &Arg) -> Option<ArgValueCompleter> {
     let long = arg.get_long()?;
     let named =
@@ -43,27 +43,27 @@ fn completer(arg: &Arg) -> Option<ArgValueCompleter> {
     }
 }
 
-/// What is offered for a word.
+/// Candidates for one word.
 #[derive(Debug)]
 pub(super) struct Offer {
-    /// The word as it is so far.
+    /// Word as typed so far.
     word: String,
     candidates: Vec<CompletionCandidate>,
-    /// Which paths are due, and what stands before them in the word.
+    /// Kind of paths to complete, and the part of the word before the path, if a path is due.
     paths: Option<(Paths, String)>,
 }
 
-/// How one asker is answered.
+/// Answer to one shell or kubectl.
 #[derive(Debug, PartialEq, Eq)]
 enum ShellReply {
-    /// These words, and what helps to choose.
+    /// Words, each with a line of help.
     Words(Vec<(String, String)>),
-    /// Whatever the asker's own completion of paths finds.
+    /// Paths, which the asker's own completion finds.
     Own(Paths),
 }
 
 impl Offer {
-    /// What is offered at the end of these words, the program left out; the tree has been built and has its completers.
+    /// Builds the candidates for the last word, the program left out; the tree has been built and has its completers.
     pub(super) fn new(tree: &mut clap::Command, mut words: Vec<String>) -> Self {
         let word = words.pop().unwrap_or_default();
         let read = read(tree, &words);
@@ -89,7 +89,7 @@ impl Offer {
                 None => others.push(candidate),
             }
         }
-        // As kubectl does, flags are offered once a dash is typed; and then no path that may stand in the same place.
+        // As in kubectl, flags are offered once a dash is typed, and then no path that may stand in the same place.
         let is_due = |path: &OfferedPath| !is_flag || !path.before.is_empty();
         let due = paths.first().filter(|(path, _)| is_due(path));
         if let Some((path, _)) = due {
@@ -102,8 +102,8 @@ impl Offer {
         Self { word, candidates: others, paths: None }
     }
 
-    /// The answer for somebody who completes paths, and completes the part of the word that follows `before`; candidates begin
-    /// with what follows `cut`.
+    /// Returns the answer for an asker that completes paths by itself in the part of the word after
+    /// `before`; candidates lose the prefix `cut`.
     fn reply(&self, before: &str, cut: &str) -> ShellReply {
         match &self.paths {
             Some((paths, at)) if at == before => ShellReply::Own(*paths),
@@ -121,13 +121,13 @@ impl Offer {
         self.candidates.iter().map(told).collect()
     }
 
-    /// The flag that the word begins with, with its sign.
+    /// Returns the flag at the start of the word, with its `=`; empty if the word has none.
     fn flag(&self) -> &str {
         let sign = if self.word.starts_with('-') { self.word.find('=') } else { None };
         sign.map_or("", |at| &self.word[..=at])
     }
 
-    /// For kubectl: `value<TAB>help`, values without the flag in the same word, and the directive at the end.
+    /// Formats the answer for kubectl: `value<TAB>help`, values without the flag in the word, and the directive at the end.
     pub(super) fn for_kubectl(&self) -> String {
         let words = match self.reply(self.flag(), self.flag()) {
             ShellReply::Own(Paths::Files) => return ":0\n".to_owned(),
@@ -139,20 +139,20 @@ impl Offer {
         format!("{}:{directive}\n", with_help(&words))
     }
 
-    /// For bash, which completes a piece of the word, cut at signs such as `=`: a line that says what is due, and values.
+    /// Formats the answer for bash, which completes a piece of the word cut at signs such as `=`: the kind, then values.
     pub(super) fn for_bash(&self, piece: &str) -> String {
         let before = self.word.strip_suffix(piece).unwrap_or_default();
         let words = match self.reply(before, before) {
-            ShellReply::Own(paths) => return due(paths),
+            ShellReply::Own(paths) => return paths_line(paths),
             ShellReply::Words(words) => words,
         };
         words.into_iter().fold("words\n".to_owned(), |text, (value, _)| text + &value + "\n")
     }
 
-    /// For zsh: a line that says what is due, and `value:help`, values without the flag in the same word.
+    /// Formats the answer for zsh: the kind, and `value:help`, values without the flag in the word.
     pub(super) fn for_zsh(&self) -> String {
         let words = match self.reply(self.flag(), self.flag()) {
-            ShellReply::Own(paths) => return due(paths),
+            ShellReply::Own(paths) => return paths_line(paths),
             ShellReply::Words(words) => words,
         };
         let escaped = |text: &str| text.replace('\\', "\\\\").replace(':', "\\:");
@@ -162,21 +162,21 @@ impl Offer {
         })
     }
 
-    /// For fish: a line that says what is due, and `value<TAB>help`.
+    /// Formats the answer for fish: the kind (words, files or folders), and `value<TAB>help`.
     pub(super) fn for_fish(&self) -> String {
         match self.reply(self.flag(), "") {
-            ShellReply::Own(paths) => due(paths),
+            ShellReply::Own(paths) => paths_line(paths),
             ShellReply::Words(words) => format!("words\n{}", with_help(&words)),
         }
     }
 
-    /// For PowerShell, which is given paths as well: `value<TAB>help`.
+    /// Formats the answer for PowerShell, which gets paths as well: `value<TAB>help`.
     pub(super) fn for_powershell(&self) -> String {
         with_help(&self.words(""))
     }
 }
 
-fn due(paths: Paths) -> String {
+fn paths_line(paths: Paths) -> String {
     let due = match paths {
         Paths::Files => "files\n",
         Paths::Folders => "folders\n",
@@ -184,7 +184,7 @@ fn due(paths: Paths) -> String {
     due.to_owned()
 }
 
-/// Tells whether something has to follow a value.
+/// Returns whether a value has to be continued.
 fn goes_on(value: &str) -> bool {
     value.ends_with(['=', '/'])
 }
@@ -208,7 +208,7 @@ mod tests {
         Offer::new(&mut tree, split(line))
     }
 
-    /// What kubectl is told, without the help.
+    /// Candidates for kubectl, without the help.
     #[track_caller]
     fn check(line: &str, expected: &str) {
         let told = offer(line).for_kubectl();

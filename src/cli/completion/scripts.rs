@@ -1,6 +1,6 @@
-//! What the shells run at TAB: each asks this program for what is due, and completes paths by itself.
+//! Scripts that the shells run at TAB: a script asks this program for candidates, and the shell completes paths by itself.
 
-/// bash cuts words at `=` and `:`, so it hands the line on as it is, with the piece that it completes.
+/// Script for bash. bash cuts words at `=` and `:`, so the script passes on the whole line, with the piece to complete.
 pub(super) const BASH: &str = r#"_kubectl_acme() {
     local due word
     COMPREPLY=()
@@ -22,7 +22,7 @@ complete -o nosort -o bashdefault -F _kubectl_acme kubectl-acme 2>/dev/null ||
     complete -o bashdefault -F _kubectl_acme kubectl-acme
 "#;
 
-/// zsh runs this at the first TAB where it finds it in `fpath`, or when it is sourced.
+/// Script for zsh, run at the first TAB if zsh finds the script in `fpath`, or when sourced.
 pub(super) const ZSH: &str = r#"#compdef kubectl-acme
 _kubectl_acme() {
     local due line found=1
@@ -55,7 +55,7 @@ else
 fi
 "#;
 
-/// fish completes whole words; it is asked for paths as it completes them for a command that it does not know.
+/// Script for fish, which completes whole words; paths are completed as for a command that fish does not know.
 pub(super) const FISH: &str = r#"function __kubectl_acme_complete
     set -l word (commandline --current-token --cut-at-cursor)
     set -l words (commandline --current-process --tokenize --cut-at-cursor)

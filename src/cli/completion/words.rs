@@ -1,4 +1,4 @@
-//! From what stands on a command line to words, as a shell and then the command tree read it.
+//! Splits a command line into words as a shell does, and reads the words as the command tree does.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use clap::Arg;
 
 use crate::input::completers::typed::{Typed, TypedFlag};
 
-/// Splits a line as a shell does; the last word is the one that the cursor is in, empty after a blank.
+/// Splits a line as a shell does; the last word is the word at the cursor, empty after a blank.
 pub(super) fn split(line: &str) -> Vec<String> {
     let (mut words, mut begun) = (Vec::new(), 0);
     let mut open = Quote::None;
@@ -25,15 +25,15 @@ pub(super) fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// What a shell makes of a word, whose last quote may be open still.
+/// Removes a shell's quotes from a word; the last quote may still be open.
 pub(super) fn unquoted(word: &str) -> String {
     let mut text = String::new();
     let mut open = Quote::None;
     for character in word.chars() {
         let next = open.after(character);
-        // A quote that opens or closes, and the sign that quotes what follows it.
+        // A quote that opens or closes, or the backslash that quotes the next character.
         let is_sign = next != open && !open.is_escape();
-        // Between double quotes that sign stands for itself before most others.
+        // Between double quotes a backslash stands for itself before most characters.
         if open == Quote::DoubleEscape && !['"', '\\', '$', '`'].contains(&character) {
             text.push('\\');
         }
@@ -45,15 +45,15 @@ pub(super) fn unquoted(word: &str) -> String {
     text
 }
 
-/// What a character stands in.
+/// Quoting around a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quote {
     None,
     Single,
     Double,
-    /// Behind a backslash.
+    /// After a backslash.
     Escape,
-    /// Behind a backslash between double quotes.
+    /// After a backslash between double quotes.
     DoubleEscape,
 }
 
@@ -77,20 +77,20 @@ impl Quote {
 /// Words as the command tree reads them.
 #[derive(Debug, Default)]
 pub(super) struct ReadWords {
-    /// For completers.
+    /// Words and flags for the completers.
     pub typed: Typed,
-    /// The same words, but a flag and its value in one: the engine takes a value that is called like a command for one, and
-    /// what follows a flag whose value may be missing for that value.
+    /// Words with each flag and its value in one word: clap's engine takes a separate value named like a
+    /// command for the command, and the word after a flag with an optional value for the value.
     pub plain: Vec<OsString>,
-    /// Whether no command may follow: a flag is typed beside which there is none.
+    /// Whether no command may follow, because a typed flag excludes commands.
     pub is_past_commands: bool,
 }
 
-/// Reads the words before the one that is completed, without the program; the tree has been built.
+/// Reads the words before the word to complete, without the program; the tree has been built.
 pub(super) fn read(tree: &clap::Command, words: &[String]) -> ReadWords {
     let mut read = ReadWords::default();
     let mut command = tree;
-    // The flag whose values go on.
+    // Flag that takes further values.
     let mut open: Option<&Arg> = None;
     let mut is_escaped = false;
     let mut words = words.iter().map(String::as_str).peekable();
@@ -106,9 +106,9 @@ pub(super) fn read(tree: &clap::Command, words: &[String]) -> ReadWords {
                     read.plain.extend([word.into(), next.into()]);
                     open = Some(arg);
                 }
-                Some(next) => read.plain.push(joined(arg, word, next)),
+                Some(next) => read.plain.push(join_value(arg, word, next)),
                 None if arg.is_require_equals_set() && value.is_none() => {
-                    read.plain.push(joined(arg, word, ""));
+                    read.plain.push(join_value(arg, word, ""));
                 }
                 None => read.plain.push(word.into()),
             }
@@ -146,7 +146,7 @@ impl ReadWords {
     }
 }
 
-/// The flag that a word is or, of several short ones, ends with; and the value in the same word.
+/// Returns the flag that a word is or, of several short flags, ends with; and the value in the same word.
 fn flag<'c, 'w>(command: &'c clap::Command, word: &'w str) -> Option<(&'c Arg, Option<&'w str>)> {
     if let Some(long) = word.strip_prefix("--") {
         let (name, value) = match long.split_once('=') {
@@ -179,13 +179,13 @@ fn takes_several(arg: &Arg) -> bool {
     arg.get_num_args().is_some_and(|number| number.max_values() > 1)
 }
 
-/// Tells whether the word behind a flag is its value.
+/// Returns whether the word after a flag is the flag's value.
 fn takes_next(arg: &Arg, next: &str) -> bool {
     let is_value = !next.starts_with('-') || next == "-" || arg.is_allow_hyphen_values_set();
     is_with_value(arg) && !arg.is_require_equals_set() && is_value
 }
 
-fn joined(arg: &Arg, word: &str, value: &str) -> OsString {
+fn join_value(arg: &Arg, word: &str, value: &str) -> OsString {
     match arg.get_long() {
         Some(long) => format!("--{long}={value}").into(),
         None => format!("{word}{value}").into(),

@@ -1,8 +1,8 @@
-//! What is said of `account` and the commands below it.
+//! Pages of `account` and the commands below it.
 
 use super::page::{ASKS, CommandPage, READS};
 
-/// Those commands, each before what is below it.
+/// Pages of `account` and its commands, each command before the commands below it.
 pub(super) const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "account",

@@ -1,5 +1,5 @@
-//! What help and the pages of the manual say of each command beyond its flags: examples, and the codes with which it
-//! can end.
+//! Content of help and the manual for each command, beyond its flags: examples, and the codes with
+//! which the command can end.
 
 mod accounts;
 mod objects;
@@ -9,7 +9,7 @@ pub use self::page::CommandPage;
 use self::page::{FINDS, PRINTS, READS, SERVES, WORKS, WRITES};
 use crate::diagnosis::failure_kind::FailureKind;
 
-/// Of the commands about what a store holds at large, and those without one.
+/// Pages of the commands about a whole store, and of the commands without a store.
 const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "",
@@ -170,20 +170,20 @@ const PAGES: &[CommandPage] = &[
     },
 ];
 
-/// The page of a command; nothing is known of those that help does not show.
+/// Returns the page of a command; `None` if help does not show the command.
 pub fn page(path: &str) -> Option<&'static CommandPage> {
     all().find(|page| page.path == path)
 }
 
-/// Every command that help shows.
+/// Returns the pages of all commands that help shows.
 fn all() -> impl Iterator<Item = &'static CommandPage> {
     PAGES.iter().chain(objects::PAGES).chain(accounts::PAGES)
 }
 
-/// Where environment forms are explained.
+/// Explanation of environment forms, for the end of help.
 pub const ENVIRONMENT: &str = "Every flag has an environment form, such as KUBECTL_ACME_HTTP01_LISTEN for --http01-listen; the flag wins.";
 
-/// Has the help of a command and of all below it end with examples; the short form says how to see them.
+/// Appends examples to the help of a command and of all commands below; the short form says how to see the examples.
 pub(super) fn with_examples(command: clap::Command, path: &str, program: &str) -> clap::Command {
     let examples = page(path).map(|page| format!("Examples:\n{}\n\n", page.typed(program)));
     let long = format!("{}{ENVIRONMENT}", examples.unwrap_or_default());

@@ -1,8 +1,8 @@
-//! What is said of `order`, `challenge` and `certificate` and the commands below them.
+//! Pages of `order`, `challenge` and `certificate` and the commands below them.
 
 use super::page::{ASKS, CHECKS, CommandPage, LOOKS, READS, WORKS, WRITES};
 
-/// Those commands, each before what is below it.
+/// Pages of `order`, `challenge`, `certificate` and their commands, each command before the commands below it.
 pub(super) const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "order",

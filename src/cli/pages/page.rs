@@ -1,28 +1,28 @@
-//! What help and the manual say of one command, and the ways in which commands can fail.
+//! Content of help and the manual for one command, and the ways in which commands can fail.
 
 use crate::diagnosis::failure_kind::FailureKind;
 
-/// What is known of a command beyond its flags.
+/// Facts about a command beyond its flags.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandPage {
-    /// The words that lead to it, such as `order create`; none for the program itself.
+    /// Words that lead to the command, such as `order create`; empty for the program itself.
     pub path: &'static str,
-    /// What it is good for, and the line for that, without the program.
+    /// Examples: the purpose, and the command line without the program.
     pub examples: &'static [(&'static str, &'static str)],
-    /// How it can fail.
+    /// Kinds of failure with which the command can end.
     pub ends: &'static [FailureKind],
 }
 
-/// Of commands that only print.
+/// Failures of commands that only print.
 pub(super) const PRINTS: &[FailureKind] = &[FailureKind::Unexpected, FailureKind::Usage];
-/// Of commands that serve until they are ended.
+/// Failures of commands that serve until they are ended.
 pub(super) const SERVES: &[FailureKind] = &[
     FailureKind::Unexpected,
     FailureKind::Usage,
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
-/// Of commands that work until certificates are there.
+/// Failures of commands that work until certificates are issued.
 pub(super) const WORKS: &[FailureKind] = &[
     FailureKind::Unexpected,
     FailureKind::Usage,
@@ -38,7 +38,7 @@ pub(super) const WORKS: &[FailureKind] = &[
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
-/// Of `diagnose`.
+/// Failures of `diagnose`.
 pub(super) const FINDS: &[FailureKind] = &[
     FailureKind::Unexpected,
     FailureKind::Usage,
@@ -48,7 +48,7 @@ pub(super) const FINDS: &[FailureKind] = &[
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
-/// Of `certificate check`, which may work.
+/// Failures of `certificate check`, which can renew certificates.
 pub(super) const CHECKS: &[FailureKind] = &[
     FailureKind::Unexpected,
     FailureKind::Usage,
@@ -66,7 +66,7 @@ pub(super) const CHECKS: &[FailureKind] = &[
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
-/// Of commands that read what is in a store.
+/// Failures of commands that read objects of a store.
 pub(super) const READS: &[FailureKind] = &[
     FailureKind::Unexpected,
     FailureKind::Usage,
@@ -74,7 +74,7 @@ pub(super) const READS: &[FailureKind] = &[
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
-/// Of commands that ask a CA for one thing.
+/// Failures of commands that ask a CA for one thing.
 pub(super) const ASKS: &[FailureKind] = &[
     FailureKind::Unexpected,
     FailureKind::Usage,
@@ -87,7 +87,7 @@ pub(super) const ASKS: &[FailureKind] = &[
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
-/// Of commands that look at an answer.
+/// Failures of commands that check an answer.
 pub(super) const LOOKS: &[FailureKind] = &[
     FailureKind::Unexpected,
     FailureKind::Usage,
@@ -96,7 +96,7 @@ pub(super) const LOOKS: &[FailureKind] = &[
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
-/// Of commands that write what is in a store.
+/// Failures of commands that write objects of a store.
 pub(super) const WRITES: &[FailureKind] = &[
     FailureKind::Unexpected,
     FailureKind::Usage,
@@ -110,7 +110,7 @@ pub(super) const WRITES: &[FailureKind] = &[
 ];
 
 impl CommandPage {
-    /// The examples as they are typed, each below what it is good for.
+    /// Returns the examples as typed, each below a line with its purpose.
     pub fn typed(&self, program: &str) -> String {
         let shown = |(does, line): &(&str, &str)| format!("  # {does}\n  {program} {line}");
         self.examples.iter().map(shown).collect::<Vec<_>>().join("\n\n")

@@ -1,5 +1,5 @@
-//! Ids of causes: stable, since people and programs keep them. A new cause gets the next number of its family; one that
-//! is given up keeps its number, so that none ever means two things.
+//! Ids of causes: stable, since people and programs keep them. A new cause gets the next number of its family. The
+//! number of a cause that is given up stays unused, so that no id ever means two things.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::model::closest::closest;
 /// Makes families, ids, and the lists of both from one table.
 macro_rules! causes {
     ($($(#[$doc:meta])* $family:ident $title:literal: $($id:ident)+;)+) => {
-        /// What the causes of one family have in common.
+        /// Family of related causes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum CauseFamily {
             $($(#[$doc])* $family,)+
@@ -21,7 +21,7 @@ macro_rules! causes {
             /// Every family, in the order of the catalogue.
             pub const ALL: &[Self] = &[$(Self::$family,)+];
 
-            /// What its causes are about.
+            /// Subject of the family's causes.
             pub fn title(self) -> &'static str {
                 match self {
                     $(Self::$family => $title,)+
@@ -35,7 +35,7 @@ macro_rules! causes {
             }
         }
 
-        /// The id of a cause, such as `HTTP-10`.
+        /// Id of a cause, such as `HTTP-10`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[expect(missing_docs, reason = "the catalogue tells what each means")]
         pub enum CauseId {
@@ -46,14 +46,14 @@ macro_rules! causes {
             /// Every id, in the order of the catalogue.
             pub const ALL: &[Self] = &[$($(Self::$id,)+)+];
 
-            /// The family of the cause.
+            /// Returns the family of the cause.
             pub fn family(self) -> CauseFamily {
                 match self {
                     $($(Self::$id)|+ => CauseFamily::$family,)+
                 }
             }
 
-            /// `Http10`, for `HTTP-10`.
+            /// Returns the name of the variant: `Http10` for `HTTP-10`.
             fn word(self) -> &'static str {
                 match self {
                     $($(Self::$id => stringify!($id),)+)+
@@ -125,7 +125,7 @@ causes! {
         Int01;
 }
 
-/// A word that is no id, though it looks like one.
+/// Error for a word that has the form of an id, and is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no cause {word}")]
 pub struct UnknownCause {
@@ -136,12 +136,12 @@ pub struct UnknownCause {
 }
 
 impl CauseFamily {
-    /// The family that a word names, in any case.
+    /// Returns the family that a word names, in any case.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|family| family.letters().eq_ignore_ascii_case(word))
     }
 
-    /// The ids of the family.
+    /// Returns the ids of the family.
     pub fn ids(self) -> impl Iterator<Item = CauseId> {
         CauseId::ALL.iter().copied().filter(move |id| id.family() == self)
     }
@@ -154,7 +154,7 @@ impl fmt::Display for CauseFamily {
 }
 
 impl CauseId {
-    /// Tells whether a word has the form of an id, be it one or not.
+    /// Reports whether a word has the form of an id, whether or not the id exists.
     pub fn is_form(word: &str) -> bool {
         let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';

@@ -1,5 +1,5 @@
-//! The catalogue of causes: why issuance does not go on, how that looks, what helps and what it may cost. Its entries are
-//! data, a YAML file for each family; tests hold them to their form, so that none is found wrong by a user.
+//! Catalogue of causes: why issuance does not go on, the symptoms, the fix, and the cost of the fix. The entries are
+//! data, one YAML file per family; tests hold the entries to their form, so that no user finds a wrong entry.
 
 pub mod id;
 
@@ -29,12 +29,12 @@ const TEXTS: [&str; 16] = [
     include_str!("int.yaml"),
 ];
 
-/// Words that stand for the reader's own names in quotes.
+/// Placeholders in quotes for the reader's own names.
 const STANDING_FOR_NAMES: [&str; 7] =
     ["DOMAIN", "NAMESERVER", "NAMESPACE", "NAME", "SECRET", "KEY", "example.com"];
-/// Fewest letters of a quote that tells one cause from others.
-const TELLING: usize = 12;
-/// Most entries that are only near to what was asked for.
+/// Minimum number of letters in a quote that distinguishes one cause from others.
+const MIN_QUOTE_LETTERS: usize = 12;
+/// Maximum number of entries that are only near to the text asked for.
 const MAX_NEAREST: usize = 3;
 
 static ENTRIES: LazyLock<Vec<CauseEntry>> = LazyLock::new(|| {
@@ -43,55 +43,55 @@ static ENTRIES: LazyLock<Vec<CauseEntry>> = LazyLock::new(|| {
     read.expect("the catalogue is read by tests").concat()
 });
 
-/// What is known of one cause.
+/// Entry of one cause.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CauseEntry {
-    /// Its id.
+    /// Id of the cause.
     pub id: CauseId,
-    /// What is wrong, in one line.
+    /// Title: the fault in one line.
     pub title: String,
-    /// The same of one case, in a sentence: its words in braces stand for what was found. Where it is absent, the title is told of
-    /// whom it concerns.
+    /// Sentence for one finding; words in braces stand for the finding's facts. If absent, the title is shown with the
+    /// subject of the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
-    /// What it means for the certificate.
+    /// Effect on the certificate.
     pub severity: CauseSeverity,
-    /// What a person sees; texts of programs stand between backticks, as they are.
+    /// Symptoms that a person sees; texts of programs stand between backticks, unchanged.
     pub looks: Vec<String>,
-    /// Why that happens.
+    /// Explanation of the cause.
     pub why: String,
-    /// What helps, in this order.
+    /// Steps that help, in this order.
     pub fix: Vec<FixStep>,
-    /// What the fix may cost or break; `none` where it is nothing.
+    /// Cost or damage that the fix may bring; `none` if there is none.
     pub risk: String,
-    /// Which observation proves it.
+    /// Observation that proves the cause.
     pub shows: String,
-    /// Causes and symptoms that it explains.
+    /// Causes and symptoms that this cause explains.
     #[serde(default)]
     pub explains: Vec<CauseId>,
-    /// How it is made to happen in tests.
+    /// Way to make the cause happen in tests.
     pub lab: LabNote,
-    /// Where it was read or reported.
+    /// Sources that describe or report the cause.
     pub source: Vec<String>,
 }
 
-/// What a cause means for the certificate.
+/// Effect of a cause on the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CauseSeverity {
-    /// Nothing is issued by this issuer, account or controller until it is mended.
+    /// This issuer, account or controller issues nothing until the cause is mended.
     Fatal,
-    /// This certificate is not issued until it is mended.
+    /// This certificate is not issued until the cause is mended.
     Error,
-    /// It may pass by itself, or turn into an error later.
+    /// The fault may pass by itself, or turn into an error later.
     Warning,
     /// Nothing is broken.
     Info,
 }
 
 impl CauseSeverity {
-    /// The word for it.
+    /// Returns the word for the severity.
     pub fn word(self) -> &'static str {
         match self {
             Self::Fatal => "fatal",
@@ -102,14 +102,14 @@ impl CauseSeverity {
     }
 }
 
-/// One step of what helps. Words in capitals stand for names of the reader's own.
+/// One step of a fix. Words in capitals stand for the reader's own names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixStep {
-    /// What to do.
+    /// Instruction.
     #[serde(rename = "do")]
     pub does: String,
-    /// Where that helps, if not everywhere.
+    /// Place where the step helps; everywhere if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<FixPlace>,
     /// Command lines.
@@ -120,18 +120,18 @@ pub struct FixStep {
     pub write: Option<String>,
 }
 
-/// Where a step helps.
+/// Place where a step helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FixPlace {
-    /// Where this program answers on one machine.
+    /// A machine on which this program answers.
     Local,
-    /// In a cluster.
+    /// A cluster.
     Cluster,
 }
 
 impl FixStep {
-    /// Tells whether it helps there; a step for kubectl or Helm is one for a cluster.
+    /// Reports whether the step helps in a cluster, or on one machine; steps for kubectl or Helm need a cluster.
     pub fn helps(&self, in_cluster: bool) -> bool {
         let is_of_cluster = |line: &str| {
             let line = line.trim_start();
@@ -146,39 +146,40 @@ impl FixStep {
     }
 }
 
-/// How a cause is made to happen in tests.
+/// Way to make a cause happen in tests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LabNote {
-    /// How, and with which real part.
+    /// Reproduction, and the real part that it uses.
     Reproduce(String),
-    /// Why that cannot be done or seen on one machine, and what would be needed.
+    /// Reason why the cause cannot be made or seen on one machine, and what would be needed.
     Unseen(String),
 }
 
-/// Every entry, in the order of the ids.
+/// Returns every entry, in the order of the ids.
 pub fn all() -> &'static [CauseEntry] {
     &ENTRIES
 }
 
-/// What is known of a cause.
+/// Returns the entry of a cause.
 pub fn entry(id: CauseId) -> &'static CauseEntry {
     &ENTRIES[id as usize]
 }
 
-/// The entries of a family.
+/// Returns the entries of a family.
 pub fn family(family: CauseFamily) -> impl Iterator<Item = &'static CauseEntry> {
     family.ids().map(entry)
 }
 
-/// The entries whose title or looks have this text in them, in any case, and those that quote a part of it: people paste whole
-/// lines. Behind them those that have it in why they happen, in what helps or in what shows them.
+/// Returns the entries whose title or looks contain a text, in any case, or quote a part of the text: people paste whole
+/// lines. Entries with the text in their explanation, their fix or their proof follow.
 pub fn mentioning(text: &str) -> Vec<&'static CauseEntry> {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let plain = |text: &str| words(text).replace('`', "").to_lowercase();
     let text = plain(text);
     let has = |known: &String| plain(known).contains(&text);
-    let fits = |looks: &String| has(looks) || quoted(looks).any(|quote| is_quoted_in(quote, &text));
+    let fits =
+        |looks: &String| has(looks) || quoted_texts(looks).any(|quote| is_quoted_in(quote, &text));
     let shows = |entry: &&CauseEntry| has(&entry.title) || entry.looks.iter().any(fits);
     let tells = |entry: &&CauseEntry| {
         let steps = entry.fix.iter().flat_map(|step| {
@@ -190,7 +191,7 @@ pub fn mentioning(text: &str) -> Vec<&'static CauseEntry> {
     by_look.into_iter().chain(others.into_iter().filter(tells)).collect()
 }
 
-/// The entries that share most words with a text, the best first; rare words count more, and so does where they stand.
+/// Returns the entries that share most words with a text, best first; rare words, and words of the title, count more.
 pub fn nearest(text: &str) -> Vec<&'static CauseEntry> {
     let asked = words(text);
     let held: Vec<[Vec<String>; 3]> = all().iter().map(words_of).collect();
@@ -198,7 +199,7 @@ pub fn nearest(text: &str) -> Vec<&'static CauseEntry> {
     let mut scores = vec![0; held.len()];
     for word in &asked {
         let count = held.iter().filter(|all| all.iter().any(|part| begins(part, word))).count();
-        // In more than a quarter of all it tells nothing.
+        // A word in more than a quarter of all entries distinguishes nothing.
         if count == 0 || count * 4 > held.len() {
             continue;
         }
@@ -212,7 +213,7 @@ pub fn nearest(text: &str) -> Vec<&'static CauseEntry> {
     found.into_iter().map(|(entry, _)| entry).take(MAX_NEAREST).collect()
 }
 
-/// The words of an entry: of its title and section, of how it looks, and of all else.
+/// Returns the words of an entry: of its title and section, of its looks, and of everything else.
 fn words_of(entry: &CauseEntry) -> [Vec<String>; 3] {
     let title = format!("{} {}", entry.title, entry.id.family().title());
     let steps = entry.fix.iter().flat_map(|step| {
@@ -223,19 +224,19 @@ fn words_of(entry: &CauseEntry) -> [Vec<String>; 3] {
     [words(&title), words(&entry.looks.join(" ")), words(&rest.join(" "))]
 }
 
-/// The words of a text in lower case; a plural counts as its singular, and what is shorter than three letters does not count.
+/// Returns the words of a text in lower case, of three letters or more; a plural counts as its singular.
 fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase();
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
     words.map(|word| word.strip_suffix('s').unwrap_or(word).to_owned()).collect()
 }
 
-/// What programs say, between backticks in one line of how it looks.
-fn quoted(looks: &str) -> impl Iterator<Item = &str> {
+/// Returns the texts of programs, between backticks, in one line of an entry's looks.
+fn quoted_texts(looks: &str) -> impl Iterator<Item = &str> {
     looks.split('`').skip(1).step_by(2)
 }
 
-/// Tells whether a text has all parts of a quote in their order; between them stands what differs from case to case.
+/// Reports whether a text has all parts of a quote in their order; the text between the parts differs from case to case.
 fn is_quoted_in(quote: &str, text: &str) -> bool {
     let mut quote = quote.to_owned();
     for name in STANDING_FOR_NAMES {
@@ -250,10 +251,10 @@ fn is_quoted_in(quote: &str, text: &str) -> bool {
         }
         None => false,
     };
-    parts.iter().map(String::len).sum::<usize>() >= TELLING && parts.iter().all(is_there)
+    parts.iter().map(String::len).sum::<usize>() >= MIN_QUOTE_LETTERS && parts.iter().all(is_there)
 }
 
-/// The causes that explain this one.
+/// Returns the causes that explain a cause.
 pub fn explained_by(id: CauseId) -> impl Iterator<Item = &'static CauseEntry> {
     all().iter().filter(move |entry| entry.explains.contains(&id))
 }

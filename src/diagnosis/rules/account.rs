@@ -34,11 +34,11 @@ pub(super) const RULES: &[FaultRule] = &[
 const NO_MAIL: [&str; 7] =
     ["example.com", "example.net", "example.org", "example", "test", "invalid", "localhost"];
 
-/// What the CA said when the account was made or looked up.
+/// Finds issuers that the CA refused when the account was made or looked up.
 fn issuer_was_refused(case: &Case, found: &mut Vec<Finding>) {
     for (of, issuer) in present(case) {
         let Some((message, problem)) = refusal(issuer) else { continue };
-        // A status alone says nothing of an account: what the directory answers says more of it.
+        // A bare status says nothing of an account: the directory's answer says more about the status.
         let is_bare = problem.short_kind().is_empty() && problem.status != 429;
         let Some((cause, grade)) = problem::cause_of(&problem).filter(|_| !is_bare) else {
             continue;
@@ -52,7 +52,7 @@ fn issuer_was_refused(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What the CA refused an issuer with, where it is not ready.
+/// Returns the message and the problem with which the CA refused an issuer, if the issuer is not ready.
 pub(super) fn refusal(issuer: &Issuer) -> Option<(&str, Problem)> {
     let ready = condition(&issuer.status.conditions, "Ready")?;
     let problem = facts::problem_of_issuer(issuer, &ready.message)?;
@@ -70,7 +70,7 @@ fn contact_is_no_address(case: &Case, found: &mut Vec<Finding>) {
         if acme.email.contains('@') && !is_reserved {
             continue;
         }
-        // A CA of one's own may take it.
+        // A private CA may take the address.
         let is_public = super::manifest::is_lets_encrypt(&acme.server);
         if !is_public {
             continue;
@@ -96,7 +96,7 @@ fn account_is_of_another_ca(case: &Case, found: &mut Vec<Finding>) {
         let (Some(server), Some(account)) = (origin(&acme.server), origin(&status.uri)) else {
             continue;
         };
-        // A CA may keep its accounts at another host than its directory, and then says so there.
+        // A CA may keep its accounts at another host than its directory's; the directory then says so.
         if server == account || accounts_at(of).is_none_or(|place| place == account) {
             continue;
         }
@@ -111,7 +111,7 @@ fn account_is_of_another_ca(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Host and port where the CA keeps accounts; nothing where it did not tell.
+/// Returns the host and port where the CA keeps accounts; `None` if the CA did not give them.
 fn accounts_at(of: &IssuerCase) -> Option<String> {
     match &of.directory.as_ref()?.answer {
         DirectoryAnswer::Directory { new_account, .. } => origin(new_account),
@@ -141,7 +141,7 @@ fn order_is_of_another_ca(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The Secrets of the issuer of an object.
+/// Returns the Secret with an issuer's account key.
 fn account_key<'a>(case: &'a Case, key: &crate::model::Key) -> Option<&'a SecretCase> {
     case.issuer(key)?.secrets.iter().find(|secret| secret.purpose == SecretUse::AccountKey)
 }
@@ -154,7 +154,7 @@ fn answer_is_of_another_key(case: &Case, found: &mut Vec<Finding>) {
             };
             let Some(secret) = account_key(case, &key) else { continue };
             let SecretState::AccountKey { thumbprint, .. } = &secret.state else { continue };
-            // A record that stays is no key authorization.
+            // A DNS-PERSIST-01 record is no key authorization.
             if challenge.spec.kind == ChallengeType::DnsPersist01 {
                 continue;
             }
@@ -184,7 +184,7 @@ fn answer_is_of_another_key(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The beginning of a thumbprint tells two apart.
+/// Shortens a thumbprint to its beginning, which distinguishes two thumbprints.
 fn short(thumbprint: &str) -> String {
     let start: String = thumbprint.chars().take(8).collect();
     format!("{start}…")
@@ -247,7 +247,7 @@ fn key_is_being_changed(case: &Case, found: &mut Vec<Finding>) {
 fn binding_is_missing(case: &Case, found: &mut Vec<Finding>) {
     for (of, issuer) in present(case) {
         let Some(acme) = &issuer.spec.acme else { continue };
-        // Who has an account was bound to the other one when it was made.
+        // An existing account was bound to the external account when it was made.
         let has_account = issuer.status.acme.as_ref().is_some_and(|status| !status.uri.is_empty());
         if has_account && is_true(&issuer.status.conditions, "Ready") {
             continue;
@@ -276,7 +276,7 @@ fn binding_is_missing(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What a Secret lacks, if it lacks something.
+/// Returns what a Secret lacks, if it lacks something.
 fn lack(secret: &SecretCase) -> Option<String> {
     match &secret.state {
         SecretState::Missing => Some(match &secret.elsewhere[..] {
@@ -321,7 +321,7 @@ fn key_is_of_another_account(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HYG-04, by the list of the CA.
+/// HYG-04, by the CA's list of orders.
 fn orders_are_left_at_the_ca(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.issuers {
         let left = of.account.iter().flat_map(|account| &account.left_orders);

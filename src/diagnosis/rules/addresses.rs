@@ -1,4 +1,4 @@
-//! HTTP-01, HTTP-02, DNS-01, DNS-04: the addresses of a name, before anybody connects to them.
+//! HTTP-01, HTTP-02, DNS-01, DNS-04: the addresses of a name, before any connection to them.
 
 use std::net::IpAddr;
 
@@ -28,11 +28,11 @@ fn name_has_no_address(case: &Case, found: &mut Vec<Finding>) {
                 (CauseId::Http01, Grade::Certain, came)
             }
             LookUp::Circle(why) => (CauseId::Http01, Grade::Certain, why.clone()),
-            // Of what one's own resolver withholds HTTP-09 tells.
+            // HTTP-09 reports addresses that this machine's own resolver withholds.
             LookUp::Code(_) if name.is_withheld() => continue,
-            // One resolver has said so.
+            // Only one resolver has given this code.
             LookUp::Code(code) => (CauseId::Dns01, Grade::Likely, code.clone()),
-            // Our own resolver may be what is silent.
+            // The silent server may be our own resolver.
             LookUp::Silence(why) | LookUp::Other(why) => {
                 (CauseId::Dns04, Grade::Possible, why.clone())
             }
@@ -61,7 +61,7 @@ fn address_is_not_public(case: &Case, found: &mut Vec<Finding>) {
         if !is_all || !(refusal.is_some() || is_for_public_ca(case, name)) {
             continue;
         }
-        // Whoever looks from inside may be told other addresses than the CA, but for what the CA and the zone's own servers say.
+        // A machine inside may get other addresses than the CA, unless the CA or the zone's servers confirm them.
         let by_servers = name.dns.as_ref().and_then(|dns| reserved_by_servers(name, dns));
         let is_sure = !name.is_bare() && (refusal.is_some() || by_servers.is_some());
         let grade = if is_sure { Grade::Certain } else { Grade::Possible };
@@ -79,7 +79,7 @@ fn address_is_not_public(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The CA's word that a name has no address that it could look at; `None` if it has not said so.
+/// Returns evidence that the CA found no address to connect to for a name; `None` if the CA has not said so.
 fn found_no_address(case: &Case, name: &NameCase) -> Option<Evidence> {
     let held = case.certificates.iter().flat_map(|of| of.held.iter().map(move |held| (of, held)));
     let mut held = held.filter(|(_, held)| held.name == name.shown());
@@ -92,11 +92,11 @@ fn found_no_address(case: &Case, name: &NameCase) -> Option<Evidence> {
     })
 }
 
-/// What a server of the name's own zone says of its addresses, where each of them is reserved.
+/// Returns the reply of a server of the name's own zone that gives reserved addresses only.
 fn reserved_by_servers<'a>(name: &NameCase, dns: &'a DnsCase) -> Option<&'a VantageReply> {
     let domain = format!("{}.", name.name);
     let replies = ["A", "AAAA"].into_iter().flat_map(|kind| dns.asked(&domain, kind));
-    // A server that is inside itself may have another zone than the one that the CA is led to.
+    // An inner server may have another zone than the zone that the CA is led to.
     let mut replies = replies.filter(|it| it.is_by_public_server());
     let is_reserved = |record: &String| {
         record.parse::<IpAddr>().is_ok_and(|address| reserved::block(address).is_some())

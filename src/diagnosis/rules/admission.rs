@@ -1,4 +1,4 @@
-//! CTL-03 and CTL-18: webhooks that the API server has to ask, and cannot.
+//! CTL-03 and CTL-18: webhooks that the API server has to call, and cannot.
 
 use super::control_plane::told;
 use super::rule::FaultRule;
@@ -10,11 +10,11 @@ use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
 
 pub(super) const RULES: &[FaultRule] = &[admission_is_not_reached, objects_are_not_judged];
 
-/// What is wrong with a webhook whose word the API server needs.
+/// Returns evidence of the faults of a webhook that the API server has to call.
 fn defects(case: &Case, of: &AdmissionCase) -> Vec<Evidence> {
     let service = of.service.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut shown = Vec::new();
-    // Others may have a certificate that the API server trusts anyway.
+    // A webhook of others may have a certificate that the API server trusts anyway.
     if !of.has_bundle && of.is_own() {
         let asked = format!("{}: clientConfig.caBundle", of.configuration);
         shown.push(stored(asked, case.at, "empty: no certificate of the webhook is trusted"));
@@ -26,7 +26,7 @@ fn defects(case: &Case, of: &AdmissionCase) -> Vec<Evidence> {
     shown
 }
 
-/// Before an object is refused: by what the configuration leads to.
+/// Finds webhooks by the fault in their configuration, before an object is refused.
 fn admission_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
     for of in case.control.admission.iter().filter(|of| of.fails_closed) {
         let mut shown = defects(case, of).into_iter();
@@ -55,7 +55,7 @@ fn admission_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// By what the API server has said of an object that was not taken.
+/// Finds webhooks by the API server's message about an object that was refused.
 fn objects_are_not_judged(case: &Case, found: &mut Vec<Finding>) {
     let is_known = |cause| found.iter().any(|finding: &Finding| finding.cause == cause);
     let known = is_known(CauseId::Ctl03) || is_known(CauseId::Ctl18);

@@ -1,4 +1,4 @@
-//! ENV, LIM and ORD: the CA's server, the way to it, and the CA's own word on orders.
+//! ENV, LIM and ORD: the CA's server, the network path to it, and the CA's state of orders.
 
 use jiff::SignedDuration;
 
@@ -25,22 +25,27 @@ pub(super) const RULES: &[FaultRule] = &[
     order_has_no_challenges,
 ];
 
-/// How far clocks may be apart, and from where on what depends on them fails.
-const APART: SignedDuration = SignedDuration::from_secs(60);
-const TOO_FAR: SignedDuration = SignedDuration::from_mins(5);
-/// How long a controller may take to make the first order.
-const FIRST_STEP: SignedDuration = SignedDuration::from_mins(2);
+/// Differences between clocks: tolerated up to the first; above the second, checks that depend on clocks fail.
+const CLOCK_SKEW_MAX: SignedDuration = SignedDuration::from_secs(60);
+const CLOCK_SKEW_FATAL: SignedDuration = SignedDuration::from_mins(5);
+/// Maximum time that a controller takes to make the first order.
+const FIRST_ORDER_MAX: SignedDuration = SignedDuration::from_mins(2);
 
-/// The issuers whose CA was asked for more than its directory.
-fn asked(case: &Case) -> impl Iterator<Item = (&IssuerCase, &DirectoryCase, &AuthorityCase)> {
+/// Returns the issuers whose CA was asked for more than its directory.
+fn probed_authorities(
+    case: &Case,
+) -> impl Iterator<Item = (&IssuerCase, &DirectoryCase, &AuthorityCase)> {
     case.issuers.iter().filter_map(|of| Some((of, of.directory.as_ref()?, of.authority.as_ref()?)))
 }
 
-fn answered(case: &Case) -> impl Iterator<Item = (&IssuerCase, &DirectoryCase, &PlainAnswer)> {
-    asked(case).filter_map(|(of, directory, it)| Some((of, directory, it.answer.as_ref()?)))
+fn answering_authorities(
+    case: &Case,
+) -> impl Iterator<Item = (&IssuerCase, &DirectoryCase, &PlainAnswer)> {
+    probed_authorities(case)
+        .filter_map(|(of, directory, it)| Some((of, directory, it.answer.as_ref()?)))
 }
 
-/// A finding about an issuer.
+/// Builds a finding about an issuer.
 fn about(of: &IssuerCase, url: &str, cause: CauseId, grade: Grade, shown: Evidence) -> Finding {
     Finding::new(cause, grade, of.key.to_string(), shown)
         .with("ISSUER", of.key.to_string())
@@ -48,7 +53,7 @@ fn about(of: &IssuerCase, url: &str, cause: CauseId, grade: Grade, shown: Eviden
         .with("SERVER", url)
 }
 
-/// The host of a URL, without port.
+/// Returns the host of a URL, without the port.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -60,29 +65,29 @@ fn host(url: &str) -> &str {
 
 /// ENV-01.
 fn clocks_are_apart(case: &Case, found: &mut Vec<Finding>) {
-    for (of, directory, answer) in answered(case) {
+    for (of, directory, answer) in answering_authorities(case) {
         let Some(date) = answer.date else { continue };
         let (apart, word) = match date.duration_since(answer.came) {
             ahead if ahead.is_positive() => (ahead, "behind"),
             behind => (behind.abs(), "ahead of"),
         };
-        if apart <= APART {
+        if apart <= CLOCK_SKEW_MAX {
             continue;
         }
-        let grade = if apart > TOO_FAR { Grade::Certain } else { Grade::Possible };
+        let grade = if apart > CLOCK_SKEW_FATAL { Grade::Certain } else { Grade::Possible };
         let shown = told(format!("GET {}: Date", directory.url), directory.at, date.to_string());
         let own = stored("clock of this machine", directory.at, answer.came.to_string());
         found.push(
             about(of, &directory.url, CauseId::Env01, grade, shown)
                 .shown_by([own])
-                .with("OFFSET", rounded(apart))
+                .with("OFFSET", round_offset(apart))
                 .with("WORD", word),
         );
     }
 }
 
-/// How far clocks are apart, as exactly as anybody wants to know.
-fn rounded(apart: SignedDuration) -> String {
+/// Returns the difference between clocks as text, rounded to a useful precision.
+fn round_offset(apart: SignedDuration) -> String {
     match apart.as_secs() {
         seconds @ ..=119 => format!("{seconds} s"),
         seconds @ ..=172_799 => format!("{:#}", SignedDuration::from_mins((seconds + 30) / 60)),
@@ -92,7 +97,7 @@ fn rounded(apart: SignedDuration) -> String {
 
 /// ENV-04.
 fn name_leads_to_ourselves(case: &Case, found: &mut Vec<Finding>) {
-    for (of, directory, authority) in asked(case) {
+    for (of, directory, authority) in probed_authorities(case) {
         let is_well = matches!(directory.answer, DirectoryAnswer::Directory { .. });
         let is_all = authority.reserved.len() == authority.addresses.len();
         let Some((address, block)) = authority.reserved.first() else { continue };
@@ -113,7 +118,7 @@ fn name_leads_to_ourselves(case: &Case, found: &mut Vec<Finding>) {
 
 /// ENV-06, before anything was signed.
 fn authority_calls_itself_otherwise(case: &Case, found: &mut Vec<Finding>) {
-    for (of, directory, answer) in answered(case) {
+    for (of, directory, answer) in answering_authorities(case) {
         let scheme = |url: &str| url.split_once("://").map(|(scheme, _)| scheme.to_owned());
         let Some((name, url)) = answer.members.iter().find(|(name, _)| name == "newOrder") else {
             continue;
@@ -122,14 +127,14 @@ fn authority_calls_itself_otherwise(case: &Case, found: &mut Vec<Finding>) {
         if !is_other_scheme && host(url).eq_ignore_ascii_case(host(&directory.url)) {
             continue;
         }
-        // A CA may be called by two names, and know both.
+        // A CA may have two names, and know both.
         let grade = if is_other_scheme { Grade::Likely } else { Grade::Possible };
         let shown = told(format!("GET {}: {name}", directory.url), directory.at, url);
         found.push(about(of, &directory.url, CauseId::Env06, grade, shown).with("OTHER", url));
     }
 }
 
-/// ENV-06, by the CA's word.
+/// ENV-06, by the CA's problem.
 fn signed_url_is_refused(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.issuers {
         let Some(issuer) = &of.issuer else { continue };
@@ -144,12 +149,12 @@ fn signed_url_is_refused(case: &Case, found: &mut Vec<Finding>) {
 
 /// ENV-07.
 fn one_family_is_lost(case: &Case, found: &mut Vec<Finding>) {
-    for (of, directory, authority) in asked(case) {
+    for (of, directory, authority) in probed_authorities(case) {
         let by =
             |is_six: bool| authority.reaches.iter().find(|reach| reach.address.is_ipv6() == is_six);
         let (Some(six), Some(four)) = (by(true), by(false)) else { continue };
         let ReachOutcome::Connected(took) = four.outcome else { continue };
-        // A machine without IPv6 does not try it, and whoever refuses does not keep anybody waiting.
+        // A machine without IPv6 does not try IPv6, and a refused connection causes no delay.
         if six.outcome != ReachOutcome::Silent {
             continue;
         }
@@ -164,9 +169,9 @@ fn one_family_is_lost(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ENV-08: the URL is one that has a directory, and something else answers.
+/// ENV-08: the URL belongs to a directory, and another page answers.
 fn page_answers_in_its_place(case: &Case, found: &mut Vec<Finding>) {
-    for (of, directory, answer) in answered(case) {
+    for (of, directory, answer) in answering_authorities(case) {
         if matches!(directory.answer, DirectoryAnswer::Directory { .. }) {
             continue;
         }
@@ -198,7 +203,7 @@ fn page_answers_in_its_place(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ORD-07: the CA has ended an authorization without a word, and its Challenge does not know.
+/// ORD-07: the CA has ended an authorization without a problem, and the Challenge does not know.
 fn authorization_is_over(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         for held in &of.held {
@@ -221,22 +226,22 @@ fn authorization_is_over(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ORD-05, as far as nothing else says why.
+/// ORD-05, if no other finding gives the reason.
 fn order_has_no_challenges(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let Some(order) = of.order() else { continue };
-        // Names that are proven, or that no solver fits, tell it better.
+        // Other findings explain proven names, and names without a solver, better.
         let waits = of.held.is_empty() || of.held.iter().any(|held| held.status == "pending");
         let names = case.names.iter().filter(|name| of.held.iter().any(|h| h.name == name.shown()));
         let has_solver = names.into_iter().all(|name| name.unfit.is_empty());
         let is_begun = !matches!(order.status.state, None | Some(State::Pending));
-        // What kept somebody from going on is over, and nobody goes on.
+        // The obstacle is over, and yet no controller goes on.
         let answers_now =
             facts::waits_for(order) == Some(OrderWait::Authority) && !of.held.is_empty();
         let age =
             order.metadata.creation_timestamp.map(|at| case.at.duration_since(at.timestamp()));
-        let is_young = age.is_none_or(|age| age < FIRST_STEP);
-        // Of an Order that cert-manager has not touched ACC-10 tells.
+        let is_young = age.is_none_or(|age| age < FIRST_ORDER_MAX);
+        // ACC-10 reports an Order that cert-manager has not touched.
         let is_untouched = order.status.url.is_empty() && order.status.state.is_none();
         if is_begun
             || is_young
@@ -328,7 +333,7 @@ mod tests {
             (7_500_000, "2h 5m"),
             (2_591_999_489, "30 days"),
         ] {
-            assert_eq!(rounded(SignedDuration::from_millis(milliseconds)), expected);
+            assert_eq!(round_offset(SignedDuration::from_millis(milliseconds)), expected);
         }
     }
 

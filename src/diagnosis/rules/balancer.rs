@@ -17,7 +17,7 @@ use crate::diagnosis::path_objects::{IngressCase, ServiceCase};
 use crate::model::Event;
 use crate::model::observation::Seen;
 
-/// Where GCE notes the health of back ends.
+/// Annotation in which GCE notes the health of back ends.
 const BACKENDS: &str = "ingress.kubernetes.io/backends";
 
 pub(super) const RULES: &[FaultRule] =
@@ -63,7 +63,7 @@ fn address_is_another(case: &Case, found: &mut Vec<Finding>) {
 /// HTTP-25: the load balancer has noted on the solver's own Ingress that the back end is not well.
 fn backend_is_unhealthy(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
-        // One that is edited has other back ends as well.
+        // An Ingress that a solver edits has other back ends as well.
         let Some(ingress) = open.ingress().filter(|_| open.edited_ingress().is_none()) else {
             continue;
         };
@@ -78,7 +78,7 @@ fn backend_is_unhealthy(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-39: nothing answers where the name leads, and a load balancer of the cluster has not got an address.
+/// HTTP-39: the name leads to no server that answers, and a load balancer of the cluster has no address.
 fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let Some(name) = case.names.iter().find(|name| name.shown() == open.wanted.domain) else {
@@ -94,12 +94,12 @@ fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
             |look: &AddressLook| matches!(look.observation.seen, Seen::Nothing { .. });
         let is_silent = name.looks.iter().all(has_nothing);
         let is_wrong = name.looks.iter().all(|look| !look.is_answer);
-        // The one that serves the class of the solver's Ingress, which has no address either; whoever answers is another.
+        // The balancer for the class of the solver's Ingress, which has no address either; any answer is another server's.
         let own = balancers.iter().filter(is_lacking).find(|it| is_wrong && serves(&open, it));
-        // The name leads to another one, which has its address.
+        // Not if the name leads to another balancer, which has its address.
         let any = balancers.iter().find(is_lacking);
         let any = any.filter(|_| is_silent && !balancers.iter().any(is_met));
-        // Records of names that others make follow the address of the balancer.
+        // Records that other programs make follow the address of the balancer.
         let is_nowhere = matches!(name.addresses, LookUp::NoName(_) | LookUp::NoRecord(_));
         let any = any.filter(|_| !is_nowhere);
         let Some(service) = own.or(any) else { continue };
@@ -128,19 +128,19 @@ fn balancer_has_no_address(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Tells whether a Service is that of the controller that serves the solver's Ingress, which has no address: they have one name.
+/// Reports whether a Service has the name of the controller that serves the solver's Ingress; that Ingress has no address.
 fn serves(open: &OpenPath<'_>, service: &ServiceCase) -> bool {
     let Some(ingress) = open.ingress().filter(|ingress| ingress.addresses().is_empty()) else {
         return false;
     };
     let class = open.path.classes.iter().find(|it| ingress.class() == Some(&it.metadata.name));
-    // `k8s.io/ingress-nginx`, as its chart names its objects, too.
+    // `k8s.io/ingress-nginx`; the controller's chart gives its objects this name, too.
     let controller = class.and_then(|it| it.spec.controller.rsplit('/').next());
     let label = service.metadata.labels.get("app.kubernetes.io/name");
     controller.is_some_and(|name| label.is_some_and(|label| label == name))
 }
 
-/// HTTP-27: of several addresses some do not answer, and they are of a Service that only some nodes serve.
+/// HTTP-27: some of several addresses do not answer, and belong to a Service that only some nodes serve.
 fn some_nodes_lead_nowhere(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let Some(name) = case.names.iter().find(|name| name.shown() == open.wanted.domain) else {

@@ -1,7 +1,7 @@
-//! What the status of a web server alone does not say: which object on the path to a solver in the cluster is at fault.
+//! Faulty objects on the path to a solver in the cluster, which the status of a web server alone does not show.
 //!
-//! A 404 is taken for an Ingress that nobody serves (HTTP-10) and a 5xx for a Service without endpoints (CTL-15), as a guess. Where
-//! the objects of the path prove something else, that is named in its place.
+//! By its status alone, a 404 means an Ingress that is not served (HTTP-10), and a 5xx a Service without endpoints
+//! (CTL-15), as a guess. If the objects of the path prove another cause, the finding names the other cause.
 
 use std::net::IpAddr;
 
@@ -15,8 +15,8 @@ use crate::diagnosis::name_case::{AddressLook, NameCase};
 use crate::model::observation::Seen;
 use crate::model::reserved;
 
-/// The cause of a wrong answer at an address of `name`, with the observations of the path that decide it: `guess` where no object says
-/// otherwise.
+/// Returns the cause of a wrong answer at an address of `name`, with the observation of the path that decides the cause;
+/// `guess` if no object says otherwise.
 pub(super) fn judged(
     case: &Case,
     name: &NameCase,
@@ -24,7 +24,7 @@ pub(super) fn judged(
     guess: (CauseId, Grade),
 ) -> (CauseId, Grade, Option<Evidence>) {
     let (cause, grade) = guess;
-    // Envoy is what stands before solvers in a cluster; elsewhere it is anybody's server.
+    // In a cluster Envoy stands before solvers; elsewhere any server may be an Envoy.
     let reply = look.web.as_ref().and_then(|web| web.challenge.reply());
     let server = reply.and_then(|reply| reply.header("server"));
     if case.in_cluster
@@ -38,7 +38,7 @@ pub(super) fn judged(
     let open = open_paths(case).into_iter().find(|open| open.wanted.domain == name.shown());
     let Some(open) = open.filter(|_| {
         is_by_status
-            || (grade != Grade::Certain && tells_of_no_solver(cause))
+            || (grade != Grade::Certain && may_have_missed_solver(cause))
             || cause == CauseId::Http22
     }) else {
         return (cause, grade, None);
@@ -51,24 +51,24 @@ pub(super) fn judged(
     if name.is_looked_for_in_dns
         && !is_of_edge
         && let Some((way_in, own)) = ways_in(&open)
-        && leads_elsewhere(look.address.ip(), &resolved(&open, &own))
+        && leads_elsewhere(look.address.ip(), &resolve_names(&open, &own))
     {
         let shown = open.stored(format!("{way_in}: addresses"), own.join(", "));
         return (CauseId::Http03, Grade::Likely, Some(shown));
     }
     match (cause, pod::ready_endpoint(&open)) {
-        // Envoy's own words: it has not got through to the Pod.
+        // Envoy's own message: Envoy has not reached the Pod.
         (CauseId::Ctl15, Some(ready)) if is_kept_from_pod(look) => {
             (CauseId::Ctl14, Grade::Likely, Some(ready))
         }
-        // Whatever fails, it is in front of the solver.
+        // The fault is in front of the solver.
         (CauseId::Ctl15, Some(ready)) => (CauseId::Http32, Grade::Possible, Some(ready)),
         _ => (cause, grade, None),
     }
 }
 
-/// Tells whether a cause of a wrong answer leaves it open where that came from, so that nothing says that the solver was reached.
-fn tells_of_no_solver(cause: CauseId) -> bool {
+/// Reports whether a cause leaves open where the wrong answer came from, so that the solver may not have been reached.
+fn may_have_missed_solver(cause: CauseId) -> bool {
     matches!(
         cause,
         CauseId::Http04
@@ -84,15 +84,15 @@ fn tells_of_no_solver(cause: CauseId) -> bool {
     )
 }
 
-/// Tells whether an answer is Envoy's for a back end that has reset its connection, as one does whose mesh wants mutual TLS.
+/// Reports whether an answer is Envoy's for a back end that reset its connection, as one with a mesh's mutual TLS does.
 fn is_kept_from_pod(look: &AddressLook) -> bool {
     let Seen::Reply { status: 502..=504, body, .. } = &look.observation.seen else { return false };
     body.starts_with("upstream connect error or disconnect/reset before headers")
         && (body.contains("connection termination") || body.contains("connection reset"))
 }
 
-/// Addresses, with those of the names among them where these were looked up.
-fn resolved<'a>(open: &OpenPath<'a>, own: &[&'a str]) -> Vec<String> {
+/// Returns addresses, with each name replaced by its addresses if the name was looked up.
+fn resolve_names<'a>(open: &OpenPath<'a>, own: &[&'a str]) -> Vec<String> {
     let known = |one: &str| match open.path.balancer_names.get(one) {
         Some(addresses) => addresses.iter().map(IpAddr::to_string).collect(),
         None => vec![one.to_owned()],
@@ -100,7 +100,7 @@ fn resolved<'a>(open: &OpenPath<'a>, own: &[&'a str]) -> Vec<String> {
     own.iter().flat_map(|one| known(one)).collect()
 }
 
-/// The object by which requests come into the cluster, and its addresses; `None` if it has none yet.
+/// Returns the object by which requests enter the cluster, and its addresses; `None` if it has no address yet.
 fn ways_in<'a>(open: &OpenPath<'a>) -> Option<(String, Vec<&'a str>)> {
     if let Some(ingress) = open.ingress() {
         let own = ingress.addresses();
@@ -119,8 +119,8 @@ fn ways_in<'a>(open: &OpenPath<'a>) -> Option<(String, Vec<&'a str>)> {
     (!own.is_empty()).then(|| (named("Gateway", &gateway.metadata), own))
 }
 
-/// Tells whether an address is none of `own`. Names that were not looked up are not compared, nor are inner addresses with an outer one:
-/// between them an address may be translated.
+/// Reports whether an address is none of `own`. Names without a lookup are not compared, nor are inner addresses with
+/// an outer address: an address may be translated between the two.
 fn leads_elsewhere(at: IpAddr, own: &[String]) -> bool {
     let parsed: Option<Vec<IpAddr>> = own.iter().map(|one| one.parse().ok()).collect();
     let Some(own) = parsed else { return false };
@@ -143,7 +143,7 @@ mod tests {
     use crate::model::ChallengeType;
     use crate::model::cause::Symptom;
 
-    /// What is found where the name leads to `at`, and a server there answers with that status.
+    /// Judges a case whose name leads to `at`, where a server answers with a status.
     fn found(
         at: &str,
         status: u16,

@@ -1,4 +1,4 @@
-//! CAA: who may issue (RFC 8659, RFC 8657). The records that count are those of the first name upwards that has any.
+//! CAA: CAs that may issue (RFC 8659, RFC 8657). The records of the first name upwards that has any decide.
 
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DirectoryAnswer};
@@ -11,12 +11,12 @@ use crate::model::caa::{CaaAccount, CaaBar, CaaQuestion, CaaRecordSet};
 pub(super) const RULES: &[FaultRule] =
     &[records_keep_the_ca_out, records_are_those_of_a_target, records_cannot_be_read];
 
-/// By what name records call Let's Encrypt, for whom nobody named a CA.
+/// Name of Let's Encrypt in CAA records, for a question without an issuer.
 const LETS_ENCRYPT: &str = "letsencrypt.org";
 
 fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
-        let Some((cause, level, records)) = refused(case, name) else { continue };
+        let Some((cause, level, records)) = refusal_by_records(case, name) else { continue };
         let mut finding = finding(cause, name, level, records)
             .with("TYPE", name.kind.map_or("", |kind| kind.acme_name()));
         if let Some(record) = records.unknown() {
@@ -26,8 +26,8 @@ fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Why the records of a name keep its CA out, and these records.
-fn refused<'a>(
+/// Returns why the records of a name keep its CA out, with these records.
+fn refusal_by_records<'a>(
     case: &Case,
     name: &'a NameCase,
 ) -> Option<(CauseId, &'a CaaLevel, &'a CaaRecordSet)> {
@@ -36,7 +36,7 @@ fn refused<'a>(
     let question = CaaQuestion {
         is_wildcard: name.wildcard,
         identities: &identities,
-        // Whose account it is, is not known before there is one.
+        // The URL of the account is not known before there is an account.
         account: account(case, name).map_or(CaaAccount::Anybody, CaaAccount::Url),
         method: name.kind.map(ChallengeType::acme_name),
     };
@@ -51,10 +51,10 @@ fn refused<'a>(
     Some((cause, level, records))
 }
 
-/// The records of a CNAME's target count, whoever owns that.
+/// CAA-08: the records of a CNAME's target count, whatever the owner of the target.
 fn records_are_those_of_a_target(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
-        let Some((_, level, records)) = refused(case, name) else { continue };
+        let Some((_, level, records)) = refusal_by_records(case, name) else { continue };
         let Some(dns) = name.dns.as_ref().filter(|_| level.name == name.name) else { continue };
         let domain = format!("{}.", name.name);
         let alias = ["CAA", "A"]
@@ -70,7 +70,7 @@ fn records_are_those_of_a_target(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Records at a name that has some.
+/// Returns the records at a name if there are any.
 fn set(level: &CaaLevel) -> Option<(&CaaLevel, &CaaRecordSet)> {
     match &level.records {
         LookUp::Found(records) if !records.is_empty() => Some((level, records)),
@@ -78,7 +78,7 @@ fn set(level: &CaaLevel) -> Option<(&CaaLevel, &CaaRecordSet)> {
     }
 }
 
-/// The names by which records may call the CA; nothing where the CA does not tell.
+/// Returns the names by which records may call the CA; `None` if the CA does not give them.
 fn identities(case: &Case, name: &NameCase) -> Option<Vec<String>> {
     let Some(key) = &name.issuer else { return Some(vec![LETS_ENCRYPT.to_owned()]) };
     match &case.issuer(key)?.directory.as_ref()?.answer {
@@ -89,7 +89,7 @@ fn identities(case: &Case, name: &NameCase) -> Option<Vec<String>> {
     }
 }
 
-/// The account's URL.
+/// Returns the URL of the issuer's account.
 fn account<'a>(case: &'a Case, name: &NameCase) -> Option<&'a str> {
     let issuer = case.issuer(name.issuer.as_ref()?)?.issuer.as_ref()?;
     let account = issuer.status.acme.as_ref()?.uri.as_str();
@@ -97,7 +97,7 @@ fn account<'a>(case: &'a Case, name: &NameCase) -> Option<&'a str> {
 }
 
 fn finding(cause: CauseId, name: &NameCase, level: &CaaLevel, records: &CaaRecordSet) -> Finding {
-    // Which CA is meant is only supposed where nobody said so.
+    // Without an issuer the CA is only assumed.
     let grade = if name.is_bare() { Grade::Possible } else { Grade::Certain };
     Finding::new(cause, grade, name.shown(), evidence(level, &records.to_string()))
         .with("DOMAIN", name.shown())
@@ -121,7 +121,7 @@ fn records_cannot_be_read(case: &Case, found: &mut Vec<Finding>) {
         else {
             continue;
         };
-        // What stands below it decides, and was found.
+        // Records at a name below this one decide, and were found.
         let is_decided =
             name.caa.iter().take_while(|other| other.name != level.name).any(|l| set(l).is_some());
         let (LookUp::Code(came) | LookUp::Silence(came)) = &level.records else { continue };

@@ -314,7 +314,7 @@ fn a_deletion_hangs_after_a_while() {
     check(&deleted("2026-11-24T21:58:00Z"), &[]);
 }
 
-/// What was seen of the answer at one address.
+/// Builds the case of a symptom in place of the answer at one address.
 fn seen(kind: ChallengeType, symptom: Symptom, in_cluster: bool) -> Case {
     let mut case = by(kind, |name| {
         let mut look = look("192.0.2.1:80", false);
@@ -346,7 +346,7 @@ fn every_symptom_of_an_address_has_its_cause() {
     }
 }
 
-/// That a record could not be looked for, and why.
+/// Builds the case of a record that could not be looked for.
 fn not_found(kind: ChallengeType, change: impl FnOnce(&mut NameCase)) -> Case {
     by(kind, |name| {
         name.issuer = Some(issuer_key());

@@ -1,4 +1,4 @@
-//! CTL, GW-01 and HTTP-33: who works in a cluster, how it was started, and what keeps it from its work.
+//! CTL, GW-01 and HTTP-33: controllers in a cluster, their flags, and obstacles to their work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,13 +27,13 @@ pub(super) const RULES: &[FaultRule] = &[
     look_goes_through_a_proxy,
 ];
 
-/// So many certificates at once are a crowd.
-const CROWD: usize = 50;
-/// What the controller asks of the API server in a second unless told otherwise.
-const RATE: &str = "20";
+/// Minimum number of waiting certificates that are a crowd.
+const MIN_CROWD: usize = 50;
+/// Default of the controller's flag `kube-api-qps`, in requests per second.
+const DEFAULT_QPS: &str = "20";
 
-/// What others say of the objects that are looked at and have not ended: of Challenges, Orders and issuers in their status, of all in
-/// Events. With the Certificate's issuer, where it is one's.
+/// Returns the messages of others about open Certificates: reasons of Challenges and Orders, and Events about any of the
+/// Certificate's objects. Each comes with the Certificate's issuer, if the issuer's kind is ours.
 pub(super) fn told(case: &Case) -> Vec<(Option<Key>, Evidence)> {
     let mut all = Vec::new();
     for of in case.certificates.iter().filter(|of| of.is_open()) {
@@ -60,7 +60,7 @@ pub(super) fn told(case: &Case) -> Vec<(Option<Key>, Evidence)> {
     all
 }
 
-/// Whether an object is a Certificate, or hangs below it.
+/// Reports whether an object is a Certificate, or hangs below the Certificate.
 pub(super) fn concerns(of: &CertificateCase, about: &str) -> bool {
     about == format!("Certificate {}", of.certificate.name())
         || of.requests.iter().any(|it| about == format!("CertificateRequest {}", it.name()))
@@ -68,8 +68,8 @@ pub(super) fn concerns(of: &CertificateCase, about: &str) -> bool {
         || of.current_challenges().any(|it| about == format!("Challenge {}", it.name()))
 }
 
-/// The controllers that work: cert-manager's, where it does.
-fn working(case: &Case) -> &[ControllerCase] {
+/// Returns cert-manager's controllers if cert-manager works on the objects; else none.
+fn active_controllers(case: &Case) -> &[ControllerCase] {
     if case.driver == DriverCase::CertManager { &case.control.controllers } else { &[] }
 }
 
@@ -77,7 +77,7 @@ fn deployment(controller: &ControllerCase, field: &str) -> String {
     format!("Deployment {}: {field}", controller.name)
 }
 
-/// CTL-01, with what its Pods say.
+/// CTL-01, with the state of the controller's Pods.
 fn controller_ails(case: &Case, found: &mut Vec<Finding>) {
     let are_none_ready = case.control.controllers.iter().all(|of| of.ready == 0);
     if case.driver == DriverCase::KubectlAcme || !are_none_ready {
@@ -94,7 +94,7 @@ fn controller_ails(case: &Case, found: &mut Vec<Finding>) {
     found.extend(shown.into_iter().filter_map(|shown| idle(case, shown)));
 }
 
-/// CTL-02: two that work, each on all namespaces, with a Lease of its own.
+/// CTL-02: two controllers lead, each on all namespaces, with a Lease of its own.
 fn two_controllers_lead(case: &Case, found: &mut Vec<Finding>) {
     let is_held = |of: &&ControllerCase| {
         case.control.leases.iter().any(|lease| lease.namespace == of.lease_namespace())
@@ -137,7 +137,7 @@ fn namespace_ends(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// CTL-07: the API server has refused the controller something, or says that it would.
+/// CTL-07: the API server has denied the controller a request, or says that it would.
 fn right_is_missing(case: &Case, found: &mut Vec<Finding>) {
     let groups: Vec<&str> = case.control.dns_webhooks.iter().map(|of| of.group.as_str()).collect();
     let mut push = |what: String, user: &str, shown: Evidence| {
@@ -149,7 +149,7 @@ fn right_is_missing(case: &Case, found: &mut Vec<Finding>) {
     };
     for (_, shown) in told(case) {
         let Some(right) = controller_words::missing_right(&shown.came) else { continue };
-        // What webhooks may and may not is told of them.
+        // The rules for webhooks report the webhooks' permissions.
         if groups.contains(&right.group) || (right.resource == "secrets" && !groups.is_empty()) {
             continue;
         }
@@ -157,7 +157,7 @@ fn right_is_missing(case: &Case, found: &mut Vec<Finding>) {
         let user = right.user.to_owned();
         push(what, &user, shown);
     }
-    // Where they do not watch they need no rights.
+    // Controllers need no permissions in namespaces that they do not watch.
     for of in case.control.lacking.iter().filter(|of| is_watched(case, &of.namespace)) {
         let asked = format!("{} {} in namespace {}", of.verb, of.resource, of.namespace);
         let shown = stored(format!("SubjectAccessReview of {}", of.account), case.at, {
@@ -191,7 +191,7 @@ fn definitions_are_missing(case: &Case, found: &mut Vec<Finding>) {
     }
     let mut shown = shown.into_iter();
     let Some(first) = shown.next() else { return };
-    // Whoever asks about a domain alone may have nothing to do with a cluster that never had cert-manager.
+    // A question about a domain alone may have nothing to do with a cluster that never had cert-manager.
     let is_whole = undefined.len() == Kind::SIX.len();
     let is_aside = is_whole && !case.names.is_empty() && case.certificates.is_empty();
     let grade = if is_aside { Grade::Possible } else { Grade::Certain };
@@ -216,7 +216,7 @@ fn definitions_are_old(case: &Case, found: &mut Vec<Finding>) {
     let [first, ..] = &old[..] else { return };
     let shown = stored("label app.kubernetes.io/version of the definitions", case.at, first);
     let others = old[1..].iter().map(|one| stored(format!("definition {one}"), case.at, one));
-    // A release may have changed none of them.
+    // A release may have changed no definition.
     let is_felt = case.control.dropped.iter().any(|of| of.is_undefined);
     let grade = if is_felt { Grade::Certain } else { Grade::Possible };
     found.push(
@@ -226,9 +226,9 @@ fn definitions_are_old(case: &Case, found: &mut Vec<Finding>) {
     );
 }
 
-/// CTL-16: many wait for the controller itself, and nothing of theirs is wrong.
+/// CTL-16: many Certificates wait for the controller itself, without a fault of their own.
 fn controller_is_slow(case: &Case, found: &mut Vec<Finding>) {
-    let [controller] = working(case) else { return };
+    let [controller] = active_controllers(case) else { return };
     let waits = |of: &&CertificateCase| {
         let issuer = issuer_key(&of.certificate);
         let issuer = issuer.and_then(|key| case.issuer(&key)?.issuer.as_ref());
@@ -236,12 +236,12 @@ fn controller_is_slow(case: &Case, found: &mut Vec<Finding>) {
         of.is_open() && is_ready && of.next_try.is_none() && of.order().is_none()
     };
     let count = case.certificates.iter().filter(waits).count();
-    if count < CROWD {
+    if count < MIN_CROWD {
         return;
     }
     let asked = format!("{} Certificates that have to be issued", case.certificates.len());
     let shown = stored(asked, case.at, format!("{count} have no Order yet, and a ready issuer"));
-    let rate = controller.flag("kube-api-qps").unwrap_or(RATE);
+    let rate = controller.flag("kube-api-qps").unwrap_or(DEFAULT_QPS);
     let flags = stored(deployment(controller, "kube-api-qps"), case.at, rate);
     found.push(
         Finding::new(CauseId::Ctl16, Grade::Likely, "cert-manager", shown)
@@ -250,7 +250,7 @@ fn controller_is_slow(case: &Case, found: &mut Vec<Finding>) {
     );
 }
 
-/// GW-01: by what the controller says, and before that by how it was started.
+/// GW-01: by the controller's messages, and before any message by the controller's flags.
 fn gateway_api_is_off(case: &Case, found: &mut Vec<Finding>) {
     let mut push = |issuer: &Key, grade, shown| {
         let subject = issuer.to_string();
@@ -265,7 +265,7 @@ fn gateway_api_is_off(case: &Case, found: &mut Vec<Finding>) {
             push(&issuer, Grade::Certain, shown);
         }
     }
-    let [controller] = working(case) else { return };
+    let [controller] = active_controllers(case) else { return };
     let is_on = controller.flag("enable-gateway-api").is_some_and(|value| value != "false");
     if is_on || !controller.is_told_by_flags() {
         return;
@@ -286,9 +286,9 @@ fn gateway_api_is_off(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-33: the controller looks through a proxy, and meets another answer than we do.
+/// HTTP-33: the controller's self-check goes through a proxy, and gets another answer than this machine.
 fn look_goes_through_a_proxy(case: &Case, found: &mut Vec<Finding>) {
-    let [controller] = working(case) else { return };
+    let [controller] = active_controllers(case) else { return };
     let proxy = controller.proxies.iter().find(|name| name.eq_ignore_ascii_case("HTTP_PROXY"));
     let Some(proxy) = proxy else { return };
     for name in case.names.iter().filter(|name| name.kind == Some(ChallengeType::Http01)) {
@@ -319,7 +319,7 @@ fn look_goes_through_a_proxy(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether `NO_PROXY` has a name, as Go reads it.
+/// Reports whether `NO_PROXY` exempts a name, as Go reads the variable.
 fn is_exempt(name: &str, exempt: &[String]) -> bool {
     exempt.iter().any(|one| {
         let bare = one.trim_start_matches('*').trim_start_matches('.');
@@ -527,8 +527,8 @@ pub(super) mod tests {
         let crowd = |count: usize| {
             cluster(|case| case.certificates = vec![case.certificates[0].clone(); count])
         };
-        check(&crowd(CROWD), &[CauseId::Ctl16]);
-        check(&crowd(CROWD - 1), &[]);
+        check(&crowd(MIN_CROWD), &[CauseId::Ctl16]);
+        check(&crowd(MIN_CROWD - 1), &[]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! CTL: who works on the objects, the queue, and what holds them.
+//! CTL: controllers of the objects, the queue, and objects that are held.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,20 +12,20 @@ use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
 use crate::model::{Metadata, Time};
 use crate::reconcile::schedule::Waits;
 
-/// After which time a wait behind what is stuck as long is an error.
-const STUCK: SignedDuration = SignedDuration::from_mins(10);
-/// How long taking an answer down may take.
-const CLEAN_UP: SignedDuration = SignedDuration::from_mins(5);
+/// Time after which a wait is an error, if the Challenges ahead have been stuck for as long.
+const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(10);
+/// Maximum time for taking an answer down.
+const CLEAN_UP_MAX: SignedDuration = SignedDuration::from_mins(5);
 
 pub(super) const RULES: &[FaultRule] =
     &[nobody_works, controllers_watch_elsewhere, challenge_is_queued, deletion_hangs, look_failed];
 
 fn nobody_works(case: &Case, found: &mut Vec<Finding>) {
-    // On one machine nobody works between two commands.
+    // On one machine no controller works between two commands.
     if case.driver != DriverCase::Nobody || !case.in_cluster {
         return;
     }
-    // Nobody can work on objects that the cluster does not know.
+    // No controller can work on kinds that the cluster does not know.
     if !case.control.undefined.is_empty() {
         return;
     }
@@ -43,7 +43,7 @@ fn nobody_works(case: &Case, found: &mut Vec<Finding>) {
     found.extend(shown.into_iter().filter_map(|shown| idle(case, shown)));
 }
 
-/// That nobody works, told once, with whatever shows it; nothing where there is nothing to do.
+/// Builds the finding that no controller works, with its evidence; `None` if there is nothing to do.
 pub(super) fn idle(case: &Case, shown: Evidence) -> Option<Finding> {
     let mut due = case.certificates.iter().filter(|of| of.due.is_some());
     let first = due.next()?.certificate.name();
@@ -55,18 +55,18 @@ pub(super) fn idle(case: &Case, shown: Evidence) -> Option<Finding> {
     Some(finding.with("WHAT", subject))
 }
 
-/// Tells whether cert-manager's controllers watch a namespace: all of them, or the one that their arguments name.
+/// Reports whether cert-manager's controllers watch a namespace: all namespaces, or the one that their arguments name.
 pub(super) fn is_watched(case: &Case, namespace: &str) -> bool {
     let all = &case.control.controllers;
-    all.is_empty() || all.iter().any(|of| watched(of).is_none_or(|one| one == namespace))
+    all.is_empty() || all.iter().any(|of| watched_namespace(of).is_none_or(|one| one == namespace))
 }
 
-/// The one namespace that a controller watches; `None` if it watches all.
-fn watched(of: &ControllerCase) -> Option<&str> {
+/// Returns the only namespace that a controller watches; `None` if the controller watches all.
+fn watched_namespace(of: &ControllerCase) -> Option<&str> {
     of.flags.get("namespace").map(String::as_str).filter(|name| !name.is_empty())
 }
 
-/// CTL-01: whoever holds the Lease watches one other namespace alone.
+/// CTL-01: the holder of the Lease watches one other namespace alone.
 fn controllers_watch_elsewhere(case: &Case, found: &mut Vec<Finding>) {
     let Some(first) = case.control.controllers.first() else { return };
     for of in case.certificates.iter().filter(|of| of.due.is_some()) {
@@ -74,7 +74,7 @@ fn controllers_watch_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         if is_watched(case, &name.namespace) {
             continue;
         }
-        let flag = format!("namespace={}", watched(first).unwrap_or_default());
+        let flag = format!("namespace={}", watched_namespace(first).unwrap_or_default());
         let shown = stored(format!("Deployment {}: arguments", first.name), case.at, flag);
         let subject = format!("Certificate {name}");
         let finding = Finding::new(CauseId::Ctl01, Grade::Certain, subject.clone(), shown);
@@ -119,11 +119,11 @@ fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What those are stuck at that a Challenge waits for, where it has waited long and each of them is stuck as long; `None` if one of
-/// them may still end.
+/// Returns the causes at which the Challenges ahead of a queued Challenge are stuck, if the wait and all of these are long;
+/// `None` if one of the Challenges ahead may still end.
 fn stuck(case: &Case, queued: &QueuedCase) -> Option<Vec<Evidence>> {
     let is_long = |since: Option<Time>| {
-        since.is_some_and(|since| case.at.duration_since(since.timestamp()) >= STUCK)
+        since.is_some_and(|since| case.at.duration_since(since.timestamp()) >= STUCK_AFTER)
     };
     let mut all = case.certificates.iter().flat_map(|of| &of.challenges);
     let own = all.find(|challenge| challenge.name() == queued.challenge)?;
@@ -151,7 +151,7 @@ fn stuck(case: &Case, queued: &QueuedCase) -> Option<Vec<Evidence>> {
     Some(told.collect())
 }
 
-/// What another Challenge says for which one waits.
+/// Builds evidence from a Challenge that another Challenge waits for.
 fn runs(case: &Case, one: &RunningCase) -> Evidence {
     let age = one.since.map(|since| case.at.duration_since(since.timestamp()).as_mins());
     let age = age.map(|minutes| format!(", {minutes} min old")).unwrap_or_default();
@@ -160,10 +160,10 @@ fn runs(case: &Case, one: &RunningCase) -> Evidence {
     stored(asked, case.at, format!("it runs{age}: {reason}"))
 }
 
-/// Tells whether an object is to go for longer than taking answers down takes, and is held.
+/// Reports whether an object has been in deletion for longer than clean-up takes, and is held by finalizers.
 pub fn hangs_in_deletion(metadata: &Metadata, now: Timestamp) -> bool {
     let since = metadata.deletion_timestamp.filter(|_| !metadata.finalizers.is_empty());
-    since.is_some_and(|since| now.duration_since(since.timestamp()) >= CLEAN_UP)
+    since.is_some_and(|since| now.duration_since(since.timestamp()) >= CLEAN_UP_MAX)
 }
 
 fn deletion_hangs(case: &Case, found: &mut Vec<Finding>) {
@@ -181,7 +181,7 @@ fn deletion_hangs(case: &Case, found: &mut Vec<Finding>) {
             metadata.finalizers.join(", "),
             challenge.status.reason
         );
-        // What is needed to take the answer down.
+        // The issuer is needed to take the answer down.
         let issuer = challenge.spec.issuer_ref.key(&metadata.namespace);
         let issuer = issuer.and_then(|key| case.issuer(&key));
         let gone = issuer.filter(|of| of.is_known && of.issuer.is_none());
@@ -201,7 +201,7 @@ fn deletion_hangs(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What could not be looked at: it is neither well nor ill.
+/// INT-01: objects that could not be observed are neither well nor ill.
 fn look_failed(case: &Case, found: &mut Vec<Finding>) {
     for unseen in &case.unseen {
         let shown = stored(&unseen.what, case.at, &unseen.why);

@@ -14,7 +14,7 @@ use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Said, Seen};
 
-/// A case of one Certificate whose name meets that at its one address.
+/// A case of one Certificate whose name meets a symptom at its one address.
 fn met(symptom: Symptom) -> Case {
     by(ChallengeType::Http01, |name| {
         let mut look = look("192.0.2.1:80", false);
@@ -63,7 +63,7 @@ fn faults() -> Vec<(CauseId, Case)> {
     all
 }
 
-/// The same of another Certificate and another name.
+/// Builds the case of another Certificate and another name.
 fn numbered(case: &Case, number: usize) -> Case {
     fn rename(value: &mut Value, number: usize) {
         match value {

@@ -1,4 +1,4 @@
-//! CTL-08: defects of releases of cert-manager that were mended since. Each counts only where its sign is seen.
+//! CTL-08: defects of cert-manager's releases that later releases mend. A defect counts only if its sign is seen.
 
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
@@ -11,22 +11,22 @@ use crate::model::release::Release;
 
 pub(super) const RULES: &[FaultRule] = &[release_has_a_defect];
 
-/// A defect that was mended.
+/// Defect that a later release mends.
 struct KnownDefect {
-    /// First release that has it.
+    /// First release with the defect.
     since: Release,
-    /// First release that has it no more.
+    /// First release without the defect.
     until: Release,
-    /// What goes wrong, after `which`.
+    /// Fault, as the predicate of a sentence about the release.
     what: &'static str,
-    /// What is seen of it.
+    /// Function that finds the defect's sign.
     sign: Sign,
 }
 
-/// How a defect shows at a Certificate.
+/// Function that returns the evidence of a defect at a Certificate.
 type Sign = fn(&Case, &ControllerCase, &CertificateCase) -> Option<Evidence>;
 
-/// Every defect that can be seen from here, as far as its release notes tell.
+/// Defects that can be seen from here, by the release notes.
 const DEFECTS: [KnownDefect; 3] = [
     KnownDefect {
         since: Release::new(1, 17, 0),
@@ -48,8 +48,8 @@ const DEFECTS: [KnownDefect; 3] = [
     },
 ];
 
-/// Renewals for which less than this lies between two are no plan of anybody's, in days.
-const SHORTEST_DAYS: i64 = 1;
+/// Minimum number of days between two planned renewals.
+const MIN_RENEWAL_DAYS: i64 = 1;
 
 fn release_has_a_defect(case: &Case, found: &mut Vec<Finding>) {
     let ([controller], DriverCase::CertManager) = (&case.control.controllers[..], &case.driver)
@@ -116,7 +116,7 @@ fn issued_again_and_again(
     let days = case.at.duration_since(since).as_hours() / 24;
     let asked = format!("Certificate {}: status.revision", of.certificate.name());
     let came = format!("{revision}, {days} days after it was made");
-    (days / revision < SHORTEST_DAYS).then(|| stored(asked, case.at, came))
+    (days / revision < MIN_RENEWAL_DAYS).then(|| stored(asked, case.at, came))
 }
 
 #[cfg(test)]

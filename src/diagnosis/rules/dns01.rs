@@ -14,20 +14,20 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::reconcile::published;
 
-/// Fewest letters by which a text that was cut is known.
-const FEWEST_LETTERS: usize = 6;
+/// Minimum number of letters by which a cut text is recognized.
+const MIN_CUT_LETTERS: usize = 6;
 
 pub(super) const RULES: &[FaultRule] =
     &[record_is_not_seen, record_is_not_written, record_is_doubled];
 
-/// The names that a CA looks for by a record.
+/// Returns the names that a CA validates by a record, with the probe of each answer.
 pub(super) fn by_record(case: &Case) -> impl Iterator<Item = (&NameCase, &AnswerLook)> {
     let by_record = |name: &&NameCase| name.kind.is_some_and(ChallengeType::is_by_record);
     case.names.iter().filter(by_record).filter_map(|name| Some((name, name.answer.as_ref()?)))
 }
 
-/// The values that belong to the same record for a name's wildcard, or for the name of a wildcard. They may be asked for before their
-/// Challenges have their turn.
+/// Returns the values that belong to the same record for a name's wildcard, or for the name of a wildcard. The values may
+/// be asked for before their Challenges have their turn.
 pub(super) fn values_of_the_other<'a>(
     case: &'a Case,
     name: &'a NameCase,
@@ -48,14 +48,14 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
         let Some(look) = answer.observations.first() else { continue };
         let Seen::Records { name: record, servers, .. } = &look.seen else {
             let domain = format!("{}.", name.name);
-            // Then it is no matter of zones (D01-15).
+            // Silent resolvers are a cause of their own (D01-15), and no fault of the zone.
             if name.dns.as_ref().is_some_and(|dns| dns.is_of_silent_resolvers(&domain)) {
                 continue;
             }
             let symptom = answer.sighting.map(|sighting| sighting.symptom);
             if let Some(symptom) = symptom {
                 let (cause, grade) = symptom::cause_of(symptom, kind, case.in_cluster);
-                // Nobody was seen saying so.
+                // No observation confirms the symptom.
                 let is_blind = matches!(look.seen, Seen::NoLook { .. });
                 let grade = if is_blind { Grade::Possible } else { grade };
                 found.push(about(cause, grade, name, seen(look, reason)).with("ANSWER", reason));
@@ -69,14 +69,14 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let others: Vec<&str> = values_of_the_other(case, name).collect();
-        // acme-dns writes at names of its own alone: without an alias nothing of it is ever seen.
+        // acme-dns writes at its own names alone: without an alias its record is never looked up.
         let is_without_alias = is_of_acme_dns(name)
             && name.pending.as_ref().is_some_and(|it| it.spec.record_name() == *record)
             && servers.iter().all(|server| matches!(&server.said, Said::NoName | Said::Texts(_)));
         let (cause, grade) = match answer.sighting.map(|sighting| sighting.symptom) {
             _ if is_without_alias => (CauseId::Prv13, Grade::Likely),
             None if kind == ChallengeType::DnsPersist01 => (CauseId::Per02, Grade::Likely),
-            // Its record is always where the alias leads, by whichever registration that is.
+            // An acme-dns record is always where the alias leads, whatever the registration.
             Some(Symptom::AliasNotFollowed) if is_of_acme_dns(name) => {
                 (CauseId::Prv13, Grade::Likely)
             }
@@ -88,14 +88,15 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
                 found => found,
             },
         };
-        // A record that was just made is on its way.
-        // A person may go by what the alias says, and write it a moment later.
+        // A record that was just made may still be on its way.
+        // A person may follow the alias, and write the record there a moment later.
         let by_solver = name.pending.as_ref().filter(|challenge| {
             let annotations = &challenge.metadata.annotations;
             cause == CauseId::D0109 && !Memory::read(Holder::Challenge, annotations).by_hand
         });
-        // Time does not mend our value in another form, or at another registration.
-        let held_back = held_back(case, name, &answer.expected).filter(|_| cause == CauseId::D0101);
+        // Time mends neither our value in another form nor a value of another registration.
+        let held_back =
+            replication_fault(case, name, &answer.expected).filter(|_| cause == CauseId::D0101);
         let is_never_copied =
             held_back.as_ref().is_some_and(|(_, is_never_copied)| *is_never_copied);
         let is_on_its_way = name.is_fresh(case.at)
@@ -122,7 +123,7 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             format!("the CNAME leads to {at}, which has another value: it belongs to another registration than the one in the Secret")
         });
         let alias = alias.or(elsewhere);
-        // One server that is silent keeps the answer from being seen for as long as it is.
+        // One silent server keeps the answer from being seen for as long as the server is silent.
         if cause == CauseId::Dns04 && name.pending.is_some() && !is_on_its_way {
             finding = finding.meaning(CauseSeverity::Error);
         }
@@ -135,9 +136,13 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What shows that the server of the updates has the record and those that the world asks never got it, and whether they never
-/// will, since their copies count as the newer ones (RFC 1982) or are of another zone; `None` if it does not have the record.
-fn held_back(case: &Case, name: &NameCase, expected: &str) -> Option<(Vec<Evidence>, bool)> {
+/// Returns evidence that the server of the updates has the record and the public servers never got it, and whether their
+/// copies never will: they count as newer (RFC 1982), or are of another zone. `None` if the server lacks the record.
+fn replication_fault(
+    case: &Case,
+    name: &NameCase,
+    expected: &str,
+) -> Option<(Vec<Evidence>, bool)> {
     let dns = name.dns.as_ref()?;
     let primary = dns.at_update_server.as_ref()?;
     let has = primary.record.heard.answer()?.records.iter().any(|record| record == expected);
@@ -170,7 +175,7 @@ fn is_of_acme_dns(name: &NameCase) -> bool {
     solver.is_some_and(|dns01| dns01.acme_dns.is_some())
 }
 
-/// By the reason that was given when the record was to be written: how it is now need not be how it was.
+/// Finds records that could not be written, by the reason of that time; the current state may differ.
 fn record_is_not_written(case: &Case, found: &mut Vec<Finding>) {
     let open = case.certificates.iter().filter(|of| of.is_open());
     for challenge in open.flat_map(|of| &of.challenges) {
@@ -179,7 +184,7 @@ fn record_is_not_written(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let Some(Cause::Seen(sighting)) = facts::cause(challenge) else { continue };
-        // Where resolvers fail for the name itself, they fail for whatever is asked about it.
+        // Resolvers that fail for the name itself fail for every question about the name.
         let is_failing = |name: &NameCase| {
             name.name == spec.dns_name
                 && name.caa.first().is_some_and(|it| matches!(it.records, LookUp::Code(_)))
@@ -225,7 +230,7 @@ fn has(server: &NameServer, expected: &str) -> bool {
     matches!(&server.said, Said::Texts(texts) if texts.iter().any(|text| text == expected))
 }
 
-/// Whether every server that fails has given the zone's SOA record.
+/// Reports whether every server that fails has given the zone's SOA record.
 fn is_of_texts_alone(name: &NameCase, servers: &[NameServer]) -> bool {
     let zone = name.dns.as_ref().and_then(|dns| dns.zone.as_ref());
     let serves = |server: &NameServer| {
@@ -239,8 +244,8 @@ fn is_of_texts_alone(name: &NameCase, servers: &[NameServer]) -> bool {
     servers.iter().filter(fails).all(serves)
 }
 
-/// What the servers of the zone show together. Of a server with several addresses those that are not heard do not count, unless
-/// none is; `others` are values that belong there for other names.
+/// Returns the cause that the zone's servers show together. A server's silent addresses count only if all of its addresses
+/// are silent; `others` are values that belong to the record for other names.
 fn by_servers(expected: &str, servers: &[NameServer], others: &[&str]) -> (CauseId, Grade) {
     let asked = published::heard(servers);
     let is_silent =
@@ -272,15 +277,15 @@ fn by_servers(expected: &str, servers: &[NameServer], others: &[&str]) -> (Cause
     }
 }
 
-/// Whether a text is the expected one after a change on its way: in quotes, with blanks or `=`, in other letters, or cut.
+/// Reports whether a text is the expected one after a change: in quotes, with blanks or `=`, in other case, or cut.
 fn is_mangled(text: &str, expected: &str) -> bool {
     let bare: String =
         text.chars().filter(|c| !c.is_whitespace() && !r#""'\="#.contains(*c)).collect();
     let begins = expected.get(..bare.len());
-    bare.len() >= FEWEST_LETTERS && begins.is_some_and(|begins| begins.eq_ignore_ascii_case(&bare))
+    bare.len() >= MIN_CUT_LETTERS && begins.is_some_and(|begins| begins.eq_ignore_ascii_case(&bare))
 }
 
-/// The panel of a provider that adds the zone to a name that has it already.
+/// D01-10: the panel of a provider adds the zone to a name that already has the zone.
 fn record_is_doubled(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case) {
         let Some(doubled) = &name.doubled else { continue };

@@ -12,7 +12,7 @@ use crate::model::{Key, Kind};
 pub(super) const RULES: &[FaultRule] =
     &[ambient_credentials_are_refused, webhook_is_away, webhook_is_closed, webhook_is_refused];
 
-/// Groups that are cert-manager's own: a webhook may not take them.
+/// Groups that are cert-manager's own: a webhook may not use these groups.
 const OWN_GROUPS: [&str; 2] = ["cert-manager.io", "acme.cert-manager.io"];
 
 fn about(cause: CauseId, grade: Grade, issuer: &Key, shown: Evidence) -> Finding {
@@ -24,7 +24,7 @@ fn of_webhook(cause: CauseId, grade: Grade, of: &DnsWebhookCase, shown: Evidence
     about(cause, grade, &of.issuer, shown).with("GROUP", &of.group).with("SOLVER", &of.solver)
 }
 
-/// PRV-04, by the controller's word; it would not say so where a flag allows it.
+/// PRV-04, by the controller's message; the controller would not complain if a flag allowed the credentials.
 fn ambient_credentials_are_refused(case: &Case, found: &mut Vec<Finding>) {
     for (issuer, shown) in told(case) {
         if controller_words::controller_lack(&shown.came)
@@ -48,7 +48,7 @@ fn ambient_credentials_are_refused(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// PRV-08 and PRV-10, as the API server knows the group.
+/// PRV-08 and PRV-10, by the state of the group at the API server.
 fn webhook_is_away(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.control.dns_webhooks {
         let group = format!("APIService v1alpha1.{}", of.group);
@@ -90,10 +90,10 @@ fn webhook_is_away(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// PRV-09 and PRV-11, as the API server reviews the accounts.
+/// PRV-09 and PRV-11, by the API server's review of the accounts.
 fn webhook_is_closed(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.control.dns_webhooks {
-        // Nobody has a right to a group that is not served.
+        // No account has a permission for a group that is not served.
         let is_served = of.api == WebhookApi::Available;
         if let (Some(caller), Some(false), true) = (&of.caller, of.may_call, is_served) {
             let asked = format!("SubjectAccessReview of {caller}");
@@ -117,7 +117,7 @@ fn webhook_is_closed(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The same by what the controller was answered, where nobody may look at the API server's side.
+/// PRV-08 to PRV-11, by the answers to the controller, for when the API server's side may not be read.
 fn webhook_is_refused(case: &Case, found: &mut Vec<Finding>) {
     for (issuer, shown) in told(case) {
         let Some(issuer) = issuer else { continue };
@@ -134,7 +134,7 @@ fn webhook_is_refused(case: &Case, found: &mut Vec<Finding>) {
             (None, Some(GroupFault::Unknown)) => CauseId::Prv10,
             _ => continue,
         };
-        // A review and a state of now come before what was met a while ago.
+        // A review and the current state take precedence over an earlier answer.
         let grade = if of.api == WebhookApi::Unknown { Grade::Certain } else { Grade::Likely };
         found.push(of_webhook(cause, grade, of, shown));
     }

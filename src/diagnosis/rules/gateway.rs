@@ -16,13 +16,13 @@ use crate::model::common::{Condition, ConditionStatus, condition};
 use crate::model::observation::Seen;
 use crate::model::solver::{GatewaySolver, ParentReference};
 
-/// How long whoever serves a Gateway may take to say something of a route.
-const TAKEN: jiff::SignedDuration = jiff::SignedDuration::from_mins(2);
+/// Maximum time that the controller of a Gateway takes to report on a route.
+const CONTROLLER_REPORT_MAX: jiff::SignedDuration = jiff::SignedDuration::from_mins(2);
 
 pub(super) const RULES: &[FaultRule] =
     &[gateway_api_is_off, parent_is_named_twice, listener_waits_for_secret, route_is_not_attached];
 
-/// The names that are answered by an HTTPRoute.
+/// Returns the names that are answered by an HTTPRoute, with the solver of each.
 fn by_route<'a>(case: &'a Case) -> Vec<(OpenPath<'a>, &'a GatewaySolver)> {
     let of = |open: OpenPath<'a>| Some((open, open.wanted.solver.gateway_http_route.as_ref()?));
     open_paths(case).into_iter().filter_map(of).collect()
@@ -89,7 +89,7 @@ fn parent_is_named_twice(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// GW-03: no listener takes plain HTTP, and one that takes HTTPS has no certificate yet.
+/// GW-03: no listener takes plain HTTP, and a listener for HTTPS has no certificate yet.
 fn listener_waits_for_secret(case: &Case, found: &mut Vec<Finding>) {
     for (open, solver) in by_route(case) {
         let all = parents(&open, solver);
@@ -117,7 +117,7 @@ fn listener_waits_for_secret(case: &Case, found: &mut Vec<Finding>) {
             let secrets: Vec<&str> = secrets.map(|secret| secret.name.as_str()).collect();
             let name = found_parent.shown();
             let asked = format!("{name}: listener {}, condition ResolvedRefs", listener.name);
-            let shown = open.stored(asked, told(refs));
+            let shown = open.stored(asked, describe_condition(refs));
             let which = format!("{name}: listener {}", listener.name);
             let what = format!("{}, Secret {}", described(listener), secrets.join(", "));
             let detail = match ungranted {
@@ -131,12 +131,12 @@ fn listener_waits_for_secret(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// GW-02: by what the Gateway says of the route, else by what its listeners take.
+/// GW-02: by the parents' status of the route, else by what the parents' listeners take.
 fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
     for (open, solver) in by_route(case) {
         let route = open.route();
         let (mut faults, is_attached) = match route {
-            Some(route) => said_of(&open, route),
+            Some(route) => read_parent_statuses(&open, route),
             None => (Vec::new(), false),
         };
         if is_attached {
@@ -144,12 +144,12 @@ fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
         }
         let all = parents(&open, solver);
         let misfits: Vec<_> = all.iter().map(|one| (one, broken_hop(&open, one))).collect();
-        // One parent that takes it is enough, unless that says otherwise.
+        // One parent that takes the route is enough, unless the parent's own status says otherwise.
         if let Some((one, _)) = misfits.iter().find(|(_, misfit)| misfit.is_none()) {
             if let Some(waiting) = all.iter().find_map(|one| waits_for_controller(&open, one)) {
                 faults.push(waiting);
             } else if let (Some(route), true) = (route, faults.is_empty())
-                && age(&route.metadata, case.at) > TAKEN
+                && age(&route.metadata, case.at) > CONTROLLER_REPORT_MAX
                 && route.status.parents.is_empty()
             {
                 let name = named("HTTPRoute", &route.metadata);
@@ -172,30 +172,32 @@ fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
 
 type RouteFault = (Grade, String, Evidence);
 
-/// A Gateway of whose class nobody takes care: the API server has written its first condition itself (Gateway API's definitions have
-/// `Accepted` Unknown, reason `Pending`, as their default), and nobody has replaced it.
+/// Finds a Gateway whose class has no controller: its condition `Accepted` is still Unknown with reason `Pending`, which
+/// the API server writes by default (Gateway API's definitions), and which no controller has replaced.
 fn waits_for_controller(open: &OpenPath<'_>, one: &NamedParent<'_>) -> Option<RouteFault> {
     let gateway = one.found?.gateway()?;
     let accepted = condition(&gateway.status.conditions, "Accepted")?;
     let is_untouched = accepted.status == ConditionStatus::Unknown && accepted.reason == "Pending";
-    // One that was just made may be taken up yet, unless nothing answers where it should.
+    // A new Gateway may still be taken up, unless nothing answers for the name.
     let name = open.case.names.iter().find(|name| name.shown() == open.wanted.domain);
     let looks = name.map(|name| &name.looks[..]).unwrap_or_default();
     let is_nothing = |look: &AddressLook| matches!(look.observation.seen, Seen::Nothing { .. });
     let is_dead = !looks.is_empty() && looks.iter().all(is_nothing);
-    if !is_untouched || !(is_dead || age(&gateway.metadata, open.case.at) > TAKEN) {
+    if !is_untouched || !(is_dead || age(&gateway.metadata, open.case.at) > CONTROLLER_REPORT_MAX) {
         return None;
     }
     let name = named("Gateway", &gateway.metadata);
     let class = &gateway.spec.gateway_class_name;
     let why = format!("no controller has taken up {name}, of class {class}");
-    let shown =
-        open.stored(format!("{name}: condition Accepted"), format!("Unknown, {}", told(accepted)));
+    let shown = open.stored(
+        format!("{name}: condition Accepted"),
+        format!("Unknown, {}", describe_condition(accepted)),
+    );
     Some((Grade::Likely, why, shown))
 }
 
-/// What parents say of a route, and whether one of them has taken it with all that it refers to.
-fn said_of(open: &OpenPath<'_>, route: &RouteCase) -> (Vec<RouteFault>, bool) {
+/// Returns the faults that parents report of a route, and whether a parent has taken the route with all of its references.
+fn read_parent_statuses(open: &OpenPath<'_>, route: &RouteCase) -> (Vec<RouteFault>, bool) {
     let name = named("HTTPRoute", &route.metadata);
     let mut faults = Vec::new();
     let mut is_attached = false;
@@ -209,15 +211,15 @@ fn said_of(open: &OpenPath<'_>, route: &RouteCase) -> (Vec<RouteFault>, bool) {
             }
             is_good = false;
             let asked = format!("{name}: condition {kind} of {by}");
-            let why = format!("{by} says {kind} False: {}", told(said));
-            faults.push((Grade::Certain, why, open.stored(asked, told(said))));
+            let why = format!("{by} says {kind} False: {}", describe_condition(said));
+            faults.push((Grade::Certain, why, open.stored(asked, describe_condition(said))));
         }
         is_attached |= is_good;
     }
     (faults, is_attached)
 }
 
-fn told(condition: &Condition) -> String {
+fn describe_condition(condition: &Condition) -> String {
     match condition.message.as_str() {
         "" => condition.reason.clone(),
         message => format!("{}: {message}", condition.reason),
@@ -250,7 +252,7 @@ mod tests {
         })
     }
 
-    /// The same of which the Gateway has not said anything.
+    /// Builds a case in which the Gateway has not reported on the route.
     fn unsaid(listener: Value) -> Case {
         behind(json!([listener]), |_, path| path.routes[0].status.parents.clear())
     }

@@ -1,5 +1,5 @@
-//! The way of a solver's HTTPRoute, hop by hop: its hosts, the parent that it names, the Gateway above a ListenerSet, a listener, the back
-//! end. Each is judged by what the objects ask for, whether or not whoever serves Gateways has said anything.
+//! Path of a solver's HTTPRoute, hop by hop: its hosts, the parent that it names, the Gateway above a ListenerSet, a
+//! listener, the back end. Each hop is judged by the specifications of the objects, whether or not a controller has reported.
 
 use super::open_path::{OpenPath, named};
 use crate::diagnosis::gateway_objects::{
@@ -10,40 +10,40 @@ use crate::diagnosis::network_policy::LabelSelection;
 use crate::model::Metadata;
 use crate::model::solver::{GatewaySolver, ParentReference};
 
-/// The kind of a parent that names none.
+/// Kind of a parent that names no kind.
 const GATEWAY: &str = "Gateway";
 const LISTENER_SET: &str = "ListenerSet";
 const ROUTE: &str = "HTTPRoute";
 
-/// A parent that a route names, and what of it was read.
+/// Parent that a route names, with what was read of it.
 pub(super) struct NamedParent<'a> {
     pub(super) parent: &'a ParentReference,
-    /// Its namespace.
+    /// Namespace of the parent.
     pub(super) namespace: &'a str,
-    /// Nothing where there is none of that name.
+    /// The parent that was read; `None` if there is none of that name.
     pub(super) found: Option<FoundParent<'a>>,
 }
 
-/// What has listeners.
+/// Object that has listeners.
 #[derive(Clone, Copy)]
 pub(super) enum FoundParent<'a> {
     Gateway(&'a GatewayCase),
     Set(&'a ListenerSetCase),
 }
 
-/// The hop at which a route stops.
+/// Hop at which a route stops.
 pub(super) struct BrokenHop {
-    /// An object, or a field of it.
+    /// An object, or a field of an object.
     pub(super) at: String,
     pub(super) why: String,
 }
 
-/// The kind of a parent.
+/// Returns the kind of a parent.
 pub(super) fn kind(parent: &ParentReference) -> &str {
     parent.kind.as_deref().unwrap_or(GATEWAY)
 }
 
-/// A parent as messages name it.
+/// Returns a parent as messages name it.
 pub(super) fn shown(parent: &ParentReference, namespace: &str) -> String {
     let namespace = parent.namespace.as_deref().unwrap_or(namespace);
     let section = parent.section_name.as_ref().map(|name| format!(", listener {name}"));
@@ -52,12 +52,12 @@ pub(super) fn shown(parent: &ParentReference, namespace: &str) -> String {
     format!("{kind} {namespace}/{name}{}{}", section.unwrap_or_default(), port.unwrap_or_default())
 }
 
-/// A listener as messages name it.
+/// Returns a listener as messages name it.
 pub(super) fn described(listener: &ListenerCase) -> String {
     format!("{} on port {}", listener.protocol, listener.port)
 }
 
-/// The parents that were looked for: those of the route, before there is one those of the solver.
+/// Returns the parents that were looked for: the route's own, or the solver's before there is a route.
 pub(super) fn parents<'a>(open: &OpenPath<'a>, solver: &'a GatewaySolver) -> Vec<NamedParent<'a>> {
     let path = open.path;
     let own = &open.wanted.namespace;
@@ -91,7 +91,7 @@ impl<'a> FoundParent<'a> {
         }
     }
 
-    /// Its kind.
+    /// Returns the kind of the parent.
     pub(super) fn kind(self) -> &'static str {
         match self {
             Self::Gateway(_) => GATEWAY,
@@ -99,7 +99,7 @@ impl<'a> FoundParent<'a> {
         }
     }
 
-    /// It as messages name it.
+    /// Returns the parent as messages name it.
     pub(super) fn shown(self) -> String {
         named(self.kind(), self.metadata())
     }
@@ -111,8 +111,7 @@ impl<'a> FoundParent<'a> {
         }
     }
 
-    /// What is said of its listeners.
-    /// The Gateway; `None` if it is a ListenerSet.
+    /// Returns the Gateway; `None` if the parent is a ListenerSet.
     pub(super) fn gateway(self) -> Option<&'a GatewayCase> {
         match self {
             Self::Gateway(gateway) => Some(gateway),
@@ -120,6 +119,7 @@ impl<'a> FoundParent<'a> {
         }
     }
 
+    /// Returns the status of each listener.
     pub(super) fn states(self) -> &'a [ListenerStatusCase] {
         match self {
             Self::Gateway(gateway) => &gateway.status.listeners,
@@ -129,7 +129,7 @@ impl<'a> FoundParent<'a> {
 }
 
 impl<'a> NamedParent<'a> {
-    /// The listeners that are meant.
+    /// Returns the listeners that the reference selects.
     pub(super) fn listeners(&self) -> Vec<&'a ListenerCase> {
         let is_meant = |listener: &&ListenerCase| {
             let parent = self.parent;
@@ -140,7 +140,7 @@ impl<'a> NamedParent<'a> {
     }
 }
 
-/// The first hop at which the route to a name stops by way of a parent; nothing where none does, or none that was read.
+/// Returns the first hop that stops the route by way of a parent; `None` if no hop does, or if the parent was not read.
 pub(super) fn broken_hop(open: &OpenPath<'_>, one: &NamedParent<'_>) -> Option<BrokenHop> {
     let Some(found) = one.found else {
         let at = format!("{} {}/{}", kind(one.parent), one.namespace, one.parent.name);
@@ -152,7 +152,7 @@ pub(super) fn broken_hop(open: &OpenPath<'_>, one: &NamedParent<'_>) -> Option<B
         .or_else(|| backend_is_refused(open))
 }
 
-/// A route for other hosts.
+/// Finds a route for other hosts.
 fn hosts_are_others(open: &OpenPath<'_>) -> Option<BrokenHop> {
     let route = open.route()?;
     let hosts = &route.spec.hostnames;
@@ -163,7 +163,7 @@ fn hosts_are_others(open: &OpenPath<'_>) -> Option<BrokenHop> {
     Some(BrokenHop { at, why: format!("it is for {} alone", hosts.join(", ")) })
 }
 
-/// A ListenerSet whose Gateway is not there, or does not take it.
+/// Finds a ListenerSet whose Gateway does not exist, or does not take the set.
 fn set_is_refused(open: &OpenPath<'_>, found: FoundParent<'_>) -> Option<BrokenHop> {
     let FoundParent::Set(set) = found else { return None };
     let parent = &set.spec.parent_ref;
@@ -181,12 +181,12 @@ fn set_is_refused(open: &OpenPath<'_>, found: FoundParent<'_>) -> Option<BrokenH
         return Some(BrokenHop { at, why: format!("there is no Gateway {name}") });
     };
     let allowed = &gateway.spec.allowed_listeners.namespaces;
-    let why = refused(open, (allowed, "None"), (namespace, own), "ListenerSets")?;
+    let why = namespace_refusal(open, (allowed, "None"), (namespace, own), "ListenerSets")?;
     let at = format!("{}: spec.allowedListeners", named(GATEWAY, &gateway.metadata));
     Some(BrokenHop { at, why: format!("it {why}, and {} is one", found.shown()) })
 }
 
-/// Listeners of which none takes the route.
+/// Finds that no listener of a parent takes the route.
 fn listeners_refuse(
     open: &OpenPath<'_>,
     one: &NamedParent<'_>,
@@ -222,11 +222,13 @@ fn listener_refuses(open: &OpenPath<'_>, listener: &ListenerCase, of: &Metadata)
         let is_covered = covers(&listener.hostname, &open.wanted.domain);
         (!is_covered).then(|| format!("is for {} alone", listener.hostname))
     };
-    refused(open, (&allowed.namespaces, "Same"), places, "routes").or_else(of_kind).or_else(of_host)
+    namespace_refusal(open, (&allowed.namespaces, "Same"), places, "routes")
+        .or_else(of_kind)
+        .or_else(of_host)
 }
 
-/// Why objects of a namespace may not attach; nothing where they may, or where that is not known.
-fn refused(
+/// Returns why objects of a namespace may not attach; `None` if they may, or if that is not known.
+fn namespace_refusal(
     open: &OpenPath<'_>,
     (allowed, unsaid): (&AllowedNamespaces, &str),
     (own, other): (&str, &str),
@@ -246,7 +248,7 @@ fn refused(
     }
 }
 
-/// A selector in words.
+/// Returns a selector in words.
 fn selection(selector: &LabelSelection) -> String {
     let labels = selector.match_labels.iter().map(|(name, value)| format!("{name}={value}"));
     let more = selector.match_expressions.iter().map(|one| {
@@ -260,7 +262,7 @@ fn selection(selector: &LabelSelection) -> String {
     labels.chain(more).collect::<Vec<_>>().join(", ")
 }
 
-/// A back end in another namespace, which nothing permits.
+/// Finds a back end in another namespace that no ReferenceGrant permits.
 fn backend_is_refused(open: &OpenPath<'_>) -> Option<BrokenHop> {
     let route = open.route()?;
     let own = route.metadata.namespace.as_str();
@@ -278,7 +280,7 @@ fn backends_of(route: &RouteCase) -> String {
     format!("{}: backendRefs", named(ROUTE, &route.metadata))
 }
 
-/// That no ReferenceGrant permits a reference, in words; nothing where one does, or none was read.
+/// Returns the words that no ReferenceGrant permits a reference; `None` if a grant permits it, or no grants were read.
 pub(super) fn ungranted(
     open: &OpenPath<'_>,
     (from_kind, from): (&str, &str),
@@ -298,7 +300,7 @@ pub(super) fn ungranted(
     })
 }
 
-/// Tells whether the host of a listener or a route covers a name; a wildcard stands for one label or more (Gateway API, Hostname).
+/// Reports whether a host of Gateway API (Hostname) covers a name; a wildcard stands for one label or more.
 pub(super) fn covers(host: &str, domain: &str) -> bool {
     match host.strip_prefix('*') {
         _ if host.is_empty() => true,
@@ -319,7 +321,7 @@ mod tests {
     use crate::diagnosis::catalogue::id::CauseId;
     use crate::diagnosis::path_case::ClusterPathCase;
 
-    /// A name whose solver names `edge/public`, with these listeners, and what else is changed; nobody has said anything of the route.
+    /// Builds a name whose solver names `edge/public`, with listeners and a change; no controller has reported on the route.
     fn through(
         parent: Value,
         listeners: Value,

@@ -1,4 +1,4 @@
-//! HTTP: addresses, web servers and answers of HTTP-01, as a CA would look at them.
+//! HTTP: addresses, web servers and answers of HTTP-01, as a CA would see them.
 
 use url::Url;
 
@@ -27,9 +27,9 @@ pub(super) const RULES: &[FaultRule] = &[
     self_check_does_not_get_there,
 ];
 
-/// The names that a CA looks for by their address.
+/// Returns the names that a CA validates at an address.
 pub(super) fn by_address(case: &Case) -> impl Iterator<Item = &NameCase> {
-    // How a name is to be proven is not known before a solver fits, save of one that somebody asks about alone.
+    // Before a solver fits, the type is not known, except for a name that the user asks about alone.
     case.names.iter().filter(|name| match name.kind {
         Some(kind) => !kind.is_by_record() && !case.is_refused_unseen(name),
         None => name.is_bare(),
@@ -45,7 +45,7 @@ pub(super) fn of_name(
     Finding::new(cause, grade, name.shown(), evidence).with("DOMAIN", &name.name)
 }
 
-/// The cause that a look shows; `None` if it is well.
+/// Returns the cause that a probe of an address shows; `None` if the answer is right.
 pub(super) fn fault(
     look: &AddressLook,
     kind: ChallengeType,
@@ -73,8 +73,8 @@ pub(super) fn fault(
     }
     let sighting = look.sighting.map(|sighting| sighting.symptom);
     if !look.is_expected {
-        // What a server says to a token that nobody has proves little.
-        // Behind a redirect it was another port that failed.
+        // A server's answer to an unknown token proves little.
+        // Behind a redirect, another port has failed.
         let led = sighting.filter(|it| matches!(it, Symptom::TlsPortSilent | Symptom::NoTls));
         let symptom = led.or_else(|| fault_of(&look.observation))?;
         let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
@@ -86,7 +86,7 @@ pub(super) fn fault(
         && *status != 200
         && body.trim_end() == look.expected
     {
-        // Its status alone is wrong.
+        // Only the status is wrong.
         return Some((CauseId::Http32, Grade::Certain));
     }
     if sighting != Some(Symptom::RedirectedAway)
@@ -98,7 +98,7 @@ pub(super) fn fault(
     if symptom == Symptom::RedirectedAway && in_cluster && is_led_to_https(&look.observation) {
         return Some((CauseId::Http14, Grade::Likely));
     }
-    // Behind a header of the PROXY protocol it hangs up as well: no server is there for whom that would be missing.
+    // The server also hangs up on a header of the PROXY protocol: no server is there that needs such a header.
     let is_hung_up = |web: &WebLook| {
         let all = [&web.challenge, &web.beside, &web.root];
         web.proxied == Some(WebReply::Ended) && all.iter().all(|it| **it == WebReply::Ended)
@@ -109,14 +109,14 @@ pub(super) fn fault(
     Some(symptom::cause_of(symptom, kind, in_cluster))
 }
 
-/// Tells whether a look was led from a host to the same host by HTTPS, where another part of the same server answers.
+/// Reports whether a probe was led from a host to the same host by HTTPS, where another part of the same server answers.
 fn is_led_to_https(look: &Observation) -> bool {
     let host = |url: &str| Url::parse(url).ok()?.host_str().map(str::to_owned);
     let (Some(first), Some(last)) = (look.hops.first(), look.hops.last()) else { return false };
     last.url.starts_with("https:") && host(&first.url) == host(&last.url)
 }
 
-/// What is wrong with a server at all, whatever it was to answer.
+/// Returns the fault of a server as such, whatever answer was expected.
 fn fault_of(observation: &Observation) -> Option<Symptom> {
     match &observation.seen {
         Seen::Nothing { symptom, .. } => *symptom,
@@ -132,7 +132,7 @@ fn fault_of(observation: &Observation) -> Option<Symptom> {
     }
 }
 
-/// Every address that fails, over IPv6 apart: a CA tries that family first.
+/// Finds every address that fails, with IPv6 apart: a CA tries IPv6 first.
 fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
     for name in by_address(case).filter(|name| !has_answered_ca(case, name)) {
         let kind = name.kind.unwrap_or(ChallengeType::Http01);
@@ -183,7 +183,7 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-34: nothing of this machine can answer. What the CA has said of a name counts more: somebody has answered for it.
+/// HTTP-34: nothing on this machine can answer. A failure at the CA counts more: some server has answered the CA.
 fn port_is_not_to_be_had(case: &Case, found: &mut Vec<Finding>) {
     let Some(why) = &case.listener_fault else { return };
     let is_answered_here = |name: &&NameCase| {
@@ -197,7 +197,7 @@ fn port_is_not_to_be_had(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Tells whether the CA has looked at a name and refused it.
+/// Reports whether the CA has validated a name and refused the name.
 pub(super) fn has_failed_at_ca(of: &CertificateCase, name: &NameCase) -> bool {
     let is_refused = |challenge: &Challenge| {
         challenge.spec.shown_domain() == name.shown()
@@ -209,7 +209,7 @@ pub(super) fn has_failed_at_ca(of: &CertificateCase, name: &NameCase) -> bool {
         || of.challenges.iter().any(is_refused)
 }
 
-/// Tells whether a CA has refused a name for its CAA records, at which it looks once it has seen the answer.
+/// Reports whether a CA has refused a name for its CAA records, which the CA checks once it has seen the answer.
 fn has_answered_ca(case: &Case, name: &NameCase) -> bool {
     let mut held = case.certificates.iter().flat_map(|of| &of.held);
     held.any(|held| {
@@ -238,9 +238,9 @@ fn addresses_differ(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The answer of a Challenge, where it was looked for and a CA would not take it.
+/// Finds answers of Challenges that were probed, and that a CA would not take.
 fn answer_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
-    // Each address was looked at for it, where there are some.
+    // If there are addresses, each was probed for the answer.
     for name in by_address(case).filter(|name| name.looks.is_empty()) {
         let (Some(answer), Some(kind)) = (&name.answer, name.kind) else { continue };
         let (Some(reason), Some(look)) = (&answer.reason, answer.observations.first()) else {
@@ -268,7 +268,7 @@ fn answer_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// An answer that a CA takes, and that keeps cert-manager's self-check waiting.
+/// HTTP-23: an answer that a CA takes, and that keeps cert-manager's self-check waiting.
 fn self_check_sees_it_otherwise(case: &Case, found: &mut Vec<Finding>) {
     if case.driver != DriverCase::CertManager {
         return;
@@ -285,9 +285,9 @@ fn self_check_sees_it_otherwise(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-08: whoever makes the self-check does not get to where the answer is right as seen from here.
+/// HTTP-08, HTTP-30: the self-check does not reach the server whose answer is right as seen from here.
 fn self_check_does_not_get_there(case: &Case, found: &mut Vec<Finding>) {
-    // The reason is of now only where somebody looks again and again.
+    // The reason is current only if a controller repeats the self-check.
     if !matches!(case.driver, DriverCase::CertManager | DriverCase::KubectlAcme) {
         return;
     }
@@ -296,7 +296,7 @@ fn self_check_does_not_get_there(case: &Case, found: &mut Vec<Finding>) {
         let is_right = name.looks.iter().all(|look| look.is_expected && look.is_answer);
         let (Some(look), true) = (name.looks.first(), is_right) else { continue };
         let cause = match facts::sighting(challenge).map(|sighting| sighting.symptom) {
-            // Of cert-manager's the rule of vantages tells, which knows its proxies.
+            // The rule for vantages, which knows cert-manager's proxies, reports on cert-manager.
             Some(Symptom::Unreachable | Symptom::ConnectionRefused | Symptom::NoReply)
                 if case.driver == DriverCase::KubectlAcme =>
             {

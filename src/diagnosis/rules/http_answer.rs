@@ -1,4 +1,4 @@
-//! Answers over HTTP and in handshakes that a CA would not take: what is wrong with each, as a cause and in words.
+//! Answers over HTTP and in handshakes that a CA would not take: the fault of each, as a cause and in words.
 
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
@@ -8,10 +8,10 @@ use crate::model::Answer;
 use crate::model::observation::{Observation, Seen};
 use crate::reconcile::{shown, visible};
 
-/// What TLS-ALPN-01 agrees on (RFC 8737 §6.2).
+/// ALPN protocol of TLS-ALPN-01 (RFC 8737 §6.2).
 pub(super) const ACME_TLS: &str = "acme-tls/1";
 
-/// What is wrong with a body of status 200.
+/// Returns the fault of a body of status 200.
 pub(super) fn body_fault(look: &AddressLook, body: &str) -> (CauseId, Grade) {
     let expected = look.expected.as_str();
     let other = |text: &str| {
@@ -21,23 +21,25 @@ pub(super) fn body_fault(look: &AddressLook, body: &str) -> (CauseId, Grade) {
     };
     match other(body.trim_end()) {
         _ if body.contains(expected) => (CauseId::Http23, Grade::Certain),
-        // It makes answers to all tokens by itself.
-        Some((true, false)) if made_up(look).is_some() => (CauseId::Http22, Grade::Certain),
+        // The server makes answers to all tokens by itself.
+        Some((true, false)) if generated_thumbprint(look).is_some() => {
+            (CauseId::Http22, Grade::Certain)
+        }
         Some((true, false)) => (CauseId::Acc05, Grade::Certain),
         _ => (CauseId::Http22, Grade::Certain),
     }
 }
 
-/// The thumbprint of an account that a server adds to every token, even to one that nobody has; `None` if it answers otherwise.
-fn made_up(look: &AddressLook) -> Option<&str> {
+/// Returns the account's thumbprint that a server adds to every token, even to an unknown one; `None` if it does not.
+fn generated_thumbprint(look: &AddressLook) -> Option<&str> {
     let reply = look.web.as_ref()?.challenge.reply().filter(|reply| reply.status == 200)?;
     let (token, thumbprint) = reply.start.trim_end().split_once('.')?;
     (token == UNKNOWN_TOKEN).then_some(thumbprint)
 }
 
-/// That a server makes answers by itself, for another account than that of the Challenge; `None` if it does not.
+/// Describes a server that makes answers by itself, for another account than the Challenge's; `None` if it does not.
 pub(super) fn stateless(look: &AddressLook) -> Option<String> {
-    let thumbprint = made_up(look)?;
+    let thumbprint = generated_thumbprint(look)?;
     let own = look.expected.split_once('.')?.1;
     (thumbprint != own).then(|| {
         format!(
@@ -46,7 +48,7 @@ pub(super) fn stateless(look: &AddressLook) -> Option<String> {
     })
 }
 
-/// What stands around the answer that does not belong there; nothing where the answer itself is not there.
+/// Describes the text around the answer that does not belong there; `None` if the answer itself is missing.
 pub(super) fn surplus(look: &AddressLook) -> Option<String> {
     let Seen::Reply { body, .. } = &look.observation.seen else { return None };
     let (before, after) = body.split_once(&look.expected).filter(|_| !look.expected.is_empty())?;
@@ -56,7 +58,7 @@ pub(super) fn surplus(look: &AddressLook) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
-/// What was seen of an answer, in a few words: of a certificate for TLS-ALPN-01, what is wrong with it.
+/// Describes what was seen of an answer, in a few words: for a TLS-ALPN-01 certificate, the fault of the certificate.
 pub(super) fn lacks(name: &NameCase, look: &Observation, expected: Option<&str>) -> String {
     match &look.seen {
         Seen::Handshake { protocol, certificate } if protocol == ACME_TLS => {
@@ -73,7 +75,7 @@ pub(super) fn lacks(name: &NameCase, look: &Observation, expected: Option<&str>)
     }
 }
 
-/// What was seen, in a few words.
+/// Describes an observation in a few words.
 pub(super) fn saw(observation: &Observation) -> String {
     match &observation.seen {
         Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => why.clone(),

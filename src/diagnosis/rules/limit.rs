@@ -1,4 +1,4 @@
-//! LIM, and whatever else a CA says no with: every problem document that was found, once.
+//! LIM, and all other refusals of a CA: every problem document that was found, once.
 
 use std::net::IpAddr;
 
@@ -19,24 +19,24 @@ use crate::model::{Challenge, ChallengeType, Problem, State, reserved};
 
 pub(super) const RULES: &[FaultRule] = &[authority_says_no];
 
-/// A problem with whom it concerns.
+/// Problem of a CA, with its subject.
 pub(super) struct Told {
     pub(super) problem: Problem,
     subject: String,
     pub(super) evidence: Evidence,
-    /// What the CA's look led it to, where it tells.
+    /// Requests of the CA's validation, if the CA lists them.
     looks: Vec<Evidence>,
-    /// The challenge that it is about, where it is about one.
+    /// Type of the challenge that the problem is about, if any.
     kind: Option<ChallengeType>,
     pub(super) challenge: Option<Challenge>,
-    /// When it is tried again, where the CA said when that may be.
+    /// Time of the next try, if the CA named a time.
     next_try: Option<Timestamp>,
-    /// The CA has shown it in a validation that is not over.
+    /// Whether the CA has shown the problem in a validation that is not over.
     is_open: bool,
 }
 
 impl Told {
-    /// A problem of a whole order.
+    /// Builds the entry for a problem of a whole order.
     fn of_order(problem: Problem, subject: String, evidence: Evidence) -> Self {
         let (looks, kind, challenge, next_try, is_open) = Default::default();
         Self { problem, subject, evidence, looks, kind, challenge, next_try, is_open }
@@ -55,7 +55,7 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
             Some((challenge, facts::kept_by_resolver(challenge, &told.problem)?))
         });
         if let Some((challenge, kept)) = kept {
-            found.push(kept_by_resolver(case, &told, challenge, kept));
+            found.push(stale_resolver_finding(case, &told, challenge, kept));
             continue;
         }
         let finding = Finding::new(cause, grade, &told.subject, told.evidence)
@@ -66,7 +66,7 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
             .with("DETAIL", detail);
         let met = told.challenge.as_ref().and_then(|of| problem::met(of, problem));
         if met == Some(Symptom::NoAddress) && has_address_now(case, &told.subject) {
-            // That is mended since, unless a resolver of the CA's remembers.
+            // The fault is mended since, unless a resolver of the CA remembers the old state.
             found.push(Finding { grade: Grade::Possible, ..finding });
             continue;
         }
@@ -77,13 +77,13 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
         );
         let finding =
             if is_over && is_met { finding.meaning(CauseSeverity::Error) } else { finding };
-        // That the validation has failed is certain, who answered the CA so is not.
+        // The failure of the validation is certain; which server answered the CA is not.
         let is_unread = is_over && problem.short_kind() == "connection";
         found.push(finding.failing(met.is_some() || is_unread));
     }
 }
 
-/// Tells whether a server of a name's public zone gives an address now that a CA can reach.
+/// Reports whether a server of a name's public zone now gives an address that a CA can reach.
 fn has_address_now(case: &Case, subject: &str) -> bool {
     let is_public = |record: &String| {
         record.parse::<IpAddr>().is_ok_and(|address| reserved::block(address).is_none())
@@ -98,7 +98,7 @@ fn has_address_now(case: &Case, subject: &str) -> bool {
     })
 }
 
-/// Tells whether a problem is of a kind that says what a validation met (RFC 8555 §6.7).
+/// Reports whether the type of a problem says what a validation met (RFC 8555 §6.7).
 fn is_of_validation(problem: &Problem) -> bool {
     matches!(
         problem.short_kind(),
@@ -106,8 +106,13 @@ fn is_of_validation(problem: &Problem) -> bool {
     )
 }
 
-/// D01-03, D01-22: what the CA saw was not there any more when it was told, by this program's own look.
-fn kept_by_resolver(case: &Case, told: &Told, challenge: &Challenge, kept: KeptAnswer) -> Finding {
+/// D01-03, D01-19, D01-22: the CA's view was outdated when its validation was asked for, by this program's self-check.
+fn stale_resolver_finding(
+    case: &Case,
+    told: &Told,
+    challenge: &Challenge,
+    kept: KeptAnswer,
+) -> Finding {
     let spec = &challenge.spec;
     let seen = facts::seen_everywhere_at(challenge).map(|at| {
         let asked = format!("Challenge {}: told to the CA", challenge.name());
@@ -115,7 +120,7 @@ fn kept_by_resolver(case: &Case, told: &Told, challenge: &Challenge, kept: KeptA
     });
     let all = case.certificates.iter().flat_map(|of| &of.challenges);
     let mut others = all.filter(|other| other.spec.key != spec.key);
-    // Whoever quotes a value of an earlier challenge leaves no doubt.
+    // A quoted value of an earlier challenge leaves no doubt.
     let quoted =
         others.any(|other| told.problem.detail.contains(&format!("\"{}\"", other.spec.key)));
     let (cause, grade) = match kept {
@@ -131,14 +136,14 @@ fn kept_by_resolver(case: &Case, told: &Told, challenge: &Challenge, kept: KeptA
         .with("DOMAIN", &told.subject)
         .with("RESOLVER", "the CA's resolver")
         .with("RECORD", spec.record_name().trim_end_matches('.'))
-        .with("SECONDS", absent_for(case, &spec.dns_name))
+        .with("SECONDS", describe_absence_ttl(case, &spec.dns_name))
         .with("DETAIL", &told.problem.detail)
-        // The authorization has failed by it.
+        // The authorization has failed by the outdated answer.
         .meaning(CauseSeverity::Error)
 }
 
-/// Tells whether each server that was asked for a name's zone has an address that nobody outside can reach: theirs may be another zone
-/// than the one that the CA is led to.
+/// Reports whether each server that was asked for a name's zone has an address that cannot be reached from outside: the
+/// servers may have another zone than the zone that the CA is led to.
 fn is_inner_zone(case: &Case, name: &str) -> bool {
     let zones = case.names.iter().filter(|one| one.name == name);
     let mut zones = zones.filter_map(|one| one.dns.as_ref()?.zone.as_ref());
@@ -148,8 +153,8 @@ fn is_inner_zone(case: &Case, name: &str) -> bool {
     })
 }
 
-/// How long the absence of a name may be kept, in words, as the SOA record of its zone says (RFC 2308 §5), and after whose look.
-fn absent_for(case: &Case, name: &str) -> String {
+/// Describes how long resolvers may keep a name's absence, by its zone's SOA record (RFC 2308 §5), and after which lookup.
+fn describe_absence_ttl(case: &Case, name: &str) -> String {
     const BY_NSEC: &str = " (with NSEC, RFC 8198, although nobody asked for that very name)";
     let mut looks = case.names.iter().filter(|one| one.name == name);
     let zone = looks.find_map(|one| one.dns.as_ref()?.zone.as_ref());
@@ -165,21 +170,21 @@ fn absent_for(case: &Case, name: &str) -> String {
     }
 }
 
-/// The cause that a problem names: of a validation by what the CA met, else by its type first and by its words second.
+/// Returns the cause that a problem names: of a validation by what the CA met, else by the type first and the text second.
 fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
     let is_of_validation = is_of_validation(&told.problem);
-    // Whose records cannot be read, whatever way of proof was chosen.
+    // CAA records that cannot be read are the cause, whatever the type of the challenge.
     if is_of_validation && foreign::lost_caa(&told.problem.detail).next().is_some() {
         return Some((CauseId::Caa03, Grade::Certain));
     }
     match told.kind {
         Some(kind) if is_of_validation => validation(told, kind, in_cluster).or_else(|| {
-            // Whatever it was that it met, it was not the answer.
+            // Whatever the CA met, it was not the answer.
             let cause = if kind.is_by_record() { CauseId::D0101 } else { CauseId::Http29 };
             let is_known = matches!(told.problem.short_kind(), "rejectedIdentifier" | "connection");
             (told.is_open || is_known).then_some((cause, Grade::Possible))
         }),
-        // It has not looked at all.
+        // The CA has not validated at all.
         Some(_) if told.problem.short_kind() == "serverInternal" => {
             Some((CauseId::Lim08, Grade::Certain))
         }
@@ -187,7 +192,7 @@ fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
     }
 }
 
-/// The cause of a validation that has failed, by what the CA says it met.
+/// Returns the cause of a failed validation, by what the CA says that it met.
 fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(CauseId, Grade)> {
     let problem = &told.problem;
     if foreign::perspective(problem) == Perspective::Secondary {
@@ -214,7 +219,7 @@ fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(Cau
     Some(symptom::cause_of(symptom, kind, in_cluster))
 }
 
-/// The cause of a question of the CA's that found no answer.
+/// Returns the cause of a failed lookup by the CA.
 fn lookup(fault: foreign::RecordFault) -> (CauseId, Grade) {
     match fault {
         foreign::RecordFault::Silence => (CauseId::Dns04, Grade::Certain),
@@ -223,7 +228,7 @@ fn lookup(fault: foreign::RecordFault) -> (CauseId, Grade) {
     }
 }
 
-/// Every problem that a CA has told of, where it is kept: with the authorization at the CA first, since that says it best.
+/// Returns every problem that a CA has sent, once each: from the authorization at the CA first, which is the best source.
 pub(super) fn problems(case: &Case) -> Vec<Told> {
     let mut all: Vec<Told> = Vec::new();
     let add = |all: &mut Vec<Told>, one: Told| {
@@ -240,7 +245,7 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
         let before = all.len();
         for held in of.held.iter().filter(|held| held.status != "valid") {
             let Some(problem) = &held.problem else { continue };
-            // Of what is over the CA need not know any more.
+            // The CA need not know an authorization any more if its order is over.
             let is_over = of.order().is_some_and(|it| it.status.state == Some(State::Invalid));
             if is_over && held.status.is_empty() && problem.status == 404 {
                 continue;
@@ -267,7 +272,7 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
             add(
                 &mut all,
                 Told {
-                    evidence: shown(asked, case.at, &problem),
+                    evidence: problem_evidence(asked, case.at, &problem),
                     looks: Vec::new(),
                     subject: challenge.spec.shown_domain(),
                     problem: *problem,
@@ -281,7 +286,7 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
         let Some(order) = of.order() else { continue };
         let held = of.held_order.as_ref().and_then(|held| Some((held, held.problem.clone()?)));
         if let Some((held, problem)) = held {
-            // A problem of several names is told with each.
+            // A problem of several names is reported with each name.
             let is_known = all[before..].iter().any(|known| known.problem.kind == problem.kind);
             if !is_known {
                 let subject = format!("Order {}", order.name());
@@ -291,13 +296,13 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
             continue;
         }
         let Some(problem) = facts::problem(order) else { continue };
-        // The names say it better.
+        // The entries of the names say it better.
         if all[before..].iter().any(|known| known.problem.kind == problem.kind) {
             continue;
         }
         let name = order.name();
         let asked = format!("Order {name}: status.reason");
-        let evidence = shown(asked, case.at, &problem);
+        let evidence = problem_evidence(asked, case.at, &problem);
         let subject = format!("Order {name}");
         let next_try = Memory::read(Holder::Order, &order.metadata.annotations).next_try;
         add(&mut all, Told { next_try, ..Told::of_order(problem, subject, evidence) });
@@ -305,6 +310,6 @@ pub(super) fn problems(case: &Case) -> Vec<Told> {
     all
 }
 
-fn shown(asked: String, at: Timestamp, problem: &Problem) -> Evidence {
+fn problem_evidence(asked: String, at: Timestamp, problem: &Problem) -> Evidence {
     stored(asked, at, problem.to_string())
 }

@@ -32,22 +32,22 @@ pub(super) const RULES: &[FaultRule] = &[
 
 /// Endings that are never in DNS (RFC 6761, RFC 6762, RFC 7686).
 const NEVER_IN_DNS: [&str; 4] = ["local", "localhost", "invalid", "onion"];
-/// Most bytes of a common name (RFC 5280, ub-common-name).
-const COMMON_NAME: usize = 64;
-/// Most names of one certificate at Let's Encrypt.
+/// Maximum number of bytes of a common name (RFC 5280, ub-common-name).
+const MAX_COMMON_NAME_BYTES: usize = 64;
+/// Maximum number of names of one certificate at Let's Encrypt.
 const NAMES: usize = 100;
 
 /// Annotations of a Certificate that change the class of the Ingress in its Challenges' solvers.
 const OVERRIDES: [&str; 2] = [solver_choice::OVERRIDE_CLASS, solver_choice::OVERRIDE_CLASS_NAME];
 
-/// Tells whether a directory is that of a CA whose rules are public and known here.
+/// Reports whether a directory is that of Let's Encrypt, whose rules are public and known here.
 pub(super) fn is_lets_encrypt(server: &str) -> bool {
     server.contains(".api.letsencrypt.org/")
 }
 
 /// The API group of Issuers.
 const GROUP: &str = "cert-manager.io";
-/// Groups that are written in its place: those of Orders and of releases before 0.11, and its name alone.
+/// Groups that are written in place of `GROUP`: that of Orders, that of releases before 0.11, and the bare name.
 const MISTYPED: [&str; 3] = ["acme.cert-manager.io", "certmanager.k8s.io", "cert-manager"];
 
 fn issuer_is_missing(case: &Case, found: &mut Vec<Finding>) {
@@ -80,7 +80,7 @@ fn issuer_is_missing(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// CFG-01: the group of the reference is cert-manager's, mistyped, so that no controller feels meant by it.
+/// CFG-01: the group of the reference is cert-manager's, mistyped, so that no controller handles the reference.
 fn issuer_group_is_mistyped(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.certificates {
         let reference = &of.certificate.spec.issuer_ref;
@@ -183,7 +183,7 @@ fn two_ingress_classes(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// CFG-07: an annotation of the Certificate adds the second of the two to what the issuer has, for a Challenge's solver.
+/// CFG-07: an annotation of the Certificate adds a second class to the class of the issuer, in a Challenge's solver.
 fn annotation_adds_second_class(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.certificates {
         let is_open = |it: &&Challenge| !(it.has_ended() || it.metadata.is_deleted());
@@ -239,7 +239,7 @@ fn profile_is_unknown(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// A name that can be in no certificate, or in none of a public CA.
+/// CFG-10, CFG-12, CFG-21: a name that can be in no certificate, or in no certificate of a public CA.
 fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
         let shown_name = name.shown();
@@ -255,14 +255,14 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
         }
         let refusal = Identifier::parse(&shown_name).ok().as_ref().and_then(public_name::refusal);
         let Some(why) = refusal else { continue };
-        // A CA of one's own may take it, until it says that it does not.
-        let refused = refused_name(case, &shown_name);
+        // A private CA may take the name, until the CA refuses it.
+        let refused = name_refusal(case, &shown_name);
         let is_nowhere = matches!(name.addresses, LookUp::NoName(_) | LookUp::NoRecord(_))
             && matches!(&why, NotPublic::Suffix(suffix) if NEVER_IN_DNS.contains(&suffix.as_str()));
         let grade = match (is_for_public_ca(case, name), &refused) {
             (true, _) => Grade::Certain,
             (false, Some(_)) => Grade::Likely,
-            // Whatever the CA, its resolvers find nothing.
+            // Whatever the CA, its resolvers find no such name.
             (false, None) if is_nowhere => Grade::Likely,
             (false, None) => continue,
         };
@@ -284,21 +284,21 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What the CA said when it refused to make an order with a name, where that is about names; `None` if it refused none.
-fn refused_name(case: &Case, name: &str) -> Option<Evidence> {
+/// Returns the CA's refusal to make an order with a name, if the refusal is about names; `None` without such a refusal.
+fn name_refusal(case: &Case, name: &str) -> Option<Evidence> {
     case.certificates.iter().find_map(|of| {
         let order = of.order()?;
         let mut names = order.spec.dns_names.iter().chain(&order.spec.ip_addresses);
         let has_it = names.any(|one| one == name);
         let problem = facts::problem(order).filter(|_| has_it && order.status.url.is_empty())?;
-        // A rejectedIdentifier says so itself.
+        // The rule for limits reports a `rejectedIdentifier`, which is explicit.
         let is_about_names = problem.short_kind() == "malformed";
         let asked = format!("Order {}: status.reason", order.name());
         is_about_names.then(|| stored(asked, case.at, problem.to_string()))
     })
 }
 
-/// Tells whether the name goes to a CA that issues for public names only, or nobody said to which.
+/// Reports whether the name goes to a CA that issues for public names only, or no CA is known.
 pub(super) fn is_for_public_ca(case: &Case, name: &NameCase) -> bool {
     let Some(key) = &name.issuer else { return true };
     let acme = case.issuer(key).and_then(|of| of.issuer.as_ref()?.spec.acme.as_ref());
@@ -339,7 +339,7 @@ fn too_much_in_one_certificate(case: &Case, found: &mut Vec<Finding>) {
                     .with("WHAT", came),
             );
         };
-        if spec.common_name.len() > COMMON_NAME {
+        if spec.common_name.len() > MAX_COMMON_NAME_BYTES {
             push(
                 "spec.commonName",
                 format!("a common name of {} bytes, where 64 are allowed", spec.common_name.len()),
@@ -382,7 +382,7 @@ fn lifetime_is_asked_for(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The issuers that are there.
+/// Returns the issuers that exist.
 pub(super) fn present(case: &Case) -> impl Iterator<Item = (&IssuerCase, &crate::model::Issuer)> {
     case.issuers.iter().filter_map(|of| Some((of, of.issuer.as_ref()?)))
 }

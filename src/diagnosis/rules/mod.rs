@@ -1,8 +1,8 @@
-//! The rules of the catalogue: each is one function that looks at what was observed and says which cause it shows, with the
-//! observation. A rule that sees nothing says nothing.
+//! Rules of the catalogue: each rule is one function that reads the observations, and adds a finding with its evidence for
+//! each cause that the observations show. A rule without a match adds nothing.
 //!
-//! The files follow the catalogue's families. The sentence of a finding stands in the catalogue (`says`), with words in braces
-//! for what the rule fills in.
+//! The files follow the catalogue's families. The catalogue has the sentence of each finding (`says`), with words in braces
+//! for the values that the rule fills in.
 #![expect(clippy::similar_names, reason = "a case shows its cause by what came")]
 
 mod account;
@@ -87,7 +87,7 @@ const RULES: &[&[FaultRule]] = &[
     record::RULES,
     record_times::RULES,
     dns01::RULES,
-    // What is read of a cluster says more than what comes of it.
+    // The objects of a cluster say more than the effects of these objects.
     gateway::RULES,
     path::RULES,
     balancer::RULES,
@@ -109,17 +109,17 @@ const RULES: &[&[FaultRule]] = &[
     provider::RULES,
 ];
 
-/// What is wrong, most pressing first, one finding for each root. What stands still and nothing explains is quoted: `case` has all that
-/// can be looked at.
+/// Returns the findings, most urgent first, one for each root. A stuck object without a known cause is quoted: `case` has
+/// every possible observation.
 pub fn judge(case: &Case) -> Vec<Finding> {
     let mut found = by_rules(case);
     found.extend(residual::unexplained(case, &found, |subject| concerned(case, subject)));
-    folded(case, found)
+    fold_findings(case, found)
 }
 
-/// The causes that the store alone shows, in the same order: whatever else stands still may have a cause that a look shows.
+/// Returns the causes that the store alone shows, in the order of `judge`; probes may show more causes.
 pub fn judge_stored(case: &Case) -> Vec<Finding> {
-    folded(case, by_rules(case))
+    fold_findings(case, by_rules(case))
 }
 
 fn by_rules(case: &Case) -> Vec<Finding> {
@@ -130,7 +130,7 @@ fn by_rules(case: &Case) -> Vec<Finding> {
     found
 }
 
-fn folded(case: &Case, found: Vec<Finding>) -> Vec<Finding> {
+fn fold_findings(case: &Case, found: Vec<Finding>) -> Vec<Finding> {
     let mut found = fold(found, &|subject| concerned(case, subject));
     for finding in &mut found {
         let concerned = concerned(case, &finding.subject);
@@ -139,7 +139,7 @@ fn folded(case: &Case, found: Vec<Finding>) -> Vec<Finding> {
     found
 }
 
-/// The Certificates that a subject is about: an object of their chain, their issuer, or one of their names.
+/// Returns the Certificates that a subject is about: an object of their chain, their issuer, or one of their names.
 pub fn concerned(case: &Case, subject: &str) -> BTreeSet<ObjectName> {
     let is_about = |of: &&CertificateCase| {
         let own = format!("Certificate {}", of.certificate.name());

@@ -1,4 +1,4 @@
-//! The objects that lines to copy are about, where a finding concerns one Certificate or issuer alone and its rule has named none.
+//! Objects for lines to copy, if a finding concerns one Certificate or issuer alone and its rule has named no object.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::diagnosis::finding::Finding;
 use crate::diagnosis::name_case::NameCase;
 use crate::model::{Key, Kind, ObjectName};
 
-/// Gives the words of lines their values; a finding concerns these Certificates.
+/// Sets the values of words in lines to copy; `concerned` has the Certificates of the finding.
 pub(super) fn name_objects(case: &Case, concerned: &BTreeSet<ObjectName>, finding: &mut Finding) {
     let subject = finding.subject.clone();
     let issuer = case.issuers.iter().find(|of| of.key.to_string() == subject);
@@ -18,7 +18,7 @@ pub(super) fn name_objects(case: &Case, concerned: &BTreeSet<ObjectName>, findin
         .map(|of| of.certificate.metadata.namespace.clone())
         .or_else(|| issuer.map(|of| of.key.name.namespace.clone()));
     let Some(namespace) = namespace else { return };
-    // Where a rule speaks of another namespace, these are not meant.
+    // A rule that names another namespace means other objects.
     let is_elsewhere = finding.facts.get("NAMESPACE").is_some_and(|named| *named != namespace);
     if is_elsewhere {
         return;
@@ -37,7 +37,7 @@ pub(super) fn name_objects(case: &Case, concerned: &BTreeSet<ObjectName>, findin
     }
     let of_certificate = || case.issuer(&issuer_key(&certificate?.certificate)?);
     let issuer = issuer.or_else(of_certificate);
-    name("ISSUER", issuer.map(|of| typed(&of.key)));
+    name("ISSUER", issuer.map(|of| command_argument(&of.key)));
     name("ACCOUNT-URL", issuer.and_then(account));
     if finding.cause.family() == CauseFamily::Acc {
         let acme = issuer.and_then(|of| of.issuer.as_ref()?.spec.acme.as_ref());
@@ -48,7 +48,7 @@ pub(super) fn name_objects(case: &Case, concerned: &BTreeSet<ObjectName>, findin
     name("NAMESPACE", Some(namespace));
 }
 
-/// Names the zone of a name, one of its servers, and where its solver writes.
+/// Sets the zone of a name, one of the zone's servers, and the place where the name's solver writes.
 fn name_zone(looked: Option<&NameCase>, name: &mut impl FnMut(&'static str, Option<String>)) {
     let Some(looked) = looked else { return };
     let zone = looked.dns.as_ref().and_then(|dns| dns.zone.as_ref());
@@ -69,14 +69,14 @@ fn name_zone(looked: Option<&NameCase>, name: &mut impl FnMut(&'static str, Opti
     name("ACME-DNS", host.map(str::to_owned));
 }
 
-/// The Certificate that is concerned, where it is one alone.
+/// Returns the Certificate that is concerned, if it is the only one.
 fn only_one<'a>(case: &'a Case, all: &BTreeSet<ObjectName>) -> Option<&'a CertificateCase> {
     let [name] = all.iter().collect::<Vec<_>>()[..] else { return None };
     case.certificates.iter().find(|of| of.certificate.name() == *name)
 }
 
-/// An issuer as commands take it.
-fn typed(key: &Key) -> String {
+/// Returns an issuer as commands take it.
+fn command_argument(key: &Key) -> String {
     let kind = if key.kind == Kind::ClusterIssuer { "clusterissuer" } else { "issuer" };
     format!("{kind}/{}", key.name.name)
 }

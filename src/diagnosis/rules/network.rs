@@ -1,4 +1,4 @@
-//! ENV: the way from here to the CA.
+//! ENV: the network path from this machine to the CA.
 
 use std::net::IpAddr;
 
@@ -15,8 +15,8 @@ use crate::model::common::condition;
 
 pub(super) const RULES: &[FaultRule] = &[authority_is_not_reached, controller_does_not_get_there];
 
-/// Tells whether whoever works on an issuer has got through to its CA, and no open Certificate waits for a word of it: what this machine
-/// meets on its way there is no fault of theirs.
+/// Reports whether the issuer's controller has reached the CA, and no open Certificate waits for the CA's answer: a fault
+/// on this machine's path is then no fault of the controller's.
 fn is_reached_by_others(case: &Case, of: &IssuerCase) -> bool {
     let Some(issuer) = of.issuer.as_ref().filter(|_| case.in_cluster) else { return false };
     let ready = condition(&issuer.status.conditions, "Ready");
@@ -31,7 +31,7 @@ fn is_reached_by_others(case: &Case, of: &IssuerCase) -> bool {
     is_ready && !case.certificates.iter().any(|it| waits_for_ca(&it))
 }
 
-/// ENV-02, ENV-03, ENV-04: the CA answers here, and whoever registers the account does not get through to it, by its own words.
+/// ENV-02, ENV-03, ENV-04: the CA answers this machine, and the controller does not reach it, by the controller's message.
 fn controller_does_not_get_there(case: &Case, found: &mut Vec<Finding>) {
     if !case.in_cluster {
         return;
@@ -80,7 +80,7 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             }
             DirectoryAnswer::Refused(problem) if problem.status >= 500 => {
                 let answer = of.authority.as_ref().and_then(|it| it.answer.as_ref());
-                // Who says when to come again has too much to do.
+                // A CA that names a time for the next request is too busy.
                 let is_busy = answer.is_some_and(|answer| !answer.retry_after.is_empty())
                     || problem.short_kind() == "rateLimited";
                 let cause = if is_busy { CauseId::Lim07 } else { CauseId::Lim08 };
@@ -89,7 +89,7 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             DirectoryAnswer::Refused(problem) if problem.status == 429 => {
                 (CauseId::Lim07, Grade::Certain, problem.to_string())
             }
-            // A proxy or an allow-list before the CA.
+            // A proxy or an allow-list in front of the CA.
             DirectoryAnswer::Refused(problem) if matches!(problem.status, 401 | 403) => {
                 (CauseId::Env03, Grade::Likely, problem.to_string())
             }
@@ -97,7 +97,7 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             | DirectoryAnswer::NotAcme(_)
             | DirectoryAnswer::Directory { .. } => continue,
         };
-        // What a CA answers is its word to anybody.
+        // An answer of the CA itself is the same for everyone.
         let is_of_way = matches!(
             directory.answer,
             DirectoryAnswer::Untrusted(_)
@@ -111,7 +111,7 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
         }
         let grade = if is_ours { Grade::Possible } else { grade };
         let shown = told(format!("GET {}", directory.url), directory.at, &came);
-        let (came, decided) = match overridden(of) {
+        let (came, decided) = match hosts_file_override(of) {
             Some((pinned, known)) if cause == CauseId::Env03 => {
                 let host = Url::parse(&directory.url).ok();
                 let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
@@ -139,7 +139,7 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Tells whether a host is one that only a cluster or a network of its own knows.
+/// Reports whether a host is known only in a cluster or in a private network.
 fn is_inner(url: &str) -> bool {
     let url = Url::parse(url).ok();
     let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
@@ -147,8 +147,8 @@ fn is_inner(url: &str) -> bool {
     labels.len() == 1 || labels.ends_with(&["svc"]) || labels.ends_with(&["cluster", "local"])
 }
 
-/// The addresses of a CA by this machine's hosts file, and by name servers; `None` if they are the same, or the hosts file has none.
-fn overridden(of: &IssuerCase) -> Option<(String, String)> {
+/// Returns a CA's addresses by the hosts file, and by name servers; `None` if one is the same, or the file has no entry.
+fn hosts_file_override(of: &IssuerCase) -> Option<(String, String)> {
     let authority = of.authority.as_ref()?;
     let known = authority.by_name_servers.as_ref()?;
     let is_same = authority.addresses.iter().any(|address| known.contains(address));

@@ -1,4 +1,4 @@
-//! Names that wait for an answer to HTTP-01 in a cluster, with what was read of the path there.
+//! Names that wait for an answer to HTTP-01 in a cluster, with the objects that were read of the path.
 
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
@@ -8,17 +8,17 @@ use crate::diagnosis::path_case::{ClusterPathCase, WantedPath};
 use crate::diagnosis::path_objects::{IngressCase, PodCase};
 use crate::model::{Challenge, Event, Metadata};
 
-/// A name whose answer nobody has seen yet.
+/// Name whose answer was not seen yet.
 #[derive(Clone, Copy)]
 pub(super) struct OpenPath<'a> {
     pub(super) case: &'a Case,
     pub(super) path: &'a ClusterPathCase,
     pub(super) wanted: &'a WantedPath,
-    /// Its Challenge, where there is one.
+    /// Challenge of the name, if there is one.
     pub(super) challenge: Option<&'a Challenge>,
 }
 
-/// The names that wait; where the answer was seen at every address, nothing of the path can be wrong.
+/// Returns the names that wait; a name is left out if its answer was seen at every address, since the path is well then.
 pub(super) fn open_paths(case: &Case) -> Vec<OpenPath<'_>> {
     let Some(path) = &case.cluster_path else { return Vec::new() };
     let is_seen = |wanted: &&WantedPath| {
@@ -37,7 +37,7 @@ pub(super) fn open_paths(case: &Case) -> Vec<OpenPath<'_>> {
 }
 
 impl<'a> OpenPath<'a> {
-    /// A finding about the name.
+    /// Builds a finding about the name.
     pub(super) fn finding(
         &self,
         cause: CauseId,
@@ -59,18 +59,18 @@ impl<'a> OpenPath<'a> {
         finding
     }
 
-    /// What stands in the cluster.
+    /// Builds evidence from data of the cluster.
     pub(super) fn stored(&self, asked: impl Into<String>, came: impl Into<String>) -> Evidence {
         stored(asked, self.case.at, came)
     }
 
-    /// The Challenge, where its answer has to be up at this moment.
+    /// Returns the Challenge, if its answer has to be up at this moment.
     pub(super) fn presented(&self) -> Option<&'a Challenge> {
         let is_up = |c: &&Challenge| self.path.challenges.get(&c.metadata.uid) == Some(&true);
         self.challenge.filter(is_up)
     }
 
-    /// The object of its Challenge among these.
+    /// Returns the object among `all` that the Challenge controls and that is not being deleted.
     pub(super) fn own<T>(&self, all: &'a [T], metadata: impl Fn(&T) -> &Metadata) -> Option<&'a T> {
         let uid = &self.challenge?.metadata.uid;
         all.iter().find(|one| {
@@ -79,17 +79,17 @@ impl<'a> OpenPath<'a> {
         })
     }
 
-    /// The solver's Pod.
+    /// Returns the solver's Pod.
     pub(super) fn pod(&self) -> Option<&'a PodCase> {
         self.own(&self.path.pods, |pod| &pod.metadata)
     }
 
-    /// The solver's HTTPRoute.
+    /// Returns the solver's HTTPRoute.
     pub(super) fn route(&self) -> Option<&'a RouteCase> {
         self.own(&self.path.routes, |route| &route.metadata)
     }
 
-    /// The Ingress that leads to the solver, its own or one that it edits.
+    /// Returns the Ingress that leads to the solver: the solver's own, or the Ingress that the solver edits.
     pub(super) fn ingress(&self) -> Option<&'a IngressCase> {
         let edited = self.edited_ingress();
         let Some(edited) = edited else {
@@ -101,25 +101,25 @@ impl<'a> OpenPath<'a> {
         })
     }
 
-    /// Name of the Ingress that the solver edits, where it makes none.
+    /// Returns the name of the Ingress that the solver edits, if the solver makes none.
     pub(super) fn edited_ingress(&self) -> Option<&'a str> {
         let ingress = self.wanted.solver.ingress.as_ref()?;
         Some(ingress.name.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// Events that warn of an object.
+    /// Returns the Warning Events about an object.
     pub(super) fn warnings(&self, of: &'a Metadata) -> impl Iterator<Item = &'a Event> {
         let is_about = move |event: &&Event| event.involved_object.uid == of.uid;
         self.path.warnings.iter().filter(is_about)
     }
 }
 
-/// An object as messages name it.
+/// Returns an object as messages name it.
 pub(super) fn named(kind: &str, metadata: &Metadata) -> String {
     format!("{kind} {}/{}", metadata.namespace, metadata.name)
 }
 
-/// A case with one name that waits for a solver, and the objects of that.
+/// A case with one name that waits for a solver, and the solver's objects.
 #[cfg(test)]
 #[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 pub(super) mod testing {
@@ -154,8 +154,8 @@ pub(super) mod testing {
         serde_json::from_value(value).unwrap()
     }
 
-    /// A Challenge `web/www-1` whose answer is up, by an Ingress or by an HTTPRoute, and that all has been listed; the objects are
-    /// well, Pod, Service and Ingress.
+    /// Builds a Challenge `web/www-1` whose answer is up, by an Ingress or by an HTTPRoute; every kind was listed, and Pod,
+    /// Service and Ingress are well.
     pub(in crate::diagnosis::rules) fn path_with(
         http01: Value,
         change: impl FnOnce(&mut Case, &mut ClusterPathCase),

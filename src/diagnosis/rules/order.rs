@@ -22,18 +22,18 @@ pub(super) const RULES: &[FaultRule] = &[
     secret_has_two_owners,
 ];
 
-/// How long an approver may take that needs a second.
-const APPROVED: SignedDuration = SignedDuration::from_mins(1);
-/// How long it may take where many wait.
-const APPROVED_OF_MANY: SignedDuration = SignedDuration::from_mins(15);
-/// So many are a crowd.
-const CROWD: usize = 50;
-/// How long a CA may need to see that all of an order is proven.
-const MOMENT: SignedDuration = SignedDuration::from_secs(30);
-/// After which time a CA that has all it needs, and names no moment, is late.
-const LONG: SignedDuration = SignedDuration::from_mins(5);
+/// Maximum time of an approver for one request, which takes a second.
+const APPROVAL_MAX: SignedDuration = SignedDuration::from_mins(1);
+/// Maximum time of an approver while many requests wait.
+const APPROVAL_MAX_IN_CROWD: SignedDuration = SignedDuration::from_mins(15);
+/// Minimum number of open Certificates that are a crowd.
+const MIN_CROWD: usize = 50;
+/// Maximum time that a CA needs to see that all names of an order are proven.
+const CA_UPDATE_MAX: SignedDuration = SignedDuration::from_secs(30);
+/// Time after which a CA that has all it needs, and names no time for the next request, is late.
+const CA_LATE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// A finding about a Certificate.
+/// Builds a finding about a Certificate.
 fn about(
     of: &CertificateCase,
     cause: CauseId,
@@ -71,7 +71,7 @@ fn pause_after_failure(case: &Case, found: &mut Vec<Finding>) {
         let attempts = status.failed_issuance_attempts.unwrap_or(1);
         let asked = format!("Certificate {}: status", of.certificate.name());
         let came = format!("failedIssuanceAttempts: {attempts}, lastFailureTime: {failed}");
-        // Orders and challenges may be gone; what failed is told there, too.
+        // Orders and challenges may be gone; the condition Issuing says what failed, too.
         let told = condition(&of.certificate.status.conditions, "Issuing")
             .filter(|issuing| {
                 issuing.status == ConditionStatus::False && !issuing.message.is_empty()
@@ -91,8 +91,8 @@ fn pause_after_failure(case: &Case, found: &mut Vec<Finding>) {
 
 fn request_waits_for_approval(case: &Case, found: &mut Vec<Finding>) {
     let open = || case.certificates.iter().filter(|of| of.is_open());
-    // Among many, whoever approves comes to each later.
-    let patience = if open().count() < CROWD { APPROVED } else { APPROVED_OF_MANY };
+    // Among many requests, an approver comes to each request later.
+    let patience = if open().count() < MIN_CROWD { APPROVAL_MAX } else { APPROVAL_MAX_IN_CROWD };
     for of in open() {
         let Some(request) = of.requests.last() else { continue };
         let made = request.metadata.creation_timestamp;
@@ -164,7 +164,7 @@ fn order_waits_though_all_is_valid(case: &Case, found: &mut Vec<Finding>) {
         // The CA may be further than the status, and needs a moment itself.
         let is_stuck = match &of.held_order {
             Some(held) => {
-                let is_done = |at: Timestamp| case.at.duration_since(at) > MOMENT;
+                let is_done = |at: Timestamp| case.at.duration_since(at) > CA_UPDATE_MAX;
                 held.status == "pending"
                     && of.held.iter().all(|it| it.validated.is_none_or(is_done))
             }
@@ -180,14 +180,14 @@ fn order_waits_though_all_is_valid(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// A finding about an order that the CA has to act on, as an error where all names are proven for minutes and no moment is named.
+/// Raises a finding to an error if the CA is late: all names were proven minutes ago, and the CA has named no time.
 fn overdue(case: &Case, of: &CertificateCase, finding: Finding) -> Finding {
     let proven: Option<Vec<Timestamp>> = of.held.iter().map(|held| held.validated).collect();
     let last = proven.and_then(|all| all.into_iter().max());
     let named = of.order().and_then(|order| {
         Memory::read(Holder::Order, &order.metadata.annotations).next_try.filter(|at| *at > case.at)
     });
-    match last.filter(|last| named.is_none() && case.at.duration_since(*last) >= LONG) {
+    match last.filter(|last| named.is_none() && case.at.duration_since(*last) >= CA_LATE_AFTER) {
         Some(last) => {
             let asked = "the last authorization that became valid at the CA";
             let shown = told(asked, case.at, format!("validated at {}", Time::new(last)));
@@ -199,7 +199,7 @@ fn overdue(case: &Case, of: &CertificateCase, finding: Finding) -> Finding {
     }
 }
 
-/// The CA has all it needs, and has not made the certificate yet.
+/// ORD-09: the CA has all it needs, and has not made the certificate yet.
 fn order_is_being_finalized(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let Some(order) = of.order() else { continue };

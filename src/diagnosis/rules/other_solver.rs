@@ -15,25 +15,25 @@ use crate::model::solver::{ChallengeSolver, Selector};
 use crate::model::{Challenge, ChallengeType, Identifier, Key};
 use crate::reconcile::solver_choice::{Asking, Match, fitting};
 
-/// How long servers may take to copy a zone, where nothing else tells that a record will never come.
-const COPIED: SignedDuration = SignedDuration::from_mins(5);
+/// Maximum time that servers take to copy a zone, if nothing else shows that a record will never come.
+const ZONE_COPY_MAX: SignedDuration = SignedDuration::from_mins(5);
 
 pub(super) const RULES: &[FaultRule] = &[another_solver_takes_it, zone_has_a_star];
 
-/// A name whose record was published where nobody sees it, with the solvers of its issuer.
+/// Name whose record was published but is not seen, with the solvers of its issuer.
 struct LostName<'a> {
     of: &'a CertificateCase,
     name: &'a NameCase,
     challenge: &'a Challenge,
     issuer: Key,
     solvers: &'a [ChallengeSolver],
-    /// The zone that its record is in, without the last dot.
+    /// Zone of the record, without the last dot.
     zone: &'a str,
-    /// Those that fit, the one that is taken first.
+    /// Solvers that fit, the chosen solver first.
     fit: Vec<(usize, Match)>,
 }
 
-fn lost(case: &Case) -> Vec<LostName<'_>> {
+fn lost_names(case: &Case) -> Vec<LostName<'_>> {
     case.names.iter().filter_map(|name| of_name(case, name)).collect()
 }
 
@@ -42,7 +42,7 @@ fn of_name<'a>(case: &'a Case, name: &'a NameCase) -> Option<LostName<'a>> {
     let challenge = pending.as_ref().filter(|_| kind.is_some_and(ChallengeType::is_by_record))?;
     let answer = answer.as_ref()?;
     let Seen::Records { zone, .. } = &answer.observations.first()?.seen else { return None };
-    // The servers answer, and none has it: where one does, the others are only late.
+    // The servers answer, and none has the record: if one had the record, the others would only be late.
     let is_absent = answer.reason.is_some()
         && answer.sighting.is_none()
         && !texts(answer).contains(answer.expected.as_str());
@@ -69,22 +69,23 @@ fn of_name<'a>(case: &'a Case, name: &'a NameCase) -> Option<LostName<'a>> {
 }
 
 fn another_solver_takes_it(case: &Case, found: &mut Vec<Finding>) {
-    for lost in lost(case) {
+    for lost in lost_names(case) {
         let [(winner, why), (next, next_why), ..] = lost.fit[..] else { continue };
         let is_same = lost.solvers[winner].dns01 == lost.solvers[next].dns01;
-        // One without a selector is for whatever no other takes.
+        // A solver without a selector is for every name that no other solver takes.
         let is_meant = lost.solvers[next].selector.is_some();
         if is_same || !is_meant || lost.challenge.spec.solver.dns01 != lost.solvers[winner].dns01 {
             continue;
         }
         let rule = rule(why, next_why);
-        // A primary that nobody asks may have it: it is likely only where the other solver is the one for the zone.
+        // A hidden primary may have the record: the finding is likely only if the other solver alone is for the zone.
         let presented = lost.challenge.status.presented_at;
-        let is_late = presented.is_some_and(|at| case.at.duration_since(at.timestamp()) > COPIED);
+        let is_late =
+            presented.is_some_and(|at| case.at.duration_since(at.timestamp()) > ZONE_COPY_MAX);
         let is_for_zone = |at: usize| is_for(&lost.solvers[at], lost.zone);
         let is_likely = is_late && is_for_zone(next) && !is_for_zone(winner);
         let grade = if is_likely { Grade::Likely } else { Grade::Possible };
-        let place = |at: usize| format!("solvers[{at}] ({})", selected(&lost.solvers[at]));
+        let place = |at: usize| format!("solvers[{at}] ({})", describe_selector(&lost.solvers[at]));
         let asked = format!("{}: spec.acme.solvers for {}", lost.issuer, lost.name.shown());
         let came = format!("{} comes first, since {rule}; then {}", place(winner), place(next));
         let shown = stored(asked, case.at, came);
@@ -110,7 +111,7 @@ fn another_solver_takes_it(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// A zone of a selector that is written with a star fits no name, so that another solver takes what was meant for its own.
+/// CFG-06: a selector's zone with a star fits no name, so that another solver takes the name.
 fn zone_has_a_star(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
         let Some(key) = &name.issuer else { continue };
@@ -123,7 +124,7 @@ fn zone_has_a_star(case: &Case, found: &mut Vec<Finding>) {
             Some((at, zone))
         });
         let Some((next, zone)) = starred else { continue };
-        // The Challenge has the solver that was taken; before there is one the type tells whether it is another.
+        // The Challenge has the chosen solver; before there is a Challenge, the type shows which solver is chosen.
         let pending = name.pending.as_ref().map(|challenge| &challenge.spec.solver);
         let is_taken = |solver: &ChallengeSolver| match pending {
             Some(taken) => solver.http01 == taken.http01 && solver.dns01 == taken.dns01,
@@ -135,7 +136,7 @@ fn zone_has_a_star(case: &Case, found: &mut Vec<Finding>) {
             "dnsZones of solvers[{next}] has \"{zone}\", which fits no name, since a zone is written without a star"
         );
         let asked = format!("{key}: spec.acme.solvers[{next}].selector.dnsZones");
-        // The other solver may do as well.
+        // The other solver may work as well.
         let is_failing = name.looks.iter().any(|look| !look.is_answer)
             || name.answer.as_ref().is_some_and(|answer| answer.reason.is_some());
         let mut finding = Finding::new(
@@ -157,13 +158,13 @@ fn zone_has_a_star(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Tells whether a solver names that very zone.
+/// Reports whether a solver names exactly this zone.
 fn is_for(solver: &ChallengeSolver, zone: &str) -> bool {
     let zones = solver.selector.iter().flat_map(|selector| &selector.dns_zones);
     zones.into_iter().any(|named| named.trim_end_matches('.').eq_ignore_ascii_case(zone))
 }
 
-/// Why one solver comes before another.
+/// Returns why one solver comes before another.
 fn rule(winner: Match, next: Match) -> &'static str {
     if winner.dns_name && !next.dns_name {
         "its dnsNames have the name"
@@ -176,8 +177,8 @@ fn rule(winner: Match, next: Match) -> &'static str {
     }
 }
 
-/// What the selector of a solver asks for, in its own words.
-fn selected(solver: &ChallengeSolver) -> String {
+/// Returns the selector of a solver as text, by its fields.
+fn describe_selector(solver: &ChallengeSolver) -> String {
     let Some(Selector { match_labels, dns_names, dns_zones }) = &solver.selector else {
         return "without selector".to_owned();
     };

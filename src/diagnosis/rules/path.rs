@@ -1,4 +1,4 @@
-//! HTTP-10, HTTP-12, HTTP-13, HTTP-25, HTTP-26, HTTP-40: the Ingress of a solver, who serves it, and what they say of it.
+//! HTTP-10, HTTP-12, HTTP-13, HTTP-25, HTTP-26, HTTP-40: the Ingress of a solver, its controller, and their warnings.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use crate::diagnosis::path_objects::{IngressCase, IngressClassCase, OpenShiftRou
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, Event};
 
-/// How long a controller may take to note the address of an Ingress.
-const TAKEN: SignedDuration = SignedDuration::from_mins(2);
+/// Maximum time that a controller takes to note the address of an Ingress.
+const ADDRESS_REPORT_MAX: SignedDuration = SignedDuration::from_mins(2);
 
 pub(super) const RULES: &[FaultRule] = &[
     ingress_is_refused,
@@ -28,7 +28,7 @@ pub(super) const RULES: &[FaultRule] = &[
     nobody_takes_ingress,
 ];
 
-/// HTTP-12, HTTP-13, HTTP-25, HTTP-26: whoever serves the Ingress says why it does not.
+/// HTTP-12, HTTP-13, HTTP-25, HTTP-26: the Ingress controller says why it does not serve the Ingress.
 fn ingress_is_refused(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let Some(ingress) = open.ingress() else { continue };
@@ -72,7 +72,7 @@ fn router_rejects(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-40: whoever serves the objects of the path has warned of one, in words that no other cause knows.
+/// HTTP-40: a controller of the path has warned about an object of the path, in words that no other cause knows.
 fn controller_reports_fault(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let looks = case.names.iter().filter(|name| name.shown() == open.wanted.domain);
@@ -102,8 +102,8 @@ fn controller_reports_fault(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Tells whether a Warning is by somebody who does not serve the object: cert-manager warns of annotations for Certificates, policy
-/// engines of what they would not have admitted, and others of records in DNS.
+/// Reports whether a Warning is from a program that does not serve the object: cert-manager warns about annotations for
+/// Certificates, policy engines about objects that they would not have admitted, and others about records in DNS.
 fn is_beside(event: &Event) -> bool {
     let by = event.source.component.as_str();
     let by = if by.is_empty() { event.reporting_component.as_str() } else { by };
@@ -113,7 +113,7 @@ fn is_beside(event: &Event) -> bool {
             .any(|it| by.starts_with(it))
 }
 
-/// What belongs to a refusal: the other Ingresses of the host, the type of the path, the type of the Service.
+/// Returns evidence for a refusal: the other Ingresses of the host, the type of the path, or the type of the Service.
 fn detail_of(
     open: &OpenPath<'_>,
     ingress: &IngressCase,
@@ -148,7 +148,7 @@ fn detail_of(
     }
 }
 
-/// Other Ingresses of the same host.
+/// Returns the other Ingresses of the host.
 pub(super) fn namesakes<'a>(
     open: &OpenPath<'a>,
     ingress: &'a IngressCase,
@@ -160,7 +160,7 @@ pub(super) fn namesakes<'a>(
         .filter(move |other| other.metadata.uid != ingress.metadata.uid && other.has_host(domain))
 }
 
-/// HTTP-10: the class that the solver names is not there, or it names none and none is the default.
+/// HTTP-10: the class that the solver names does not exist.
 fn class_is_missing(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let Some(solver) = &open.wanted.solver.ingress else { continue };
@@ -174,7 +174,7 @@ fn class_is_missing(case: &Case, found: &mut Vec<Finding>) {
         if names.contains(&class.as_str()) {
             continue;
         }
-        // Some controllers go by the name alone.
+        // Some controllers go by the name of the class alone.
         let (grade, there) = match names.as_slice() {
             [] => (Grade::Likely, "there are none".to_owned()),
             [only] => (Grade::Certain, format!("there is {only} alone")),
@@ -186,7 +186,7 @@ fn class_is_missing(case: &Case, found: &mut Vec<Finding>) {
         );
         let more = open.stored("IngressClasses", &there);
         let detail = format!("the class {class} does not exist; {there}");
-        // Before there is a Challenge something else stands in the way, and this comes after it.
+        // Before there is a Challenge, another obstacle comes first, and this fault comes later.
         let is_ahead = open.challenge.is_none()
             && case.certificates.iter().any(|of| of.is_open() && of.wants(&open.wanted.domain));
         let grade = if is_ahead { Grade::Possible } else { grade };
@@ -195,7 +195,7 @@ fn class_is_missing(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-10: the solver names no class, several are the default, and what answers at the name is not the solver.
+/// HTTP-10: the solver names no class, several classes are the default, and the host's other Ingresses have another class.
 fn classes_share_the_default(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let Some(solver) = &open.wanted.solver.ingress else { continue };
@@ -220,12 +220,12 @@ fn classes_share_the_default(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-10: the Ingress is there for a while and has no address.
+/// HTTP-10: the Ingress has existed for a while, and has no address.
 fn nobody_takes_ingress(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let Some(ingress) = open.ingress() else { continue };
         let age = age(&ingress.metadata, case.at);
-        if !ingress.addresses().is_empty() || age < TAKEN {
+        if !ingress.addresses().is_empty() || age < ADDRESS_REPORT_MAX {
             continue;
         }
         let class = ingress.class();
@@ -237,7 +237,7 @@ fn nobody_takes_ingress(case: &Case, found: &mut Vec<Finding>) {
                 (Grade::Likely, "it names no class, and no class is the default".to_owned())
             }
             None => continue,
-            // Whoever serves that class notes addresses.
+            // The controller of this class notes addresses.
             Some(class) if others > 0 => {
                 (Grade::Likely, format!("others of the class {class} have one, {others} of them"))
             }
@@ -253,7 +253,7 @@ fn nobody_takes_ingress(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The class to name, where there is no choice.
+/// Adds the class to name, if there is only one class.
 fn with_class(open: &OpenPath<'_>, finding: Finding) -> Finding {
     match open.path.classes.as_slice() {
         [only] => finding.with("CLASS", &only.metadata.name),

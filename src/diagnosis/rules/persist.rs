@@ -40,7 +40,7 @@ fn record_is_not_taken(case: &Case, found: &mut Vec<Finding>) {
                 Said::Texts(texts) => texts.clone(),
                 _ => Vec::new(),
             };
-            // The best record of the server that has the worst counts: the CA may ask any of them.
+            // The worst server's best record counts: the CA may ask any of the servers.
             let judged = servers.iter().filter_map(|server| {
                 let faults = |text: String| (demand.faults_by_part(&text), text);
                 let best = texts(server).into_iter().map(faults).min_by_key(|(all, _)| all.len());

@@ -1,4 +1,4 @@
-//! CTL-10 … CTL-13, CTL-15 and HYG-02: the objects of solvers: refused, removed, not at work, left over.
+//! CTL-10 … CTL-13, CTL-15 and HYG-02: objects of solvers that are refused, removed, not at work, or left over.
 
 use jiff::SignedDuration;
 
@@ -16,20 +16,20 @@ use crate::model::common::{ConditionStatus, condition};
 use crate::model::guard::Guard;
 use crate::model::{Event, Metadata};
 
-/// How long a Pod may take to start.
-const START: SignedDuration = SignedDuration::from_mins(2);
-/// How long the cluster may take to remove what has lost its owner.
-const COLLECTION: SignedDuration = SignedDuration::from_mins(5);
-/// How often a container may be started again before that counts.
-const RESTARTS: u32 = 3;
-/// What marks the objects of a rehearsal, which have no owner.
-const REHEARSAL: &str = "kubectl-acme/rehearsal";
-/// Most objects that are left over, and told of.
-const MOST_LEFT: usize = 20;
-/// Where Argo CD notes whose an object is.
-const TRACKED: [&str; 2] = ["argocd.argoproj.io/instance", "argocd.argoproj.io/tracking-id"];
-/// The label of a slice that names its Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// Maximum time that a Pod takes to start.
+const POD_START_MAX: SignedDuration = SignedDuration::from_mins(2);
+/// Maximum time that the cluster takes to remove an object without an owner.
+const GARBAGE_COLLECTION_MAX: SignedDuration = SignedDuration::from_mins(5);
+/// Number of restarts or Warnings from which a Pod has a fault.
+const MIN_RESTARTS: u32 = 3;
+/// Label of the objects of a rehearsal, which have no owner.
+const REHEARSAL_LABEL: &str = "kubectl-acme/rehearsal";
+/// Maximum number of leftover objects that are reported.
+const MAX_LEFTOVERS: usize = 20;
+/// Labels and annotations in which Argo CD notes the application of an object.
+const ARGO_CD_MARKS: [&str; 2] = ["argocd.argoproj.io/instance", "argocd.argoproj.io/tracking-id"];
+/// Label of an EndpointSlice that names its Service.
+const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
 pub(super) const RULES: &[FaultRule] = &[
     objects_are_refused,
@@ -56,7 +56,7 @@ fn objects_are_refused(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// CTL-10: what was put up for a Challenge is no longer there.
+/// CTL-10: objects that were put up for a Challenge are no longer there.
 fn objects_are_gone(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let Some(challenge) = open.presented() else { continue };
@@ -98,7 +98,7 @@ fn objects_are_gone(case: &Case, found: &mut Vec<Finding>) {
             let has = |name: &&str| {
                 metadata.labels.contains_key(*name) || metadata.annotations.contains_key(*name)
             };
-            metadata.namespace == *of && TRACKED.iter().any(has)
+            metadata.namespace == *of && ARGO_CD_MARKS.iter().any(has)
         });
         let more = tracked.map(|metadata| {
             open.stored(named("Ingress", metadata), "is tracked by Argo CD, as its metadata says")
@@ -112,8 +112,8 @@ fn has_token(ingress: &crate::diagnosis::path_objects::IngressCase, token: &str)
     rules.into_iter().any(|path| !token.is_empty() && path.path.rsplit('/').next() == Some(token))
 }
 
-/// The reason why a Pod does not start; `None` if it has started, or may still start. `warned` is the Warning about the Pod that was
-/// written most often.
+/// Returns the reason why a Pod does not start; `None` if it has started, or may still start. `warned` is the most
+/// frequent Warning about the Pod.
 fn start_fault(
     pod: &PodCase,
     age: SignedDuration,
@@ -121,14 +121,14 @@ fn start_fault(
 ) -> Option<(Grade, String)> {
     if let Some((status, waiting)) = pod.status.container_statuses.iter().find_map(|status| {
         let waiting = status.state.waiting.as_ref()?;
-        // These two are on the way to every start.
+        // Every start passes through these two states.
         let is_stuck = !["", "ContainerCreating", "PodInitializing"].contains(&&*waiting.reason);
         is_stuck.then_some((status, waiting))
     }) {
-        let said = joined(&waiting.reason, &waiting.message);
+        let said = join_words(&waiting.reason, &waiting.message);
         return Some((Grade::Certain, format!("container {} waits: {said}", status.name)));
     }
-    let ends = |status: &&ContainerStatusCase| status.restart_count >= RESTARTS;
+    let ends = |status: &&ContainerStatusCase| status.restart_count >= MIN_RESTARTS;
     if let Some(status) =
         pod.status.container_statuses.iter().find(ends).filter(|_| !pod.is_ready())
     {
@@ -142,21 +142,21 @@ fn start_fault(
         condition(&pod.status.conditions, kind).filter(|c| c.status == ConditionStatus::False)
     };
     if let Some(scheduled) = is_false("PodScheduled") {
-        let said = joined(&scheduled.reason, &scheduled.message);
+        let said = join_words(&scheduled.reason, &scheduled.message);
         return Some((Grade::Certain, format!("no node takes it: {said}")));
     }
     match pod.status.phase.as_str() {
         phase @ ("Failed" | "Succeeded") => {
-            let why = joined(&pod.status.reason, "");
-            Some((Grade::Certain, format!("it has ended: {}", joined(phase, &why))))
+            let why = join_words(&pod.status.reason, "");
+            Some((Grade::Certain, format!("it has ended: {}", join_words(phase, &why))))
         }
-        // Its node has taken it, and what has to be there before the first container (a network, a volume, a Secret) is not.
+        // A node has taken the Pod, but a thing that its first container needs (network, volume, Secret) is missing.
         "Pending" | "" => match warned {
-            Some(warned) if age > START || warned.count >= Some(RESTARTS) => {
-                let said = joined(&warned.reason, &warned.message);
+            Some(warned) if age > POD_START_MAX || warned.count >= Some(MIN_RESTARTS) => {
+                let said = join_words(&warned.reason, &warned.message);
                 Some((Grade::Certain, format!("its containers wait: {said}")))
             }
-            _ if age > START => {
+            _ if age > POD_START_MAX => {
                 Some((Grade::Likely, format!("it is Pending for {} min", age.as_mins())))
             }
             _ => None,
@@ -165,7 +165,7 @@ fn start_fault(
     }
 }
 
-fn joined(word: &str, sentence: &str) -> String {
+fn join_words(word: &str, sentence: &str) -> String {
     match (word, sentence) {
         ("", sentence) => sentence.to_owned(),
         (word, "") => word.to_owned(),
@@ -187,7 +187,7 @@ fn pod_cannot_start(case: &Case, found: &mut Vec<Finding>) {
             open.stored(format!("{name}: image of {}", container.name), &container.image)
         });
         let told = open.warnings(&pod.metadata).map(|event| {
-            open.stored(format!("event about {name}"), joined(&event.reason, &event.message))
+            open.stored(format!("event about {name}"), join_words(&event.reason, &event.message))
         });
         let more: Vec<_> = images.chain(told).collect();
         found.push(
@@ -196,7 +196,7 @@ fn pod_cannot_start(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// CTL-15: the Service leads nowhere, though there is a Pod that has not failed to start.
+/// CTL-15: the Service has no endpoint, although there is a Pod that has not failed to start.
 fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
     for open in open_paths(case) {
         let path = open.path;
@@ -218,8 +218,8 @@ fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
                 let has = labels.get(label).map_or("none", String::as_str);
                 (Grade::Certain, format!("it selects {label}={value}, and the Pod has {has}"))
             }
-            // That has a cause of its own, or may pass.
-            None if start_fault(pod, age, None).is_some() || age < START => continue,
+            // A Pod that does not start has a cause of its own, or may still start.
+            None if start_fault(pod, age, None).is_some() || age < POD_START_MAX => continue,
             None if !pod.is_ready() => (Grade::Likely, "the Pod is not ready".to_owned()),
             None => (Grade::Likely, "the Pod is ready, and no EndpointSlice has it".to_owned()),
         };
@@ -234,17 +234,17 @@ fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Tells whether an endpoint of a Service is ready, or says nothing of it.
+/// Reports whether an endpoint of a Service is ready, or does not say whether it is ready.
 fn has_endpoint(open: &OpenPath<'_>, service: &Metadata) -> bool {
     let own = open.path.endpoints.iter().filter(|slice| {
         slice.metadata.namespace == service.namespace
-            && slice.metadata.labels.get(SERVICE_NAME) == Some(&service.name)
+            && slice.metadata.labels.get(SERVICE_NAME_LABEL) == Some(&service.name)
     });
     let mut endpoints = own.flat_map(|slice| slice.endpoints.iter().flatten());
     endpoints.any(|endpoint| endpoint.conditions.ready != Some(false))
 }
 
-/// What shows that the solver's Service leads somewhere; `None` if it does not, or that could not be read.
+/// Returns evidence that the solver's Service has a ready endpoint; `None` if it has none, or was not read.
 pub(super) fn ready_endpoint(open: &OpenPath<'_>) -> Option<Evidence> {
     let service = &open.own(&open.path.services, |service| &service.metadata)?.metadata;
     let is_ready = has_endpoint(open, service);
@@ -257,9 +257,9 @@ fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
     let Some(path) = &case.cluster_path else { return };
     let is_left = |of: &Metadata| {
         path.has_listed("challenges", &of.namespace)
-            && !of.labels.contains_key(REHEARSAL)
+            && !of.labels.contains_key(REHEARSAL_LABEL)
             && !of.controller().is_some_and(|owner| path.challenges.contains_key(&owner.uid))
-            && age(of, case.at) > COLLECTION
+            && age(of, case.at) > GARBAGE_COLLECTION_MAX
     };
     let mut left: Vec<(&str, &Metadata, Option<&str>)> = Vec::new();
     for ingress in &path.ingresses {
@@ -278,7 +278,7 @@ fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
     left.extend(path.services.iter().map(|service| ("Service", &service.metadata, None)));
     left.extend(path.pods.iter().map(|pod| ("Pod", &pod.metadata, None)));
     left.retain(|(_, metadata, _)| is_left(metadata));
-    for (kind, of, domain) in left.into_iter().take(MOST_LEFT) {
+    for (kind, of, domain) in left.into_iter().take(MAX_LEFTOVERS) {
         let name = named(kind, of);
         let owner = of.controller();
         let owner = owner.map_or_else(

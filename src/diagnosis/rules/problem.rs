@@ -1,4 +1,4 @@
-//! What a problem document of a CA names (RFC 8555 §6.7), whatever it was an answer to: one table for accounts and for orders.
+//! Causes that a CA's problem document names (RFC 8555 §6.7), whatever the request: one table for accounts and for orders.
 
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
@@ -11,14 +11,14 @@ use crate::diagnosis::refusal_words::{
 use crate::model::cause::Symptom;
 use crate::model::{Challenge, Problem};
 
-/// The cause that a problem names, by its type first and by its words second; and how sure that is.
+/// Returns the cause that a problem names, by its type first and its text second, and how sure the cause is.
 pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
     use CauseId as Id;
     if problem.short_kind() == "rateLimited" || problem.status == 429 {
         return Some((limit(problem), Grade::Certain));
     }
     if let Some(wish) = refused_wish(problem) {
-        return Some((refused(wish), Grade::Certain));
+        return Some((cause_of_wish(wish), Grade::Certain));
     }
     let cause = match problem.short_kind() {
         _ if foreign::lacks_perspectives(problem) => Id::Lim07,
@@ -57,14 +57,14 @@ pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
     Some((cause, if is_sure { Grade::Certain } else { Grade::Likely }))
 }
 
-/// What the CA met at the name of a challenge. What a web server said is quoted, and means nothing here.
+/// Returns the symptom that the CA met at the name of a challenge; quoted text of a web server is ignored.
 pub(super) fn met(challenge: &Challenge, problem: &Problem) -> Option<Symptom> {
     let own = problem.detail.split('"').next().unwrap_or_default();
     foreign::sighting(challenge, own).map(|sighting| sighting.symptom)
 }
 
-/// What it is that an order may not ask for.
-fn refused(wish: RefusedWish) -> CauseId {
+/// Returns the cause for a part of an order that was refused.
+fn cause_of_wish(wish: RefusedWish) -> CauseId {
     match wish {
         RefusedWish::NameForm => CauseId::Cfg10,
         RefusedWish::Suffix => CauseId::Cfg12,
@@ -75,7 +75,7 @@ fn refused(wish: RefusedWish) -> CauseId {
     }
 }
 
-/// Which limit it is that was met.
+/// Returns the cause for a limit that was reached.
 fn limit(problem: &Problem) -> CauseId {
     match foreign::limit(problem) {
         Limit::ExactSet => CauseId::Lim01,

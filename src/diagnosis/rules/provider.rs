@@ -1,5 +1,5 @@
-//! PRV: what DNS providers refuse of a record that is to be made or taken down: told by whoever made it, asked by this program, or
-//! met before there was an order; and solvers that are two in one.
+//! PRV: refusals of DNS providers to make a record or to take it down: in a Challenge, in answers to this program, or from
+//! before there was an order; and CFG-05, solvers that are two in one.
 
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
@@ -14,21 +14,21 @@ use crate::model::solver::Dns01Solver;
 pub(super) const RULES: &[FaultRule] =
     &[provider_refuses, provider_refuses_now, provider_refused_before, solver_is_two_in_one];
 
-/// A refusal, and what it is about.
+/// Refusal, with its solver and its subject.
 struct Refused<'a> {
     dns01: &'a Dns01Solver,
     refusal: &'a ProviderRefusal,
-    /// The name that is to be proven, a wildcard as such.
+    /// Name that is to be proven, a wildcard with its `*.`.
     domain: &'a str,
     namespace: &'a str,
     is_taken_down: bool,
-    /// The most that it can show.
+    /// Highest certainty that the refusal allows.
     grade: Grade,
     /// Whether the name itself has a zone below a registry's.
     has_zone: bool,
 }
 
-/// Tells whether the zone of a name, a wildcard as such, was found and is no registry's.
+/// Reports whether the zone of a name, a wildcard with its `*.`, was found and is no registry's.
 fn has_zone(case: &Case, domain: &str) -> bool {
     let bare = domain.trim_start_matches("*.");
     let zones = case.names.iter().filter(|name| name.name == bare).filter_map(|name| {
@@ -38,13 +38,13 @@ fn has_zone(case: &Case, domain: &str) -> bool {
     zones.into_iter().any(|zone| !is_of_registry(zone))
 }
 
-/// By the Challenge: what this program keeps beside its reason, else what others have written there.
+/// Finds refusals in Challenges: by this program's data beside the reason, else by the messages of others.
 fn provider_refuses(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.certificates {
         for challenge in &of.challenges {
             let Some(dns01) = &challenge.spec.solver.dns01 else { continue };
             let status = &challenge.status;
-            // What keeps it from being put up, or down once it has ended.
+            // Faults that keep the record from being put up, or from being taken down once the Challenge has ended.
             let is_taken_down =
                 challenge.has_ended() || challenge.metadata.deletion_timestamp.is_some();
             let is_stuck = if is_taken_down { status.presented } else { !status.presented };
@@ -67,7 +67,7 @@ fn provider_refuses(case: &Case, found: &mut Vec<Finding>) {
                 &status.reason,
             );
             let shown = if is_data {
-                vec![stored(asked(&refusal), case.at, refusal.answer()), reason]
+                vec![stored(describe_request(&refusal), case.at, refusal.answer()), reason]
             } else {
                 vec![reason]
             };
@@ -76,7 +76,7 @@ fn provider_refuses(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// By what the provider answers whoever looks. Elsewhere in a cluster the way to it, and the address, may be others.
+/// Finds refusals in the providers' answers to this program. In a cluster, the network path and the address may be others.
 fn provider_refuses_now(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.providers {
         let Some(refusal) = &of.refusal else { continue };
@@ -94,11 +94,15 @@ fn provider_refuses_now(case: &Case, found: &mut Vec<Finding>) {
             grade: Grade::Certain,
             has_zone: has_zone(case, &of.domain),
         };
-        found.extend(refused.finding(vec![told(asked(refusal), of.at, refusal.answer())]));
+        found.extend(refused.finding(vec![told(
+            describe_request(refusal),
+            of.at,
+            refusal.answer(),
+        )]));
     }
 }
 
-/// By what the provider said before an order was made, which therefore was not: it may have been mended since.
+/// Finds refusals from before an order, for which no order was made; the fault may have been mended since.
 fn provider_refused_before(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let metadata = &of.certificate.metadata;
@@ -110,7 +114,7 @@ fn provider_refused_before(case: &Case, found: &mut Vec<Finding>) {
         let acme = issuer.spec.acme.as_ref();
         let solver = acme.and_then(|acme| acme.solvers.get(before.solver)?.dns01.as_deref());
         let Some(dns01) = solver else { continue };
-        // Who may change a zone is not seen by a look at it.
+        // A read of a zone does not show who may change the zone.
         let is_seen_by_look = !matches!(
             before.refusal.fault,
             ProviderFault::Update
@@ -134,20 +138,20 @@ fn provider_refused_before(case: &Case, found: &mut Vec<Finding>) {
             grade: Grade::Likely,
             has_zone: has_zone(case, &before.domain),
         };
-        let asked = format!("{}, before an order", asked(&before.refusal));
+        let asked = format!("{}, before an order", describe_request(&before.refusal));
         found.extend(refused.finding(vec![stored(asked, before.at, before.refusal.answer())]));
     }
 }
 
-/// What was asked, and of whom.
-fn asked(refusal: &ProviderRefusal) -> String {
+/// Describes the request that was refused, and its provider.
+fn describe_request(refusal: &ProviderRefusal) -> String {
     format!("{}: {}", refusal.provider, refusal.call)
 }
 
 impl Refused<'_> {
     fn finding(&self, mut shown: Vec<Evidence>) -> Option<Finding> {
         if let Some(zone) = self.registry() {
-            // Of a name that has no zone itself another rule tells.
+            // Another rule reports a name that has no zone itself.
             let first = (self.has_zone && !shown.is_empty()).then(|| shown.remove(0))?;
             let answer = format!(
                 "it leads to a name in the zone {zone}, which is a registry's: the domain that it names does not exist"
@@ -196,7 +200,7 @@ impl Refused<'_> {
         Some(finding)
     }
 
-    /// The zone that the provider was to change, where that is a registry's and no key is to blame.
+    /// Returns the zone that the provider was to change, if the zone is a registry's and no key is to blame.
     fn registry(&self) -> Option<&str> {
         let zone = self.refusal.zone.trim_end_matches('.');
         let is_of_zone = matches!(
@@ -210,7 +214,7 @@ impl Refused<'_> {
         (is_of_zone && is_of_registry(zone)).then_some(zone)
     }
 
-    /// The cause that a refusal shows.
+    /// Returns the cause that a refusal shows.
     fn cause(&self) -> Option<(CauseId, Grade)> {
         use ProviderFault as F;
         let dns01 = self.dns01;
@@ -225,7 +229,7 @@ impl Refused<'_> {
         ];
         let own = own.iter().find(|(_, is)| *is).map(|(cause, _)| *cause);
         Some(match self.refusal.fault {
-            // The same credentials were enough to make it.
+            // The credentials were enough to make the record.
             F::Credentials | F::Permission | F::Update if self.is_taken_down => {
                 (CauseId::Prv15, Grade::Likely)
             }
@@ -244,7 +248,7 @@ impl Refused<'_> {
         })
     }
 
-    /// What the code of a refused update means here.
+    /// Explains the code of a refused update.
     fn means(&self) -> String {
         let Some(rfc2136) = self.dns01.rfc2136.as_ref() else { return String::new() };
         let key = &rfc2136.tsig_key_name;
@@ -275,7 +279,7 @@ impl Refused<'_> {
     }
 }
 
-/// The algorithm of a solver, where it names none by cert-manager's rule.
+/// Returns the algorithm of a solver; cert-manager's default if the solver names none.
 fn algorithm(named: &str) -> &str {
     if named.is_empty() { "HMACMD5" } else { named }
 }

@@ -1,5 +1,5 @@
-//! CTL-17: a quota of the namespace leaves no room for the object that an issuance has to make next. The API server refuses it, and
-//! nobody writes an Event about that.
+//! CTL-17: a quota of the namespace leaves no room for the object that an issuance has to make next. The API server refuses
+//! the object, and no Event says so.
 
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
@@ -50,7 +50,7 @@ fn quota_is_used_up(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Names, in a quota, of the object that a running issuance has to make next; `None` if it has all of them.
+/// Returns the names, in a quota, of the object that a running issuance has to make next; `None` if all objects exist.
 fn next_object(of: &CertificateCase) -> Option<&'static [&'static str]> {
     let status = &of.certificate.status;
     if !is_true(&status.conditions, "Issuing") {

@@ -1,4 +1,4 @@
-//! D01 and HYG-01: what stands at the name of a record, and why ours is not among it.
+//! D01 and HYG-01: values at the name of a record, and why our value is not among them.
 
 use std::collections::BTreeSet;
 
@@ -26,12 +26,12 @@ pub(super) const RULES: &[FaultRule] = &[
     record_hides_the_host,
 ];
 
-/// Letters of a SHA-256 digest in base64url.
-const DIGEST: usize = 43;
-/// Fewest values of others that tell of more than somebody else's order under way.
-const LEFT: usize = 2;
+/// Number of letters of a SHA-256 digest in base64url.
+const DIGEST_LETTERS: usize = 43;
+/// Minimum number of other values that mean more than another order under way.
+const MIN_LEFT_VALUES: usize = 2;
 
-/// All texts that were seen at the record.
+/// Returns all texts that were seen at the record.
 pub(super) fn texts(answer: &AnswerLook) -> BTreeSet<&str> {
     let servers = answer.observations.iter().flat_map(|look| match &look.seen {
         Seen::Records { servers, .. } => &servers[..],
@@ -55,7 +55,7 @@ fn wildcard_alias_leads_elsewhere(case: &Case, found: &mut Vec<Finding>) {
             reply.heard.reply().is_some_and(|reply| reply.aliases.first() == Some(target))
         };
         let Some(own) = by_authorities(dns, record, "TXT").find(is_same) else { continue };
-        // What was asked for are texts; what came first is the alias.
+        // The question was for texts; the first part of the answer is the alias.
         let alias = |reply| Evidence { came: format!("a CNAME of {target}"), ..heard(reply) };
         found.push(
             about(CauseId::D0108, Grade::Certain, name, alias(own))
@@ -88,12 +88,12 @@ fn wildcard_text_hides_ours(case: &Case, found: &mut Vec<Finding>) {
                 .with("VALUE", &answer.expected)
         };
         found.push(of(CauseId::D0118));
-        // Then ours is nowhere.
+        // Our own value is nowhere then.
         found.push(of(CauseId::D0101));
     }
 }
 
-/// A name and its wildcard are proven at one record, by two values.
+/// D01-13: a name and its wildcard are proven at one record, by two values.
 fn one_value_of_two_is_kept(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
         let there = texts(answer);
@@ -109,7 +109,7 @@ fn one_value_of_two_is_kept(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What is written into the zone above a delegation is never seen.
+/// D01-07: a record that is written into the zone above a delegation is never seen.
 fn challenge_is_a_zone_of_its_own(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
         let Some(dns) = &name.dns else { continue };
@@ -133,7 +133,7 @@ fn challenge_is_a_zone_of_its_own(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The record was written into a zone that the delegation does not lead to.
+/// D01-06: the record was written into a zone that the delegation does not lead to.
 fn provider_has_several_zones(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
         let zones = &name.provider_zones;
@@ -144,7 +144,7 @@ fn provider_has_several_zones(case: &Case, found: &mut Vec<Finding>) {
         let is_delegated = |zone: &ProviderZone| {
             !zone.is_private && at_parent.is_some_and(|servers| *servers == zone.name_servers)
         };
-        // Where the one that is written is the one that is delegated, it is no matter of the others.
+        // If the zone that is written is the delegated zone, the other zones do not matter.
         let Some(written) = zones.iter().find(|zone| zone.is_written && !is_delegated(zone)) else {
             continue;
         };
@@ -193,7 +193,7 @@ fn answer_is_too_large(case: &Case, found: &mut Vec<Finding>) {
 
 fn old_values_are_left(case: &Case, found: &mut Vec<Finding>) {
     let is_digest = |text: &str| {
-        text.len() == DIGEST
+        text.len() == DIGEST_LETTERS
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
     let own: BTreeSet<&str> = by_record(case).map(|(_, answer)| answer.expected.as_str()).collect();
@@ -202,7 +202,8 @@ fn old_values_are_left(case: &Case, found: &mut Vec<Finding>) {
             .into_iter()
             .filter(|text| is_digest(text) && !own.contains(text))
             .collect();
-        let Some(look) = answer.observations.first().filter(|_| left.len() >= LEFT) else {
+        let Some(look) = answer.observations.first().filter(|_| left.len() >= MIN_LEFT_VALUES)
+        else {
             continue;
         };
         let shown = seen(look, left.join(", "));
@@ -215,13 +216,13 @@ fn old_values_are_left(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// D01-21: below a name that a wildcard alone answers for a record makes a name of its own, without any records.
+/// D01-21: a record below a name that only a wildcard answers for makes the name exist, without any records.
 fn record_hides_the_host(case: &Case, found: &mut Vec<Finding>) {
     let by_record = |name: &&NameCase| name.kind.is_some_and(ChallengeType::is_by_record);
     for name in case.names.iter().filter(by_record) {
         let Some(dns) = &name.dns else { continue };
         let (Some(record), Some(given)) = (&dns.record, &dns.by_wildcard) else { continue };
-        // An empty name is nothing to speak of without a record of ours below it.
+        // An empty name matters only with a record of ours below it.
         let is_there = name.answer.as_ref().is_some_and(|answer| !texts(answer).is_empty());
         if given.is_hidden && !is_there {
             continue;
@@ -273,7 +274,7 @@ mod tests {
         }
     }
 
-    /// What a server says of the record and of a name that nobody has made.
+    /// Builds a case with a server's replies for the record and for a name that does not exist.
     fn with_record(texts: &[&str], own: VantageReply, nobody: Option<VantageReply>) -> Case {
         by(ChallengeType::Dns01, |name| {
             name.answer = Some(answer("value", texts));
@@ -406,7 +407,7 @@ mod tests {
 
     #[test]
     fn values_that_no_order_needs_are_told_where_there_are_several() {
-        let old = ["a", "b"].map(|letter| letter.repeat(DIGEST));
+        let old = ["a", "b"].map(|letter| letter.repeat(DIGEST_LETTERS));
         let both = ["value", &old[0], &old[1]];
         check(&with_record(&both, given(RECORD, &both), None), &[CauseId::Hyg01]);
         check(&with_record(&both[..2], given(RECORD, &both[..2]), None), &[]);

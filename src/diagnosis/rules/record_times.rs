@@ -1,4 +1,4 @@
-//! D01-14 and D01-20: when the record of a challenge was there, beside when it had to be.
+//! D01-14 and D01-20: time at which the record of a challenge was there, compared with the time at which it had to be.
 
 use super::dns01::{about, by_record};
 use super::limit;
@@ -24,7 +24,7 @@ fn memory(challenge: &Challenge) -> Memory {
 
 fn record_is_gone_again(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case) {
-        // A record that stays is judged by what it says.
+        // A lasting record is judged by its content.
         if name.kind == Some(ChallengeType::DnsPersist01) {
             continue;
         }
@@ -36,7 +36,7 @@ fn record_is_gone_again(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The CA was told since every server had the record, and none has it now.
+/// Finds a record that every server had when the CA was asked to validate, and that no server has now.
 fn gone_since_it_was_seen(name: &NameCase, answer: &AnswerLook) -> Option<Finding> {
     let challenge = name.pending.as_ref()?;
     let at = facts::seen_everywhere_at(challenge)?;
@@ -57,7 +57,7 @@ fn gone_since_it_was_seen(name: &NameCase, answer: &AnswerLook) -> Option<Findin
     Some(about(CauseId::D0114, Grade::Certain, name, before).shown_by(now))
 }
 
-/// A server of the zone had the record, and a moment later it had not.
+/// Finds a record that a server of the zone had, and had no longer a moment later.
 fn gone_between_two_looks(name: &NameCase, answer: &AnswerLook, dns: &DnsCase) -> Option<Finding> {
     let record = dns.record.as_deref()?;
     let has = |reply: &VantageReply| Some(reply.heard.answer()?.records.contains(&answer.expected));
@@ -68,7 +68,7 @@ fn gone_between_two_looks(name: &NameCase, answer: &AnswerLook, dns: &DnsCase) -
     })
 }
 
-/// A fixed time had passed, and the CA found no record.
+/// D01-20: a fixed time had passed, and the CA found no record.
 fn authority_was_told_too_early(case: &Case, found: &mut Vec<Finding>) {
     for told in limit::problems(case) {
         let Some(challenge) = told.challenge.filter(|c| c.spec.kind == ChallengeType::Dns01) else {
@@ -99,7 +99,7 @@ fn authority_was_told_too_early(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The record is there, and whoever waited for it has ended.
+/// D01-20: the record is there, and the process that waited for the record has ended.
 fn nobody_waited_long_enough(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_none()) {
         let Some(challenge) = &name.pending else { continue };

@@ -1,4 +1,4 @@
-//! HYG and ORD: certificates that are there, and not what is served, asked for, or lasting.
+//! HYG and ORD: certificates that exist, and are not the served ones, not as asked for, or not lasting.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -23,14 +23,14 @@ pub(super) const RULES: &[FaultRule] = &[
     renewal_is_overdue,
 ];
 
-/// Of less than such a part of a life nobody waits for the next renewal.
-const SHORTEST_SHARE: i32 = 50;
-/// How much of a life has to be left for a renewal that fails and is tried again.
-const LEAST_SHARE: i32 = 10;
-/// How long after its time a renewal may begin: a controller looks again at once, and may be started anew meanwhile.
-const OVERDUE: SignedDuration = SignedDuration::from_hours(1);
+/// Divisor of a lifetime: a pause of less than this part of the lifetime is no pause between two renewals.
+const MIN_PAUSE_DIVISOR: i32 = 50;
+/// Divisor of a lifetime: this part has to be left for a renewal that fails and is tried again.
+const MIN_MARGIN_DIVISOR: i32 = 10;
+/// Maximum delay of a renewal: a controller checks again at once, and may be restarted meanwhile.
+const OVERDUE_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-fn kept(case: &Case) -> impl Iterator<Item = (&CertificateCase, &KeptCase)> {
+fn stored_certificates(case: &Case) -> impl Iterator<Item = (&CertificateCase, &KeptCase)> {
     case.certificates.iter().filter_map(|of| Some((of, of.kept.as_ref()?)))
 }
 
@@ -42,7 +42,7 @@ fn about(of: &CertificateCase, cause: CauseId, grade: Grade, shown: Evidence) ->
         .with("SECRET", &of.certificate.spec.secret_name)
 }
 
-fn described(certificate: &SeenCertificate) -> String {
+fn describe(certificate: &SeenCertificate) -> String {
     let SeenCertificate { serial, issuer, common_name, not_after, .. } = certificate;
     let of = match common_name.as_str() {
         "" => String::new(),
@@ -53,15 +53,15 @@ fn described(certificate: &SeenCertificate) -> String {
 
 /// ORD-12.
 fn another_certificate_is_served(case: &Case, found: &mut Vec<Finding>) {
-    for (of, kept) in kept(case).filter(|(of, _)| of.due.is_none()) {
+    for (of, kept) in stored_certificates(case).filter(|(of, _)| of.due.is_none()) {
         for served in &kept.served {
             let Some(grade) = difference(case, kept, served) else { continue };
             let asked = format!("TLS handshake with {} at {}", served.name, served.address);
-            let shown = told(asked, served.at, described(&served.certificate));
+            let shown = told(asked, served.at, describe(&served.certificate));
             let secret = format!("Secret {}: tls.crt", of.certificate.spec.secret_name);
             found.push(
                 about(of, CauseId::Ord12, grade, shown)
-                    .shown_by([stored(secret, case.at, described(&kept.certificate))])
+                    .shown_by([stored(secret, case.at, describe(&kept.certificate))])
                     .with("DOMAIN", &served.name)
                     .with(
                         "DETAIL",
@@ -77,9 +77,9 @@ fn another_certificate_is_served(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ORD-12: an Ingress names a Secret for the name that cannot serve it, and no Certificate writes that Secret.
+/// ORD-12: an Ingress names a Secret for the name that cannot serve the name, and no Certificate writes the Secret.
 fn ingress_names_another_secret(case: &Case, found: &mut Vec<Finding>) {
-    for (of, kept) in kept(case).filter(|(of, _)| of.due.is_none()) {
+    for (of, kept) in stored_certificates(case).filter(|(of, _)| of.due.is_none()) {
         for other in &kept.other_secrets {
             let lacks = match &other.certificate {
                 None if !other.is_there => "which does not exist".to_owned(),
@@ -106,7 +106,7 @@ fn ingress_names_another_secret(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether what is served is not what is kept, and how surely that is a fault.
+/// Returns how surely a served certificate that differs from the stored one is a fault; `None` if it is no fault.
 fn difference(case: &Case, kept: &KeptCase, served: &ServedCase) -> Option<Grade> {
     let (own, other) = (&kept.certificate, &served.certificate);
     if own.serial == other.serial && own.issuer == other.issuer {
@@ -115,12 +115,12 @@ fn difference(case: &Case, kept: &KeptCase, served: &ServedCase) -> Option<Grade
     let is_for_it = other.names.iter().any(|name| covers(name, &served.name));
     let is_over = other.not_after <= case.at;
     let is_default = other.issuer == other.common_name;
-    // One that is good for the name may be that of a CDN, or of another certificate for it.
+    // A certificate that is good for the name may be a CDN's, or that of another Certificate for the name.
     let is_older = other.issuer == own.issuer && other.not_before < own.not_before;
     if served.is_elsewhere && is_for_it && !is_over && !is_older {
         return None;
     }
-    // One that was proven by a record may be for another port, or another program.
+    // A certificate that was proven by a record may be for another port, or another program.
     let is_its_own = is_older || other.has_kept_key || (is_for_it && is_over);
     if served.is_meant == Some(false) && !is_its_own {
         return None;
@@ -132,7 +132,7 @@ fn difference(case: &Case, kept: &KeptCase, served: &ServedCase) -> Option<Grade
     })
 }
 
-/// Whether a name of a certificate is for that name (RFC 9525 §6.3).
+/// Reports whether a name in a certificate covers a name (RFC 9525 §6.3).
 fn covers(name: &str, asked: &str) -> bool {
     let below = |rest: &str| {
         asked.split_once('.').is_some_and(|(_, above)| above.eq_ignore_ascii_case(rest))
@@ -142,7 +142,7 @@ fn covers(name: &str, asked: &str) -> bool {
 
 /// ORD-13.
 fn preferred_chain_is_absent(case: &Case, found: &mut Vec<Finding>) {
-    for (of, kept) in kept(case).filter(|(of, _)| of.due.is_none()) {
+    for (of, kept) in stored_certificates(case).filter(|(of, _)| of.due.is_none()) {
         let Some(issuer) = issuer_key(&of.certificate).and_then(|key| case.issuer(&key)) else {
             continue;
         };
@@ -172,7 +172,7 @@ fn preferred_chain_is_absent(case: &Case, found: &mut Vec<Finding>) {
 
 /// HYG-05.
 fn authority_wants_it_renewed(case: &Case, found: &mut Vec<Finding>) {
-    for (of, kept) in kept(case) {
+    for (of, kept) in stored_certificates(case) {
         let Some(renewal) = kept.renewal.as_ref().filter(|renewal| renewal.end <= case.at) else {
             continue;
         };
@@ -192,7 +192,7 @@ fn authority_wants_it_renewed(case: &Case, found: &mut Vec<Finding>) {
 
 /// HYG-07.
 fn issuer_annotations_differ(case: &Case, found: &mut Vec<Finding>) {
-    for (of, kept) in kept(case).filter(|_| case.in_cluster) {
+    for (of, kept) in stored_certificates(case).filter(|_| case.in_cluster) {
         let Some(named) = &kept.other_issuer else { continue };
         let spec = &of.certificate.spec;
         let wanted = &spec.issuer_ref;
@@ -209,10 +209,10 @@ fn issuer_annotations_differ(case: &Case, found: &mut Vec<Finding>) {
 
 /// HYG-08.
 fn revoked_certificate_is_kept(case: &Case, found: &mut Vec<Finding>) {
-    for (of, kept) in kept(case) {
+    for (of, kept) in stored_certificates(case) {
         let Some(at) = kept.revoked_at else { continue };
         let secret = format!("Secret {}: tls.crt", of.certificate.spec.secret_name);
-        let shown = stored(secret, case.at, described(&kept.certificate));
+        let shown = stored(secret, case.at, describe(&kept.certificate));
         found.push(
             about(of, CauseId::Hyg08, Grade::Certain, shown)
                 .with("SINCE", at.to_string())
@@ -223,14 +223,14 @@ fn revoked_certificate_is_kept(case: &Case, found: &mut Vec<Finding>) {
 
 /// HYG-06.
 fn margin_is_too_small(case: &Case, found: &mut Vec<Finding>) {
-    for (of, kept) in kept(case).filter(|(of, _)| of.due.is_none()) {
+    for (of, kept) in stored_certificates(case).filter(|(of, _)| of.due.is_none()) {
         let SeenCertificate { not_before, not_after, .. } = kept.certificate;
         let life = not_after.duration_since(not_before);
         let Some(at) = of.certificate.status.renewal_time else { continue };
         let margin = not_after.duration_since(at.timestamp());
         let given = of.certificate.spec.renew_before.map(|before| before.0);
         let is_ignored = given.is_some_and(|before| before >= life);
-        let is_late = margin < life / LEAST_SHARE;
+        let is_late = margin < life / MIN_MARGIN_DIVISOR;
         if !(is_ignored || is_late) {
             continue;
         }
@@ -250,15 +250,15 @@ fn margin_is_too_small(case: &Case, found: &mut Vec<Finding>) {
 
 /// HYG-09.
 fn renewal_begins_at_once(case: &Case, found: &mut Vec<Finding>) {
-    for (of, kept) in kept(case) {
+    for (of, kept) in stored_certificates(case) {
         let SeenCertificate { not_before, not_after, .. } = kept.certificate;
         let life = not_after.duration_since(not_before);
         let spec = &of.certificate.spec;
         let share = spec.renew_before_percentage.map(|percent| life * percent / 100);
         let Some(before) = spec.renew_before.map(|before| before.0).or(share) else { continue };
         let pause = life - before;
-        // cert-manager does not use one that is longer.
-        if before >= life || pause > life / SHORTEST_SHARE {
+        // cert-manager does not use a longer renewBefore.
+        if before >= life || pause > life / MIN_PAUSE_DIVISOR {
             continue;
         }
         let came = format!("a life of {life:#}, renewed {before:#} before its end");
@@ -268,7 +268,7 @@ fn renewal_begins_at_once(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// A Certificate that says that it is Ready, and whose renewal should have begun: its controller does not look at it.
+/// HYG-06: a Certificate is Ready, and its renewal should have begun: the controller does not check the Certificate.
 fn renewal_is_overdue(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.certificates {
         let status = &of.certificate.status;
@@ -276,7 +276,7 @@ fn renewal_is_overdue(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let Some(since) = overdue_since(of, case.at) else { continue };
-        // Who is known not to work is named with the objects.
+        // CTL-01 reports a controller that is known not to work.
         if case.driver == DriverCase::Nobody && case.in_cluster {
             continue;
         }
@@ -290,11 +290,11 @@ fn renewal_is_overdue(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Since when a renewal is overdue.
+/// Returns since when a renewal is overdue.
 fn overdue_since(of: &CertificateCase, now: Timestamp) -> Option<Timestamp> {
     let status = &of.certificate.status;
     let from = status.renewal_time.or(status.not_after)?.timestamp();
-    (now.duration_since(from) > OVERDUE).then_some(from)
+    (now.duration_since(from) > OVERDUE_AFTER).then_some(from)
 }
 
 #[cfg(test)]

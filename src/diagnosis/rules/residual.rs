@@ -1,7 +1,7 @@
-//! ORD-17: what stands still and that no known cause explains, quoted as it stands in the objects.
+//! ORD-17: stuck Certificates that no known cause explains, with a quote from their objects.
 //!
-//! This comes after all rules. A Certificate that an error concerns needs no quote, nor does one whose wait is known and passes by
-//! itself: a queue, a limit, a CA that is away or at work, a moment that was named.
+//! This rule comes after all others. A Certificate needs no quote if an error concerns it, or if its wait is known and
+//! passes by itself: a queue, a limit, a CA that is away or at work, a time that was named.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +21,13 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ObjectName, State, Time};
 use crate::store::cluster::is_refused_by_admission;
 
-/// How long an issuance may take before whatever it stands at is worth a quote.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
-/// How long a controller may take to begin with what is due.
-const BEGINNING: SignedDuration = SignedDuration::from_mins(10);
+/// Time that an issuance may take before a standstill is quoted.
+const QUOTE_AFTER: SignedDuration = SignedDuration::from_mins(2);
+/// Maximum time that a controller takes to begin an issuance that is due.
+const BEGIN_MAX: SignedDuration = SignedDuration::from_mins(10);
 
-/// One finding for each open Certificate of `case` that stands still and that none of `found` explains; `concerned` tells which
-/// Certificates a subject is about.
+/// Returns one finding for each open Certificate of `case` that stands still and that no finding in `found` explains;
+/// `concerned` returns the Certificates that a subject is about.
 pub(super) fn unexplained(
     case: &Case,
     found: &[Finding],
@@ -40,15 +40,18 @@ pub(super) fn unexplained(
         .collect();
     let open = case.certificates.iter().filter(|of| of.is_open());
     let unexplained = open.filter(|of| !explained.contains(&of.certificate.name()));
-    // What a rule has read is no riddle, although it may pass.
+    // A message that a rule has read needs no quote, even if the cause may pass.
     let is_read = |quoted: &Finding| {
         let known = found.iter().filter(|finding| finding.grade != Grade::Possible);
         known.flat_map(|finding| &finding.evidence).any(|one| one.came == quoted.evidence[0].came)
     };
-    unexplained.filter_map(|of| quoted(case, of)).filter(|quoted| !is_read(quoted)).collect()
+    unexplained
+        .filter_map(|of| quote_certificate(case, of))
+        .filter(|quoted| !is_read(quoted))
+        .collect()
 }
 
-/// Tells whether a cause is a wait that ends by itself, so that standing still behind it is no fault.
+/// Reports whether a cause is a wait that ends by itself, so that a standstill behind the cause is no fault.
 fn passes(cause: CauseId) -> bool {
     cause.family() == CauseFamily::Lim
         || matches!(
@@ -63,11 +66,11 @@ fn passes(cause: CauseId) -> bool {
         )
 }
 
-/// What stands in the objects of a Certificate; `None` if it has just begun, waits for a moment that was named or for a self-check
-/// that passes here, or nobody drives it and nothing is written there.
-fn quoted(case: &Case, of: &CertificateCase) -> Option<Finding> {
+/// Returns a quote from the objects of a Certificate; `None` if the issuance has just begun, waits for a named time or for
+/// a self-check that passes here, or if no controller works on it and its objects have no message.
+fn quote_certificate(case: &Case, of: &CertificateCase) -> Option<Finding> {
     let since = of.begun_at().or_else(|| due_since(case, of))?;
-    let is_fresh = case.at.duration_since(since) < PATIENCE && !is_refused(case, of);
+    let is_fresh = case.at.duration_since(since) < QUOTE_AFTER && !is_refused(case, of);
     if is_fresh || waits_for_a_moment(case, of) || is_right_from_here(case, of) {
         return None;
     }
@@ -96,8 +99,8 @@ fn quoted(case: &Case, of: &CertificateCase) -> Option<Finding> {
     Some(first.into_iter().fold(finding, |finding, id| finding.with("NEAR", id)))
 }
 
-/// Since when a Certificate should have been issued that nobody has begun to issue, although cert-manager works and nothing holds it up;
-/// `None` if that is not so.
+/// Returns since when an issuance is due that no controller has begun, although cert-manager works and nothing holds the
+/// issuance up; `None` otherwise.
 fn due_since(case: &Case, of: &CertificateCase) -> Option<Timestamp> {
     let is_held = of.next_try.is_some_and(|at| at > case.at) || !of.rivals.is_empty();
     if of.due.is_none() || is_held || case.driver != DriverCase::CertManager {
@@ -105,11 +108,11 @@ fn due_since(case: &Case, of: &CertificateCase) -> Option<Timestamp> {
     }
     let status = &of.certificate.status;
     let since = status.not_after.or(status.renewal_time)?.timestamp();
-    (case.at.duration_since(since) > BEGINNING).then_some(since)
+    (case.at.duration_since(since) > BEGIN_MAX).then_some(since)
 }
 
-/// Tells whether an error stands in the way already, so that there is no need to wait for its age: no order could be made, an answer
-/// could not be put up, or a step was refused twice.
+/// Reports whether an error already stands in the way, so that the age of the issuance does not matter: no order could be
+/// made, an answer could not be put up, or a step was refused twice.
 fn is_refused(case: &Case, of: &CertificateCase) -> bool {
     let is_of_now =
         |at: Option<Timestamp>| at.zip(of.begun_at()).is_none_or(|(at, since)| at >= since);
@@ -131,14 +134,14 @@ fn is_refused(case: &Case, of: &CertificateCase) -> bool {
         || of.current_challenges().filter(|it| !it.has_ended()).any(is_unpresented)
 }
 
-/// Words of an object, and whose they are.
+/// Quote from an object, with its writer.
 struct Quote {
-    /// Where they stand: an object, or the program that wrote it and the object.
+    /// Place of the quote: an object, or the program that wrote it and the object.
     writer: String,
     shown: Evidence,
 }
 
-/// Tells whether a Challenge is queued, or waits until a moment that this program has noted and that is no error's.
+/// Reports whether a Challenge is queued, or waits until a time that this program has noted, and not because of an error.
 fn waits_for_a_moment(case: &Case, of: &CertificateCase) -> bool {
     let is_queued = |name: &ObjectName| case.queue.iter().any(|it| it.challenge == *name);
     let order = of.order().map(|it| Memory::read(Holder::Order, &it.metadata.annotations));
@@ -152,8 +155,8 @@ fn waits_for_a_moment(case: &Case, of: &CertificateCase) -> bool {
         || of.current_challenges().filter(|it| !it.has_ended()).any(waits)
 }
 
-/// Tells whether every open Challenge waits for its answer to be seen, and a look from here has just seen that answer: what stands
-/// in the reason is past, and the next self-check passes unless another cause is found.
+/// Reports whether every open Challenge waits for its answer to be seen, and this machine has just seen the answer: the
+/// reason is outdated, and the next self-check passes unless another cause is found.
 fn is_right_from_here(case: &Case, of: &CertificateCase) -> bool {
     let is_right = |challenge: &Challenge| {
         let is_of_it = |pending: &Challenge| pending.name() == challenge.name();
@@ -165,13 +168,13 @@ fn is_right_from_here(case: &Case, of: &CertificateCase) -> bool {
         && open.all(|it| it.status.state != Some(State::Processing) && is_right(it))
 }
 
-/// The reason of the first Challenge that has one and has not succeeded.
+/// Quotes the reason of the first Challenge that has a reason and has not succeeded.
 fn of_challenge(case: &Case, of: &CertificateCase) -> Option<Quote> {
     let has_words = |it: &&Challenge| !it.status.reason.is_empty() && !is_proven(it);
     let challenge = of.current_challenges().find(has_words)?;
     let asked = format!("Challenge {}: status.reason", challenge.name());
     Some(Quote {
-        writer: written(case, &format!("Challenge {}", challenge.name())),
+        writer: name_writer(case, &format!("Challenge {}", challenge.name())),
         shown: stored(asked, case.at, &challenge.status.reason),
     })
 }
@@ -180,7 +183,7 @@ fn is_proven(challenge: &Challenge) -> bool {
     challenge.status.state == Some(State::Valid)
 }
 
-/// The Warning that was told most often since the issuance began.
+/// Quotes the Warning that occurred most often since the issuance began.
 fn of_warning(case: &Case, of: &CertificateCase) -> Option<Quote> {
     let since = of.begun_at();
     let is_of_now = |at: Option<Timestamp>| at.zip(since).is_none_or(|(at, since)| at >= since);
@@ -197,17 +200,17 @@ fn of_warning(case: &Case, of: &CertificateCase) -> Option<Quote> {
     })
 }
 
-/// The reason of the Order.
+/// Quotes the reason of the Order.
 fn of_order(case: &Case, of: &CertificateCase) -> Option<Quote> {
     let order = of.order().filter(|it| !it.status.reason.is_empty())?;
     let asked = format!("Order {}: status.reason", order.name());
     Some(Quote {
-        writer: written(case, &format!("Order {}", order.name())),
+        writer: name_writer(case, &format!("Order {}", order.name())),
         shown: stored(asked, case.at, &order.status.reason),
     })
 }
 
-/// The step at which the chain stands, where somebody should take it.
+/// Quotes the step at which the chain stands, if a controller should take the step.
 fn of_step(case: &Case, of: &CertificateCase, since: Timestamp) -> Option<Quote> {
     let conditions = &of.certificate.status.conditions;
     let is_unbegun = !is_true(conditions, "Issuing") && due_since(case, of).is_some();
@@ -240,8 +243,8 @@ fn of_step(case: &Case, of: &CertificateCase, since: Timestamp) -> Option<Quote>
     })
 }
 
-/// Says that the status of an object has words of whoever drives.
-fn written(case: &Case, object: &str) -> String {
+/// Names the program that writes the status of an object, for the sentence of the finding.
+fn name_writer(case: &Case, object: &str) -> String {
     match case.driver {
         DriverCase::CertManager => format!("cert-manager writes in {object}"),
         DriverCase::KubectlAcme => format!("kubectl-acme writes in {object}"),

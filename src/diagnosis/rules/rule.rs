@@ -1,7 +1,7 @@
-//! What a rule is.
+//! Type of a rule.
 
 use crate::diagnosis::case::Case;
 use crate::diagnosis::finding::Finding;
 
-/// Looks at what was observed, and adds what it shows.
+/// Function that reads the observations, and adds the findings that they show.
 pub(super) type FaultRule = fn(&Case, &mut Vec<Finding>);

@@ -21,15 +21,15 @@ pub(super) const RULES: &[FaultRule] = &[
     ways_of_asking_are_not_borne,
 ];
 
-/// Most servers that are shown.
-const SHOWN: usize = 6;
+/// Maximum number of servers that are shown.
+const MAX_SHOWN_SERVERS: usize = 6;
 
-/// Those that can be reached from here.
+/// Returns the servers that can be reached from here.
 fn reachable(zone: &ZoneLook) -> impl Iterator<Item = &ZoneServer> {
     zone.servers.iter().filter(|server| server.soa != DnsOutcome::NoRoute)
 }
 
-/// What a server that does not have the zone says.
+/// Describes the reply of a server that does not have the zone.
 fn words(server: &ZoneServer) -> String {
     match server.soa.answer() {
         Some(_) => "an answer without the zone's SOA record".to_owned(),
@@ -37,9 +37,10 @@ fn words(server: &ZoneServer) -> String {
     }
 }
 
-/// What servers say in short: each, and what came of it.
+/// Describes the replies of servers in short, each with its server.
 fn all_words(servers: &[&ZoneServer]) -> String {
-    let words = servers.iter().take(SHOWN).map(|s| format!("{}: {}", bare(&s.name), words(s)));
+    let words =
+        servers.iter().take(MAX_SHOWN_SERVERS).map(|s| format!("{}: {}", bare(&s.name), words(s)));
     words.collect::<Vec<_>>().join("; ")
 }
 
@@ -53,13 +54,14 @@ fn no_server_has_the_zone(case: &Case, found: &mut Vec<Finding>) {
         let others_reach_it = dns.replies.iter().find(|reply| {
             !matches!(reply.from, DnsVantage::Authority { .. }) && reply.heard.answer().is_some()
         });
-        // What resolvers were told, and this machine is not, is kept from it on the way.
+        // An answer that resolvers get, and this machine does not, is blocked on the path of this machine.
         let (cause, grade) = match (is_silent, others_reach_it) {
             (true, Some(_)) => (CauseId::D0115, Grade::Likely),
             (true, None) => (CauseId::Dns01, Grade::Likely),
             (false, _) => (CauseId::Dns01, Grade::Certain),
         };
-        let mut evidence = servers.iter().take(SHOWN).map(|server| soa(zone, server, case));
+        let mut evidence =
+            servers.iter().take(MAX_SHOWN_SERVERS).map(|server| soa(zone, server, case));
         let Some(first) = evidence.next() else { continue };
         let more = others_reach_it.filter(|_| is_silent).map(heard);
         found.push(
@@ -70,7 +72,7 @@ fn no_server_has_the_zone(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Resolvers fail for a name, and it is no matter of signatures.
+/// DNS-01: resolvers fail for a name, and not because of signatures.
 fn resolvers_fail(case: &Case, found: &mut Vec<Finding>) {
     for (name, dns) in in_dns(case) {
         let knows_servers = dns.zone.as_ref().is_some_and(|zone| !zone.servers.is_empty());
@@ -90,7 +92,7 @@ fn resolvers_fail(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Whoever is to be asked for the zone does not answer.
+/// D01-15: the resolvers that have to find the zone do not answer.
 fn resolvers_are_silent(case: &Case, found: &mut Vec<Finding>) {
     for (name, dns) in in_dns(case) {
         let by_record = name.kind.is_some_and(ChallengeType::is_by_record);
@@ -98,7 +100,7 @@ fn resolvers_are_silent(case: &Case, found: &mut Vec<Finding>) {
         if !by_record || !dns.is_of_silent_resolvers(&domain) {
             continue;
         }
-        let mut evidence = dns.asked(&domain, "A").take(SHOWN);
+        let mut evidence = dns.asked(&domain, "A").take(MAX_SHOWN_SERVERS);
         let Some(first) = evidence.next() else { continue };
         let answer = format!("{}: {}", first.from.server(), dns_case::words(&first.heard));
         found.push(
@@ -115,20 +117,20 @@ fn some_servers_fail(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         for server in reachable(zone).filter(|server| !server.serves()) {
-            // Of a server with several addresses one may be silent.
+            // One of a server's several addresses may be silent.
             let is_heard_elsewhere =
                 zone.servers.iter().any(|other| other.name == server.name && other.serves());
             let by_record = name.kind.is_some_and(ChallengeType::is_by_record);
             let (cause, grade) = match server.soa.reply() {
                 Some(_) if by_record => (CauseId::Dns03, Grade::Certain),
-                // Resolvers of a CA ask another one.
+                // Resolvers of a CA ask another server.
                 Some(_) => (CauseId::Dns03, Grade::Possible),
                 None if is_heard_elsewhere => (CauseId::Dns04, Grade::Possible),
                 None => (CauseId::Dns04, Grade::Likely),
             };
             let answer = format!("{}: {}", place(server), words(server));
             let finding = about(cause, grade, name, soa(zone, server, case)).with("ANSWER", answer);
-            // cert-manager's look for a record ends at the first server that fails, and this program's waits for each.
+            // cert-manager's self-check of a record ends at the first server that fails; ours waits for each server.
             let is_in_the_way = by_record && name.pending.is_some() && !name.is_answer_seen();
             let is_alone = is_in_the_way && !is_heard_elsewhere;
             found.push(if is_alone { finding.meaning(CauseSeverity::Error) } else { finding });
@@ -167,7 +169,7 @@ fn asking_fault(
     fault: &AskingFault,
 ) -> Finding {
     let place = place(server);
-    // Many resolvers ask again without EDNS; nobody asks again in other letters.
+    // Many resolvers repeat a question without EDNS; none repeats it in other letters.
     let (grade, asked, came, way) = match fault {
         AskingFault::Edns(came) => {
             let asked = format!("SOA of {} at {place} with EDNS", bare(&zone.name));

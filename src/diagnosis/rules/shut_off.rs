@@ -1,4 +1,4 @@
-//! CTL-14: what keeps requests away from a solver's Pod: NetworkPolicies, policies of network plugins, and service meshes.
+//! CTL-14: obstacles before a solver's Pod: NetworkPolicies, policies of network plugins, and service meshes.
 
 use super::open_path::{OpenPath, named, open_paths};
 use super::rule::FaultRule;
@@ -11,9 +11,9 @@ use crate::diagnosis::plugin_policy::{KeptAway, MESH, PluginPolicyCase, PluginPo
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;
 
-/// The label by which Cilium knows the namespace of a Pod.
+/// Label in which Cilium has the namespace of a Pod.
 const NAMESPACE_LABEL: &str = "io.kubernetes.pod.namespace";
-/// Where a solver listens.
+/// Port at which a solver listens.
 const PORT: u16 = 8089;
 /// Containers that a service mesh adds.
 const SIDECARS: [&str; 2] = ["istio-proxy", "linkerd-proxy"];
@@ -30,15 +30,15 @@ fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
             policy.metadata.namespace == pod.metadata.namespace && policy.is_about(labels)
         });
         let about: Vec<_> = about.collect();
-        // What one policy admits, all of them do.
+        // One policy that admits the traffic is enough.
         let best = about.iter().map(|policy| policy.admits(PORT)).max();
         let grade = match best {
             Some(Admits::Nobody) => Grade::Likely,
-            // It is as that policy lets one expect.
+            // The probes fail as this policy would make them fail.
             Some(Admits::Neighbours) if is_cut_off(&open) => Grade::Likely,
             Some(Admits::Neighbours) => Grade::Possible,
             Some(Admits::Some | Admits::Everybody) | None => {
-                // What a NetworkPolicy admits, those of plugins leave in peace.
+                // Policies of plugins do not stop traffic that a NetworkPolicy admits.
                 if !plugin_shuts_off(&open, pod, best.is_none(), found) {
                     sidecar_may_shut_off(&open, pod, found);
                 }
@@ -60,7 +60,7 @@ fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// CTL-14: a policy of a service mesh or a network plugin is about the Pod, and lets nobody in who asks in plain HTTP.
+/// CTL-14: a policy of a service mesh or a network plugin is about the Pod, and admits no plain HTTP.
 fn plugin_shuts_off(
     open: &OpenPath<'_>,
     pod: &PodCase,
@@ -80,14 +80,14 @@ fn plugin_shuts_off(
     let all = || open.path.plugin_policies.iter().filter(is_near);
     let closest = all().filter(is_istio);
     let closest = closest.max_by_key(|policy| policy.closeness(namespace, labels));
-    // Without its proxy a Pod knows nothing of the mesh.
+    // A Pod without the mesh's proxy is not in the mesh.
     let has_proxy = pod.spec.containers.iter().any(|one| one.name == SIDECARS[0]);
     let closest = closest.filter(|_| has_proxy);
     let policies = closest.into_iter().chain(all().filter(|it| !is_istio(it)));
     let about = policies.filter_map(|it| Some((it, it.keeps_away(labels, PORT)?)));
     let mut about = about.filter(|(_, away)| is_unnamed || *away == KeptAway::PlainRequests);
     let Some((policy, kept_away)) = about.next() else { return false };
-    // Another policy of a plugin may let in what this one does not.
+    // Another policy of a plugin may admit traffic that this policy does not.
     let is_alone =
         kept_away == KeptAway::PlainRequests || all().filter(|it| !is_istio(it)).count() == 1;
     let fails_so = match kept_away {
@@ -109,8 +109,8 @@ fn plugin_shuts_off(
     true
 }
 
-/// Tells whether a server in front got no answer from behind, or the connection was cut in the middle, as a mesh does to whoever lacks
-/// its certificate.
+/// Reports whether a server in front got no answer from behind, or the connection was cut in the middle, as a mesh does to
+/// a client without the mesh's certificate.
 fn is_refused_behind(open: &OpenPath<'_>) -> bool {
     let looks = open.case.names.iter().filter(|name| name.shown() == open.wanted.domain);
     let mut seen = looks.flat_map(|name| &name.looks).map(|look| &look.observation.seen);
@@ -134,7 +134,7 @@ fn sidecar_may_shut_off(open: &OpenPath<'_>, pod: &PodCase, found: &mut Vec<Find
     found.push(open.finding(CauseId::Ctl14, Grade::Possible, shown, format!("{name} {came}")));
 }
 
-/// Tells whether a look at a name went as one does whose packets are dropped behind the server in front.
+/// Reports whether a probe of a name went as if packets were dropped behind the server in front.
 fn is_cut_off(open: &OpenPath<'_>) -> bool {
     let looks = open.case.names.iter().filter(|name| name.shown() == open.wanted.domain);
     looks.flat_map(|name| &name.looks).any(|look| match &look.observation.seen {

@@ -1,5 +1,5 @@
-//! Stages of an issuance at which a controller stops without a word, and what an API server or others do to its objects: ACC-02,
-//! ACC-10, ORD-08, ORD-11, ORD-14, CFG-08, HYG-03.
+//! Stages of an issuance at which a controller stops without a message, and changes of an API server or others to objects
+//! of an issuance: ACC-02, ACC-10, ORD-08, ORD-11, ORD-14, CFG-08, HYG-03.
 
 use jiff::SignedDuration;
 
@@ -30,14 +30,14 @@ pub(super) const RULES: &[FaultRule] = &[
     requests_pile_up,
 ];
 
-/// How long a controller may take for a step that takes it a second.
-const STEP: SignedDuration = SignedDuration::from_mins(1);
-/// How long it may take to make its clients after a start.
-const START: SignedDuration = SignedDuration::from_mins(5);
-/// So many finished requests of one Certificate are no history that anybody reads.
-const PILE: usize = 20;
-/// Issuances of which less than this lies between two are no plan of anybody's.
-const SHORTEST: SignedDuration = SignedDuration::from_hours(24);
+/// Maximum time of a controller for a step that takes a second.
+const STEP_MAX: SignedDuration = SignedDuration::from_mins(1);
+/// Maximum time of a controller to make its clients after a start.
+const CLIENT_START_MAX: SignedDuration = SignedDuration::from_mins(5);
+/// Number of finished requests of one Certificate that may be kept as a history.
+const MAX_KEPT_REQUESTS: usize = 20;
+/// Minimum time between two planned issuances.
+const MIN_ISSUANCE_INTERVAL: SignedDuration = SignedDuration::from_hours(24);
 
 fn about(
     of: &CertificateCase,
@@ -54,7 +54,7 @@ fn about(
         .with("NAMESPACE", &name.namespace)
 }
 
-/// ACC-02: a Secret of the name is there, and no key in it; a controller makes none in its place.
+/// ACC-02: a Secret of the account key's name exists without a key; a controller does not make a key in its place.
 fn key_secret_is_a_leftover(case: &Case, found: &mut Vec<Finding>) {
     for (of, issuer) in present(case) {
         let Some(acme) = &issuer.spec.acme else { continue };
@@ -83,7 +83,7 @@ fn key_secret_is_a_leftover(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ACC-10: the controller says so, or an Order waits for it since long.
+/// ACC-10: the controller says that it has no client, or an Order has waited for a client for long.
 fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
     for (issuer, shown) in told(case) {
         let Some(issuer) = issuer.filter(|_| {
@@ -106,7 +106,7 @@ fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
         let issuer = case.issuer(&key).and_then(|of| of.issuer.as_ref());
         let is_ready = issuer.is_some_and(|it| is_true(&it.status.conditions, "Ready"));
         let made = order.metadata.creation_timestamp.map(Time::timestamp);
-        let is_old = made.is_some_and(|at| case.at.duration_since(at) > START);
+        let is_old = made.is_some_and(|at| case.at.duration_since(at) > CLIENT_START_MAX);
         let status = &order.status;
         let is_untouched = status.url.is_empty() && status.state.is_none();
         if !(is_ready && is_old && is_untouched && status.reason.is_empty()) {
@@ -129,7 +129,7 @@ fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ORD-08: an order has failed, and nothing is left that says at which name.
+/// ORD-08: an order has failed, and no object that is left says at which name.
 fn challenge_is_gone(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let Some(order) = of.order().filter(|it| it.status.state == Some(State::Invalid)) else {
@@ -137,7 +137,7 @@ fn challenge_is_gone(case: &Case, found: &mut Vec<Finding>) {
         };
         let is_told = facts::problem(order).is_some()
             || of.current_challenges().next().is_some()
-            // What a CA no longer tells it does not tell.
+            // An authorization without a status is one that the CA no longer shows.
             || of.held.iter().any(|held| held.problem.is_some() && !held.status.is_empty());
         if is_told {
             continue;
@@ -153,7 +153,7 @@ fn challenge_is_gone(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ORD-11: somebody else has written the Secret, or it goes each time.
+/// ORD-11: another program has written the Secret, or the Secret is deleted each time.
 fn secret_is_overwritten(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.due.is_some()) {
         let name = of.certificate.name();
@@ -162,7 +162,7 @@ fn secret_is_overwritten(case: &Case, found: &mut Vec<Finding>) {
         let written = case.control.secrets.iter().find(|one| one.certificate == name);
         let revision = of.certificate.status.revision.unwrap_or(0);
         for (manager, at) in written.into_iter().flat_map(|one| &one.writers) {
-            // Whoever made it before anything was issued has overwritten nothing.
+            // A program that made the Secret before anything was issued has overwritten nothing.
             if revision == 0 {
                 continue;
             }
@@ -181,7 +181,7 @@ fn secret_is_overwritten(case: &Case, found: &mut Vec<Finding>) {
         }
         let since = of.certificate.metadata.creation_timestamp.map(Time::timestamp);
         let each = since.map(|since| case.at.duration_since(since).as_secs() / revision.max(1));
-        let is_often = each.is_some_and(|seconds| seconds < SHORTEST.as_secs());
+        let is_often = each.is_some_and(|seconds| seconds < MIN_ISSUANCE_INTERVAL.as_secs());
         if due == "DoesNotExist" && revision > 2 && is_often {
             let came = format!("{revision}, and its Secret is gone again");
             found.push(
@@ -193,7 +193,7 @@ fn secret_is_overwritten(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ORD-14: no key can be made as it is asked for, or what was made cannot be read.
+/// ORD-14: no key can be made as it is asked for, or the key that was made cannot be read.
 fn key_is_not_made(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let key = of.certificate.spec.private_key.clone().unwrap_or_default();
@@ -214,7 +214,8 @@ fn key_is_not_made(case: &Case, found: &mut Vec<Finding>) {
         }
         let status = &of.certificate.status;
         let issuing = condition(&status.conditions, "Issuing").filter(|it| {
-            it.last_transition_time.is_some_and(|at| case.at.duration_since(at.timestamp()) > STEP)
+            it.last_transition_time
+                .is_some_and(|at| case.at.duration_since(at.timestamp()) > STEP_MAX)
         });
         let next = status.revision.unwrap_or(0) + 1;
         let is_requested = of.requests.iter().any(|it| it.revision() == Some(next));
@@ -234,11 +235,11 @@ fn key_is_not_made(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ORD-18: whoever drives asks for a person, since the key of before has to be kept and does not fit.
+/// ORD-18: the controller asks for a person, since the previous key has to be kept and does not fit.
 fn key_may_not_be_replaced(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let next = of.certificate.status.revision.unwrap_or(0) + 1;
-        // Somebody has decided since.
+        // A person has decided since.
         if of.requests.iter().any(|it| it.revision() == Some(next)) {
             continue;
         }
@@ -264,7 +265,7 @@ fn key_may_not_be_replaced(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// ORD-19: the Secret that is to have the certificate is immutable.
+/// ORD-19: the Secret for the certificate is immutable.
 fn secret_may_not_be_changed(case: &Case, found: &mut Vec<Finding>) {
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let name = of.certificate.name();
@@ -300,11 +301,11 @@ fn field_is_not_known(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HYG-03: finished requests that nobody takes away.
+/// HYG-03: finished requests that no controller removes.
 fn requests_pile_up(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.certificates {
         let count = of.requests.len();
-        if count <= PILE {
+        if count <= MAX_KEPT_REQUESTS {
             continue;
         }
         let limit = of.certificate.spec.revision_history_limit;
@@ -516,7 +517,7 @@ mod tests {
                 case.certificates[0].requests.splice(0..0, vec![request; count - 1]);
             })
         };
-        check(&pile(PILE + 1), &[CauseId::Hyg03]);
-        check(&pile(PILE), &[]);
+        check(&pile(MAX_KEPT_REQUESTS + 1), &[CauseId::Hyg03]);
+        check(&pile(MAX_KEPT_REQUESTS), &[]);
     }
 }

@@ -1,11 +1,11 @@
-//! What an answer lacks, as the probes, this program's own notes and a CA tell it: one table from what was met to the cause.
+//! Faults of an answer, as probes, this program's own notes and a CA report them: one table from symptom to cause.
 
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 
-/// The cause that a symptom shows, and how sure that is.
+/// Returns the cause that a symptom shows, and how sure the cause is.
 pub(super) fn cause_of(
     symptom: Symptom,
     kind: ChallengeType,
@@ -33,7 +33,7 @@ pub(super) fn cause_of(
         S::PathChanged => (Id::Http38, Certain),
         S::AnswerAltered => (Id::Http22, Certain),
         S::TlsForwarded => (Id::Http37, Certain),
-        // Which server said so is not known by the status alone.
+        // The status alone does not say which server has answered.
         S::NotFound if in_cluster => (Id::Http10, Possible),
         // A listener of this program would have said that it does not have the answer.
         S::RedirectedAway | S::NotFound => (Id::Http03, Likely),
@@ -41,7 +41,7 @@ pub(super) fn cause_of(
         S::ServerError if in_cluster => (Id::Ctl15, Possible),
         S::ServerError | S::BadRequest | S::RequestRefused => (Id::Http32, Likely),
         S::WrongAnswer => (Id::Http22, Likely),
-        // From one place only.
+        // Seen from one place only.
         S::ConnectionRefused => (Id::Http05, Likely),
         S::NoReply => (Id::Http31, Likely),
         S::NotHttp => (Id::Http20, Likely),

@@ -1,5 +1,5 @@
-//! Rules on cases that are put together by hand: what cannot be made to happen on loopback, and every branch of what can. The fault
-//! lab (`tests/it/local/diagnose/`) has the others.
+//! Rules on cases that are put together by hand: faults that cannot be made to happen on loopback, and every branch of the
+//! others. The fault lab (`tests/it/local/diagnose/`) has the rest.
 
 use serde_json::json;
 
@@ -55,7 +55,7 @@ pub(super) fn issuer_key() -> Key {
     Key::new(Kind::Issuer, ObjectName::new("web", "acme"))
 }
 
-/// A name that nobody has looked at.
+/// A name without observations.
 pub(super) fn name(name: &str, kind: Option<ChallengeType>) -> NameCase {
     NameCase { issuer: Some(issuer_key()), ..NameCase::of(name, kind) }
 }
@@ -67,7 +67,7 @@ pub(super) fn check(case: &Case, expected: &[CauseId]) {
     assert_eq!(found, expected, "{:#?}", judge(case));
 }
 
-/// The same of the one certificate of the case.
+/// Builds the case with a change.
 pub(super) fn with(change: impl FnOnce(&mut Case)) -> Case {
     let mut case = case();
     change(&mut case);
@@ -82,7 +82,7 @@ pub(super) fn by(kind: ChallengeType, change: impl FnOnce(&mut NameCase)) -> Cas
     })
 }
 
-/// What the CA holds of a name that is pending.
+/// Builds a pending authorization of a name at the CA.
 pub(super) fn held(name: &str, offered: Vec<String>) -> HeldCase {
     let (name, status) = (name.to_owned(), "pending".to_owned());
     HeldCase { name, status, offered, at: case().at, ..HeldCase::default() }
@@ -363,7 +363,7 @@ fn a_name_without_a_public_address_is_not_reached() {
     check(&public, &[CauseId::Http02]);
 }
 
-/// What name servers say of the record, where `digest` has to stand.
+/// Builds a case with the replies of name servers about the record, where `digest` is expected.
 pub(super) fn said(servers: &[Said]) -> Case {
     by(ChallengeType::Dns01, |name| {
         let servers = servers.iter().enumerate().map(|(number, said)| NameServer {

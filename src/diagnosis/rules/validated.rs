@@ -1,5 +1,5 @@
-//! HTTP: what a CA's record of its own look tells beside its word: which address it has used, and whether others see the answer
-//! there. The CA is told of an answer only once a self-check has seen it, unless the solver waits in its place.
+//! HTTP: facts of a CA's validation record, beyond the verdict: the address that the CA used, and whether others see the
+//! answer there. The CA is asked to validate only once a self-check has seen the answer, unless the solver waits instead.
 
 use std::net::IpAddr;
 
@@ -19,18 +19,18 @@ use crate::model::{Challenge, ChallengeType, Problem};
 pub(super) const RULES: &[FaultRule] =
     &[answer_was_gone, authority_has_used_ipv6, authority_is_led_elsewhere];
 
-/// A look of a CA's by HTTP-01 that has failed.
+/// Validation by HTTP-01 that has failed at the CA.
 struct FailedLook<'a> {
     of: &'a CertificateCase,
     held: &'a HeldCase,
     problem: &'a Problem,
     challenge: &'a Challenge,
     name: &'a NameCase,
-    /// The address that it has used.
+    /// Address that the CA has used.
     used: IpAddr,
 }
 
-fn failed(case: &Case) -> impl Iterator<Item = FailedLook<'_>> {
+fn failed_looks(case: &Case) -> impl Iterator<Item = FailedLook<'_>> {
     let open = case.certificates.iter().filter(|of| of.is_open());
     open.flat_map(move |of| {
         of.held.iter().filter_map(move |held| {
@@ -47,7 +47,7 @@ fn failed(case: &Case) -> impl Iterator<Item = FailedLook<'_>> {
     })
 }
 
-/// What a CA tells of its look, request by request; and from where it was, where that is not its own place.
+/// Returns evidence of a CA's validation, request by request, and of the place from which it failed if not the CA's own.
 pub(super) fn looks(held: &HeldCase) -> Vec<Evidence> {
     let at = held.validated.unwrap_or(held.at);
     let requests = held.records.iter().map(|record| {
@@ -81,9 +81,9 @@ impl FailedLook<'_> {
     }
 }
 
-/// HTTP-36: the server that the CA has asked is the only one that the name has, and a self-check had seen the answer there.
+/// HTTP-36: the server that the CA has asked is the name's only server, and a self-check had seen the answer there.
 fn answer_was_gone(case: &Case, found: &mut Vec<Finding>) {
-    for look in failed(case) {
+    for look in failed_looks(case) {
         let is_gone = problem::met(look.challenge, look.problem) == Some(Symptom::NotFound);
         let was_seen = look.challenge.spec.solver.wait_instead_of_self_check.is_none();
         let answers = |at: &AddressLook| {
@@ -95,10 +95,10 @@ fn answer_was_gone(case: &Case, found: &mut Vec<Finding>) {
         }
         let grade = match foreign::perspective(look.problem) {
             Perspective::Primary => Grade::Likely,
-            // A server that answers by region does that, too.
+            // A server that answers by region behaves like this, too.
             Perspective::Secondary => Grade::Possible,
         };
-        // One of several machines behind that address may have had it.
+        // One of several machines behind the address may have had the answer.
         let webs = look.name.looks.iter().filter_map(|at| at.web.as_ref());
         if let Some(turns) = webs.into_iter().find_map(web::turns) {
             let detail = format!("{} answers in turn with {turns}", look.used);
@@ -106,7 +106,7 @@ fn answer_was_gone(case: &Case, found: &mut Vec<Finding>) {
             found.push(finding.with("NODE-ADDRESS", look.used.to_string()));
             continue;
         }
-        // A listener of this machine answers until the CA has decided: whoever asks from elsewhere is led to another machine.
+        // A listener of this machine answers until the CA has decided: requests from elsewhere are led to another machine.
         let is_here = look.name.looks.iter().all(|at| at.is_expected && at.is_answer);
         if is_here && !case.in_cluster && look.name.webroot.is_none() {
             let used = look.used;
@@ -122,7 +122,7 @@ fn answer_was_gone(case: &Case, found: &mut Vec<Finding>) {
 
 /// HTTP-06, by the address that the CA has used.
 fn authority_has_used_ipv6(case: &Case, found: &mut Vec<Finding>) {
-    for look in failed(case).filter(|look| look.used.is_ipv6()) {
+    for look in failed_looks(case).filter(|look| look.used.is_ipv6()) {
         let is_well = |at: &&AddressLook| {
             at.address.is_ipv4() && fault(at, ChallengeType::Http01, case.in_cluster).is_none()
         };
@@ -132,13 +132,13 @@ fn authority_has_used_ipv6(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-09, by the addresses that the CA was told.
+/// HTTP-09, by the addresses that the CA got from DNS.
 fn authority_is_led_elsewhere(case: &Case, found: &mut Vec<Finding>) {
-    // On one machine nobody has to be led to the inner ones: what the CA met at its own is all that counts.
+    // On one machine no client has to be led to the inner addresses: only the CA's result at its own addresses counts.
     if !case.in_cluster {
         return;
     }
-    for look in failed(case).filter(|look| look.name.is_looked_for_in_dns) {
+    for look in failed_looks(case).filter(|look| look.name.is_looked_for_in_dns) {
         let LookUp::Found(inner) = &look.name.addresses else { continue };
         let outer = look.held.records.iter().find(|record| record.hostname == look.name.name);
         let outer = outer.map(|record| &record.resolved[..]).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Who sees a name otherwise than the CA does: resolvers that remember, inner copies of a zone, zones that are inside only, clusters
-//! that do not reach themselves.
+//! Views of a name that differ from the CA's view: resolvers with outdated answers, inner copies of a zone, zones that are
+//! inside only, clusters that do not reach themselves.
 
 use jiff::SignedDuration;
 
@@ -27,13 +27,13 @@ pub(super) const RULES: &[FaultRule] = &[
     cluster_looks_elsewhere,
 ];
 
-/// How long a Challenge has to be there until what a self-check says of it is more than a matter of time: cert-manager looks for a
-/// record again after a minute, and its caches forget within some.
-const LONG: SignedDuration = SignedDuration::from_mins(5);
-/// The same of a Challenge by a record, which may have waited for its turn before anything was put up.
-const LONG_FOR_RECORDS: SignedDuration = SignedDuration::from_mins(15);
+/// Age of a Challenge from which the message of a self-check is more than a matter of time: cert-manager checks a
+/// record again after a minute, and its caches expire within a few minutes.
+const STALE_AFTER: SignedDuration = SignedDuration::from_mins(5);
+/// Counterpart of `STALE_AFTER` for a Challenge by a record, which may have waited for its turn before it was put up.
+const RECORD_STALE_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
-/// What resolvers say of the record, those of this machine or those elsewhere.
+/// Returns the replies of resolvers about the record: this machine's resolvers, or those elsewhere.
 fn of_record(dns: &DnsCase, is_elsewhere: bool) -> impl Iterator<Item = &VantageReply> {
     let record = dns.record.as_deref().unwrap_or_default();
     dns.asked(record, "TXT").filter(move |reply| match reply.from {
@@ -64,7 +64,7 @@ fn record_is_seen_from_one_side(case: &Case, found: &mut Vec<Finding>) {
         let inner = || of_record(dns, false);
         let outer = || of_record(dns, true);
         if let Some(reason) = &answer.reason {
-            // Who stands outside has what this side lacks.
+            // A resolver elsewhere has the record that this side lacks.
             let Some(reply) = outer().find(has) else { continue };
             let own = look.map(|look| seen(look, reason));
             found.push(of(CauseId::D0116, Grade::Certain, reply).shown_by(own));
@@ -79,7 +79,7 @@ fn record_is_seen_from_one_side(case: &Case, found: &mut Vec<Finding>) {
             let finding = of(CauseId::D0103, Grade::Certain, reply).shown_by(own());
             found.push(finding.with("SECONDS", absent(reply)));
         } else if let Some(reply) = outer().find(|reply| lacks(reply)) {
-            // Where everybody outside lacks it, it is no matter of what one of them remembers.
+            // If all resolvers elsewhere lack the record, the reason is not an outdated answer of one resolver.
             let grade = if outer().all(lacks) { Grade::Likely } else { Grade::Possible };
             found.push(of(CauseId::D0119, grade, reply).shown_by(own()));
         }
@@ -91,11 +91,11 @@ fn inner_addresses_lead_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         if name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
             continue;
         }
-        // Where resolvers fail, so do those of a CA (DNS-01).
+        // If these resolvers fail, a CA's resolvers fail, too (DNS-01).
         if matches!(name.addresses, LookUp::Code(_)) && !name.is_withheld() {
             continue;
         }
-        // The CA has looked at the outer ones, and has not seen the answer there either.
+        // The CA has asked the outer addresses, and has not seen the answer there either.
         if case.certificates.iter().any(|of| has_failed_at_ca(of, name)) {
             continue;
         }
@@ -126,7 +126,7 @@ fn inner_addresses_lead_elsewhere(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-08, HTTP-09: it is right from here, and inside the cluster nothing answers, or somebody else does.
+/// HTTP-08, HTTP-09: the answer is right from here; inside the cluster no server answers, or another server does.
 fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
         if name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
@@ -142,7 +142,7 @@ fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         let Some((cause, grade, first)) = inside_fault(case, name) else { continue };
         let outside = name.looks.iter();
         let outside = outside.map(|l| seen(&l.observation, came(&l.observation, l.is_answer)));
-        // Where no Pod has looked, that came first.
+        // Without a Pod's probe, the self-check is the first evidence already.
         let said = name.inside.as_ref().and_then(|_| self_check(case, name));
         let said = said.map(|(evidence, _)| evidence);
         let outer: Vec<String> = name.looks.iter().map(|l| l.address.ip().to_string()).collect();
@@ -159,7 +159,7 @@ fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
             .shown_by(said)
             .with("DOMAIN", &name.name)
             .with("DETAIL", detail);
-        // What the words are about, no Pod has asked for.
+        // No Pod has asked for the addresses that the message is about.
         found.push(if is_by_words {
             finding
         } else {
@@ -171,7 +171,7 @@ fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What is wrong as seen from inside: by a Pod's look, else by what cert-manager's self-check says.
+/// Returns the fault as seen from inside: by a Pod's probe, else by the message of cert-manager's self-check.
 fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidence)> {
     let Some(inside) = &name.inside else {
         let (said, symptom) = self_check(case, name)?;
@@ -180,11 +180,12 @@ fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidenc
         let of_http = ["HTTP_PROXY", "http_proxy"];
         let mut proxies = case.control.controllers.iter().flat_map(|of| &of.proxies);
         let through_proxy = proxies.any(|name| of_http.contains(&name.as_str()));
-        // What it said before the answer was there is no news.
+        // A message from before the answer was there is outdated.
         let is_known = is_unreached && !through_proxy && !name.is_fresh(case.at);
-        // It has met somebody else since long, or finds no address.
+        // The self-check has met another server for long, or finds no address.
         let look = name.looks.first().map(|look| &look.observation);
-        let is_elsewhere = !is_unreached && !through_proxy && is_of_long(case, name, look, LONG);
+        let is_elsewhere =
+            !is_unreached && !through_proxy && is_of_long(case, name, look, STALE_AFTER);
         let cause = match (is_known, is_elsewhere) {
             (true, _) => CauseId::Http08,
             (false, true) if tells_of_another_place(symptom) => CauseId::Http09,
@@ -208,8 +209,8 @@ fn inside_fault(case: &Case, name: &NameCase) -> Option<(CauseId, Grade, Evidenc
     Some((cause, Grade::Certain, shown))
 }
 
-/// Tells whether an answer has been up for so long that cert-manager has looked for it many times: since its Service was made, else since
-/// the Challenge was.
+/// Reports whether an answer has been up for so long that cert-manager has checked it many times: since the creation
+/// of its Service, else of the Challenge.
 fn is_of_long(
     case: &Case,
     name: &NameCase,
@@ -221,12 +222,12 @@ fn is_of_long(
     let mut own = services.filter(|it| it.metadata.is_controlled_by(&pending.metadata.uid));
     let metadata = own.next().map_or(&pending.metadata, |service| &service.metadata);
     let since = metadata.creation_timestamp;
-    // When it was seen from here tells best until when it has been up.
+    // The time of the probe from here is the best known time until which the answer has been up.
     let until = look.map_or(case.at, |look| look.at);
     since.is_some_and(|since| until.duration_since(since.timestamp()) > long)
 }
 
-/// Tells whether a self-check has been led to another place than the one that has the answer, as seen from here.
+/// Reports whether a self-check was led to another place than the server that has the answer as seen from here.
 fn tells_of_another_place(symptom: Symptom) -> bool {
     matches!(
         symptom,
@@ -242,8 +243,8 @@ fn tells_of_another_place(symptom: Symptom) -> bool {
     )
 }
 
-/// D01-15, D01-16: every name server has the record as seen from here, and cert-manager's own look says since long that it has not, or
-/// that it cannot ask.
+/// D01-15, D01-16: every name server has the record as seen from here, and cert-manager's self-check has said for long that
+/// the record is missing, or that it cannot ask.
 fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
     if case.driver != DriverCase::CertManager {
         return;
@@ -263,7 +264,7 @@ fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
             _ => continue,
         };
         let own = answer.observations.first();
-        if !pending.status.presented || !is_of_long(case, name, own, LONG_FOR_RECORDS) {
+        if !pending.status.presented || !is_of_long(case, name, own, RECORD_STALE_AFTER) {
             continue;
         }
         let asked = format!("Challenge {}: status.reason", pending.name());
@@ -287,7 +288,7 @@ fn record_is_seen_from_here_alone(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What cert-manager's self-check says of the answer.
+/// Returns the message of cert-manager's self-check, with its symptom.
 fn self_check(case: &Case, name: &NameCase) -> Option<(Evidence, Symptom)> {
     let pending = name.pending.as_ref().filter(|_| case.driver == DriverCase::CertManager)?;
     let reason = &pending.status.reason;
@@ -296,7 +297,7 @@ fn self_check(case: &Case, name: &NameCase) -> Option<(Evidence, Symptom)> {
     Some((stored(asked, case.at, reason), symptom))
 }
 
-/// Whose address of the cluster's own one of these is.
+/// Returns the object of the cluster that has one of the addresses.
 fn own_address(case: &Case, addresses: &[String]) -> Option<String> {
     let path = case.cluster_path.as_ref()?;
     let is_it = |all: &[&str]| all.iter().any(|one| addresses.iter().any(|known| known == one));
@@ -309,7 +310,7 @@ fn own_address(case: &Case, addresses: &[String]) -> Option<String> {
         .or_else(|| ingress().map(|one| named("Ingress", &one.metadata)))
 }
 
-/// The addresses that others are told, where it is well there, or may be, and here it is not.
+/// Returns the addresses that others get, if the answer is right there, or may be, and is not right here.
 fn outer_is_better(name: &NameCase) -> Option<(Grade, String)> {
     let outer: Vec<String> = name.outer.iter().map(|look| look.address.ip().to_string()).collect();
     let shown = outer.join(", ");
@@ -319,7 +320,7 @@ fn outer_is_better(name: &NameCase) -> Option<(Grade, String)> {
     if name.outer.iter().any(|look| look.is_expected && look.is_answer) {
         return Some((Grade::Certain, shown));
     }
-    // An answer that had to be there and is not says that it is not the addresses.
+    // An answer that had to be at the outer addresses, and is not, clears the inner addresses.
     if name.outer.iter().any(|look| look.is_expected) {
         return None;
     }

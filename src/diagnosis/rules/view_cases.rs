@@ -1,4 +1,4 @@
-//! Cases in which somebody sees or says something else than this machine does: the CA, the cluster's own look, a server of the zone.
+//! Cases in which another place sees or says something else than this machine: the CA, the cluster, a server of the zone.
 
 use serde_json::json;
 

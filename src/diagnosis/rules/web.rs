@@ -1,4 +1,4 @@
-//! HTTP: who it is that does not show the answer: a CDN, a router, a page against robots, a firewall, a server with another folder.
+//! HTTP: servers that do not show the answer: a CDN, a router, a page against robots, a firewall, one with another folder.
 
 use std::collections::BTreeSet;
 
@@ -26,15 +26,15 @@ pub(super) const RULES: &[FaultRule] = &[
     machines_take_turns,
 ];
 
-/// The looks that did not show the answer, with what the same address says to other paths.
-fn bad(case: &Case) -> impl Iterator<Item = (&NameCase, &AddressLook, &WebLook)> {
+/// Returns the probes that did not show the answer, with the replies of the same address for other paths.
+fn wrong_looks(case: &Case) -> impl Iterator<Item = (&NameCase, &AddressLook, &WebLook)> {
     by_address(case).flat_map(|name| {
         let looks = name.looks.iter().filter(|look| !look.is_answer);
         looks.filter_map(move |look| Some((name, look, look.web.as_ref()?)))
     })
 }
 
-/// A finding about an address of a name, with the look, and what came for a token that nobody has.
+/// Builds a finding about an address of a name, with the probe and the reply for an unknown token.
 fn about(
     (name, look, web): (&NameCase, &AddressLook, &WebLook),
     cause: CauseId,
@@ -53,23 +53,23 @@ fn path(name: &NameCase, path: &str, reply: &WebReply, case: &Case) -> Evidence 
     told(format!("http://{}{path}", name.name), case.at, reply.to_string())
 }
 
-/// Sure where the answer had to be there, else as far as a server can be known by what it says to anybody.
+/// Returns `Certain` if the answer had to be there, else `Likely`: other replies identify a server less surely.
 fn if_expected(look: &AddressLook) -> Grade {
     if look.is_expected { Grade::Certain } else { Grade::Likely }
 }
 
 /// HTTP-28.
 fn port_speaks_http2_only(case: &Case, found: &mut Vec<Finding>) {
-    for of in bad(case) {
+    for of in wrong_looks(case) {
         if let WebReply::Http2(bytes) = &of.2.challenge {
             found.push(about(of, CauseId::Http28, Grade::Certain, case).with("BYTES", bytes));
         }
     }
 }
 
-/// HTTP-30: it answers whoever comes with a header of the PROXY protocol, and nobody else.
+/// HTTP-30: the server answers clients with a header of the PROXY protocol, and no others.
 fn proxy_header_is_wanted(case: &Case, found: &mut Vec<Finding>) {
-    for of in bad(case) {
+    for of in wrong_looks(case) {
         let WebLook { challenge, proxied, .. } = of.2;
         let Some(WebReply::Reply(reply)) = proxied else { continue };
         let is_bad_request = challenge.reply().is_some_and(|plain| plain.status == 400);
@@ -84,9 +84,9 @@ fn proxy_header_is_wanted(case: &Case, found: &mut Vec<Finding>) {
 
 /// HTTP-17.
 fn page_is_against_robots(case: &Case, found: &mut Vec<Finding>) {
-    for of in bad(case) {
+    for of in wrong_looks(case) {
         let Some(reply) = of.2.challenge.reply() else { continue };
-        // A page that says that there is nothing may have such a script as well.
+        // A page for status 404 may have such a script as well.
         if reply.status == 404 {
             continue;
         }
@@ -111,7 +111,7 @@ fn page_is_against_robots(case: &Case, found: &mut Vec<Finding>) {
 
 /// HTTP-18: other paths of the same server are answered.
 fn firewall_blocks_the_path(case: &Case, found: &mut Vec<Finding>) {
-    for of in bad(case) {
+    for of in wrong_looks(case) {
         let (name, _, web) = of;
         let (Some(beside), Some(root)) = (web.beside.reply(), web.root.reply()) else { continue };
         let is_cut = matches!(web.challenge, WebReply::Ended | WebReply::Silent);
@@ -128,7 +128,7 @@ fn firewall_blocks_the_path(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// Servers in routers and modems, as they begin, in lower case.
+/// Servers in routers and modems: starts of their names, in lower case.
 const ROUTERS: [&str; 16] = [
     "micro_httpd",
     "mini_httpd",
@@ -150,7 +150,7 @@ const ROUTERS: [&str; 16] = [
 
 /// HTTP-19.
 fn router_answers(case: &Case, found: &mut Vec<Finding>) {
-    for of in bad(case) {
+    for of in wrong_looks(case) {
         let replies = [&of.2.challenge, &of.2.root];
         let router = replies.iter().filter_map(|reply| reply.reply()).find_map(|reply| {
             let server = reply.header("server").unwrap_or_default();
@@ -167,9 +167,9 @@ fn router_answers(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// HTTP-21, and TLS-04 where the CDN ends the handshake itself.
+/// HTTP-21, and TLS-04 if the CDN ends the handshake itself.
 fn edge_is_in_the_way(case: &Case, found: &mut Vec<Finding>) {
-    for of in bad(case) {
+    for of in wrong_looks(case) {
         let (name, look, web) = of;
         let Some(reply) = web.challenge.reply() else { continue };
         let Some(edge) = reply.edge() else { continue };
@@ -182,9 +182,9 @@ fn edge_is_in_the_way(case: &Case, found: &mut Vec<Finding>) {
             });
         let (cause, grade) = match (symptom, reply.status) {
             (Some(Symptom::NoTls | Symptom::TlsPortSilent), _) => (CauseId::Tls04, Grade::Likely),
-            // Cloudflare's own: it does not reach the server behind it, or not well.
+            // Cloudflare's own status: the server behind Cloudflare is not reached, or not well.
             (_, 520..=530) => (CauseId::Http21, Grade::Certain),
-            // Whether the CDN or the server behind it says so cannot be seen.
+            // A 404 may be the CDN's, or that of the server behind the CDN.
             (_, 404) => (CauseId::Http21, Grade::Possible),
             _ => (CauseId::Http21, grade),
         };
@@ -200,7 +200,7 @@ fn webroot_is_another(case: &Case, found: &mut Vec<Finding>) {
         };
         let good_v4 = name.looks.iter().any(|look| look.address.is_ipv4() && look.is_answer);
         for look in name.looks.iter().filter(|look| !look.is_answer) {
-            // Over one family alone it is no matter of the folder (HTTP-06).
+            // A fault over one family alone is no fault of the folder (HTTP-06).
             let is_of_family = good_v4 && look.address.is_ipv6();
             let Seen::Reply { status: 200..=499, body, .. } = &look.observation.seen else {
                 continue;
@@ -222,7 +222,7 @@ fn webroot_is_another(case: &Case, found: &mut Vec<Finding>) {
 
 /// HTTP-27: one of the machines behind an address has the answer.
 fn machines_take_turns(case: &Case, found: &mut Vec<Finding>) {
-    for of in bad(case) {
+    for of in wrong_looks(case) {
         let (name, look, web) = of;
         let wanted = look.expected.as_str();
         let has_answer = |reply: &&WebReply| {
@@ -242,7 +242,7 @@ fn machines_take_turns(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The answers of machines that take turns behind an address, in words; `None` if all answers are of one kind.
+/// Describes the answers of machines that take turns behind an address; `None` if all answers are of one kind.
 pub(super) fn turns(web: &WebLook) -> Option<String> {
     let kind = |reply: &WebReply| match reply {
         WebReply::Reply(reply) => match reply.header("server") {
@@ -251,7 +251,7 @@ pub(super) fn turns(web: &WebLook) -> Option<String> {
         },
         other => other.to_string(),
     };
-    // Whoever limits how often it is asked answers otherwise after a while.
+    // A server with a rate limit answers otherwise after a while.
     let is_limit = |reply: &WebReply| reply.reply().is_some_and(|it| it.status == 429);
     if web.again.iter().any(is_limit) {
         return None;

@@ -1,11 +1,11 @@
-//! Causes by words alone: what a CA or a self-check said, without the objects that it was said of.
+//! Causes by messages alone: of a CA or of a self-check, without the objects that the messages are about.
 
 use super::{problem, symptom};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::foreign;
 use crate::model::{ChallengeType, Problem};
 
-/// The causes that a text of a CA or of a self-check names, as people paste it; none of those that only share words with it.
+/// Returns the causes that a text of a CA or of a self-check names, as people paste it; shared words alone do not count.
 pub fn causes_of_words(text: &str) -> Vec<CauseId> {
     const URN: &str = "urn:ietf:params:acme:error:";
     let typed = text.split_once(URN).map(|(_, rest)| {

@@ -23,22 +23,22 @@ pub(super) const RULES: &[FaultRule] = &[
     parent_names_other_servers,
 ];
 
-/// Names with what DNS says of them.
+/// Returns the names with their observations in DNS.
 pub(super) fn in_dns(case: &Case) -> impl Iterator<Item = (&NameCase, &DnsCase)> {
     case.names.iter().filter_map(|name| Some((name, name.dns.as_ref()?)))
 }
 
-/// Names with their zones.
+/// Returns the names with their zones.
 pub(super) fn zones(case: &Case) -> impl Iterator<Item = (&NameCase, &DnsCase, &ZoneLook)> {
     in_dns(case).filter_map(|(name, dns)| Some((name, dns, dns.zone.as_ref()?)))
 }
 
-/// An absolute name as people write it.
+/// Returns an absolute name without the last dot.
 pub(super) fn bare(name: &str) -> &str {
     name.trim_end_matches('.')
 }
 
-/// The servers of the zone's own, as to what they say of a question.
+/// Returns the replies of the zone's own servers to a question.
 pub(super) fn by_authorities<'a>(
     dns: &'a DnsCase,
     name: &str,
@@ -49,7 +49,7 @@ pub(super) fn by_authorities<'a>(
 
 fn domain_is_not_registered(case: &Case, found: &mut Vec<Finding>) {
     for (name, dns, zone) in zones(case) {
-        // A domain that is not there is in the zone of the top-level domain.
+        // A domain that does not exist is looked up in the zone of the top-level domain.
         if bare(&zone.name).is_empty() || bare(&zone.name).contains('.') {
             continue;
         }
@@ -79,7 +79,7 @@ fn soa_is_withheld(case: &Case, found: &mut Vec<Finding>) {
         let evidence =
             [told(asked("NS"), case.at, servers), told(asked("SOA"), case.at, &without.why)];
         let [first, second] = evidence;
-        // This program finds it by the NS records.
+        // This program finds the zone by the NS records.
         let is_in_the_way = dns.zone.is_none() || case.driver == DriverCase::CertManager;
         let grade = if is_in_the_way { Grade::Certain } else { Grade::Possible };
         found.push(
@@ -91,7 +91,7 @@ fn soa_is_withheld(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// cert-manager asks resolvers alone which zone it is, and writes there.
+/// D01-05: cert-manager asks resolvers alone for the zone, and writes into the zone that they name.
 fn resolver_knows_another_zone(case: &Case, found: &mut Vec<Finding>) {
     for (name, _, zone) in zones(case) {
         let by_record = name.kind.is_some_and(ChallengeType::is_by_record);
@@ -121,7 +121,7 @@ fn resolver_knows_another_zone(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What a server says of the zone's SOA record.
+/// Builds evidence from a server's reply about the zone's SOA record.
 pub(super) fn soa(zone: &ZoneLook, server: &ZoneServer, case: &Case) -> Evidence {
     told(
         format!("SOA of {} at {}", bare(&zone.name), place(server)),
@@ -130,7 +130,7 @@ pub(super) fn soa(zone: &ZoneLook, server: &ZoneServer, case: &Case) -> Evidence
     )
 }
 
-/// A server, as people name it.
+/// Returns a server as people name it.
 pub(super) fn place(server: &ZoneServer) -> String {
     let address = server.address.map(|address| format!(" ({address})")).unwrap_or_default();
     format!("{}{address}", bare(&server.name))
@@ -138,7 +138,9 @@ pub(super) fn place(server: &ZoneServer) -> String {
 
 fn signatures_do_not_hold(case: &Case, found: &mut Vec<Finding>) {
     for (name, dns) in in_dns(case) {
-        if let Some((grade, evidence, why)) = bogus(dns).or_else(|| broken(case, dns)) {
+        if let Some((grade, evidence, why)) =
+            validation_failure(dns).or_else(|| dnssec_fault(case, dns))
+        {
             let mut evidence = evidence.into_iter();
             let Some(first) = evidence.next() else { continue };
             let zone = dns.zone.as_ref().map_or(name.name.as_str(), |zone| bare(&zone.name));
@@ -152,8 +154,8 @@ fn signatures_do_not_hold(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What a resolver that validates says.
-fn bogus(dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, String)> {
+/// Returns the fault that a validating resolver shows.
+fn validation_failure(dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, String)> {
     let fails = |reply: &&VantageReply| {
         !reply.is_unvalidated && reply.heard.reply().is_some_and(|reply| reply.code == "SERVFAIL")
     };
@@ -175,8 +177,8 @@ fn bogus(dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, String)> {
     })
 }
 
-/// What shows without one: keys that the parent does not know, and signatures that have run out.
-fn broken(case: &Case, dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, String)> {
+/// Returns the fault that shows without a validating resolver: keys that the parent does not know, expired signatures.
+fn dnssec_fault(case: &Case, dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, String)> {
     let zone = dns.zone.as_ref().filter(|zone| !zone.ds_tags.is_empty())?;
     let tags = |tags: &[u16]| tags.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
     let parent = zone.parent.as_deref().map_or("the parent", bare);
@@ -209,7 +211,7 @@ fn broken(case: &Case, dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, String)> 
     Some((Grade::Likely, vec![ds(), told(asked, case.at, "no keys")], why))
 }
 
-/// Serial numbers may differ for moments; what is asked for has to differ, too.
+/// DNS-06: serial numbers may differ for moments; the records have to differ, too.
 fn copies_differ(case: &Case, found: &mut Vec<Finding>) {
     for (name, dns, zone) in zones(case) {
         let copies: Vec<(&ZoneServer, u32)> =
@@ -219,11 +221,13 @@ fn copies_differ(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let is_fresh = name.is_fresh(case.at);
-        // A record that was just made is on its way to copies that are well (D01-02).
+        // A record that was just made is still on its way to copies that are well (D01-02).
         let is_on_its_way =
             |reply: &VantageReply| is_fresh && dns.record.as_ref() == Some(&reply.name);
         let mut replies = dns.replies.iter().filter(|reply| !is_on_its_way(reply));
-        let Some(differing) = replies.find_map(|reply| differing(dns, reply)) else { continue };
+        let Some(differing) = replies.find_map(|reply| differing_replies(dns, reply)) else {
+            continue;
+        };
         let grade = if is_fresh { Grade::Possible } else { Grade::Certain };
         let serial = |(server, serial): &(&ZoneServer, u32)| {
             let asked = format!("SOA of {} at {}", bare(&zone.name), place(server));
@@ -241,8 +245,8 @@ fn copies_differ(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// What two servers of the zone say of one question, where that differs.
-fn differing(dns: &DnsCase, reply: &VantageReply) -> Option<[Evidence; 2]> {
+/// Returns the replies of two of the zone's servers to one question, if the replies differ.
+fn differing_replies(dns: &DnsCase, reply: &VantageReply) -> Option<[Evidence; 2]> {
     let own = reply.heard.answer()?;
     by_authorities(dns, &reply.name, &reply.kind).find_map(|other| {
         let is_authority = matches!(reply.from, DnsVantage::Authority { .. });
@@ -315,7 +319,7 @@ pub(super) mod tests {
         DnsVantage::Authority { name: format!("ns{last}.example.com."), address }
     }
 
-    /// What it says: these records, or that there are none.
+    /// Builds a reply of a server: these records, or that there are none.
     pub(in super::super) fn reply(
         from: DnsVantage,
         name: &str,

@@ -1,6 +1,6 @@
-//! The end of a Certificate whose request somebody has denied.
+//! Failure of a Certificate whose request was denied.
 //!
-//! A denied request exits with 8, as a webhook that denies does: 13 would promise that something still waits.
+//! A denied request exits with 8, as a denial by a webhook does: 13 would promise that something still waits.
 
 use crate::diagnosis::chain::Chain;
 use crate::diagnosis::failed::Failed;
@@ -9,8 +9,8 @@ use crate::diagnosis::next_step::NextStep;
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, Key, Kind};
 
-/// The failure, when the last request of a Certificate is denied. As with an admission webhook, a policy of the cluster stands in
-/// the way.
+/// Returns the failure if the last request of a Certificate is denied. As with an admission webhook, a policy of the
+/// cluster stands in the way.
 pub(super) fn denial(chain: &Chain) -> Option<Failed> {
     let request = chain.request()?;
     let denied = condition(&request.status.conditions, "Denied")

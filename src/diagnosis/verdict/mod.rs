@@ -1,4 +1,4 @@
-//! How far a Certificate is from its end, judged from what the store and the driver know.
+//! Verdict on how far a Certificate is from its end, by the store and by the obstacles that the controllers have met.
 //!
 //! Names, profiles and signing requests that a CA refuses exit with 2: the manifest has to change.
 
@@ -29,21 +29,21 @@ use crate::store::Change;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
 
-/// So often a cluster must refuse a step, 7 s in all: one that has just started knows no Roles yet.
-const TRIES: u32 = 4;
+/// Minimum number of times that a cluster must refuse a step, 7 s in all: a newly started cluster knows no Roles yet.
+const MIN_REFUSALS: u32 = 4;
 
-/// How far a Certificate is from its end.
+/// Distance of a Certificate from its end.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The Secret holds what was asked for, and nothing is left of the way there.
+    /// The Secret holds the requested certificate, and nothing temporary is left.
     Issued,
     /// Only a change helps.
     Failed(Failed),
-    /// On its way.
+    /// The Certificate is on its way; with the obstacle that holds it up, if any.
     Waiting(Option<Blocker>),
 }
 
-/// Tells whether a change is that of a Certificate which nobody is issuing any more.
+/// Reports whether a change is that of a Certificate that is not being issued any more.
 pub fn may_end(change: &Change) -> bool {
     let Change::Applied(record) = change else { return false };
     record.key.kind == Kind::Certificate
@@ -51,8 +51,8 @@ pub fn may_end(change: &Change) -> bool {
             .is_ok_and(|certificate| !certificate.is_being_issued())
 }
 
-/// Judges a Certificate; `since` is its revision when this run began, for one that was due. Without it, nothing has to be issued:
-/// its status, or what an issuance has left behind, is to be put right.
+/// Judges a Certificate. `since` is the revision of a due Certificate when this run began. Without `since`, nothing has to
+/// be issued: the status, or leftovers of an issuance, have to be put right.
 pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verdict {
     let certificate = &chain.certificate;
     let issuing = is_true(&certificate.status.conditions, "Issuing");
@@ -67,7 +67,7 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
         return Verdict::Failed(failed);
     }
     if !issuing && since.is_none() {
-        return held_up(chain, obstacles).unwrap_or(Verdict::Waiting(None));
+        return judge_obstacles(chain, obstacles).unwrap_or(Verdict::Waiting(None));
     }
     if let Some(failed) = failed_request(chain) {
         return Verdict::Failed(failed);
@@ -80,9 +80,9 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     if let Some(failed) = chain.order().and_then(|order| no_solver(chain, order)) {
         return Verdict::Failed(failed);
     }
-    // Only a person brings it back.
+    // Only a person brings the issuer back.
     let Some(issuer) = &chain.issuer else { return Verdict::Failed(no_issuer(chain)) };
-    if let Some(verdict) = held_up(chain, obstacles) {
+    if let Some(verdict) = judge_obstacles(chain, obstacles) {
         return verdict;
     }
     if let Some(verdict) = of_issuer(chain, issuer) {
@@ -91,8 +91,8 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     Verdict::Waiting(of_order(chain).or_else(|| of_challenges(chain)))
 }
 
-/// Judges a Certificate that this run works on: what it has issued is done, though a renewal has begun already, as in a window that
-/// the CA has opened meanwhile.
+/// Judges a Certificate that this run works on: an issued Certificate is done even if a renewal has already begun, as in a
+/// window that the CA has opened meanwhile.
 pub fn of_run(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verdict {
     let certificate = &chain.certificate;
     let is_renewing = is_true(&certificate.status.conditions, "Issuing");
@@ -102,38 +102,38 @@ pub fn of_run(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verdi
     verdict(chain, obstacles, since)
 }
 
-/// Tells whether a Certificate has been issued since that revision, if one is given.
+/// Reports whether a Certificate has been issued since a revision; true without a revision.
 fn was_issued(certificate: &Certificate, since: Option<i64>) -> bool {
     since.is_none_or(|before| certificate.status.revision.unwrap_or(0) > before)
 }
 
-/// Tells whether a Certificate is ready as it is now.
+/// Reports whether a Certificate is ready in its current generation.
 fn is_ready(certificate: &Certificate) -> bool {
     current_ready(certificate).is_some_and(|ready| ready.status == ConditionStatus::True)
 }
 
-/// What the status says of a Certificate as it is now.
+/// Returns the condition Ready of a Certificate, if it is about the current generation.
 fn current_ready(certificate: &Certificate) -> Option<&Condition> {
     condition(&certificate.status.conditions, "Ready")
         .filter(|ready| ready.observed_generation == certificate.metadata.generation)
 }
 
-/// Judges by the first obstacle in the way of a Certificate.
-fn held_up(chain: &Chain, obstacles: &Obstacles) -> Option<Verdict> {
+/// Judges a Certificate by the first obstacle in its way.
+fn judge_obstacles(chain: &Chain, obstacles: &Obstacles) -> Option<Verdict> {
     let in_the_way =
         |key: &Key| obstacles.contains_key(key) && !is_outdated(chain, key) && !is_over(chain, key);
     let key = chain.keys().into_iter().find(in_the_way)?;
     Some(of_obstacle(&key, obstacles.get(&key)?, &chain.named_issuer()))
 }
 
-/// Whether a Challenge has ended, so that what keeps its answer up keeps nobody from a certificate.
+/// Reports whether a Challenge has ended, so that a fault in taking its answer down holds up no certificate.
 fn is_over(chain: &Chain, key: &Key) -> bool {
     let is_it = |challenge: &&Challenge| key.name == challenge.name();
     let challenge = chain.challenges.iter().find(is_it).filter(|_| key.kind == Kind::Challenge);
     challenge.is_some_and(Challenge::has_ended)
 }
 
-/// Whether a Challenge is about to give way, because its issuer has another dns01 solver by now.
+/// Reports whether a Challenge is about to be given up, because its issuer has another dns01 solver by now.
 fn is_outdated(chain: &Chain, key: &Key) -> bool {
     let challenge = chain.challenges.iter().find(|c| {
         key.kind == Kind::Challenge && key.name == c.name() && c.spec.solver.dns01.is_some()
@@ -143,7 +143,7 @@ fn is_outdated(chain: &Chain, key: &Key) -> bool {
     !acme.solvers.iter().any(|solver| solver.dns01 == challenge.spec.solver.dns01)
 }
 
-/// Judges what stands in the way of an object whose issuer this is.
+/// Judges an obstacle in the way of the object `key`, whose issuer is `issuer`.
 pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
     let error = &*obstacle.error;
     let what = match error {
@@ -158,12 +158,12 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
     };
     let kind = FailureKind::of_error(error);
     let next_step = advice::for_error(error, issuer);
-    // A store that cannot be used may come back, which only `run` waits for.
+    // A store that cannot be used may come back, and only `run` waits for that.
     let is_store = matches!(
         error,
         ReconcileError::Store(StoreError::Unusable { .. } | StoreError::Exposed { .. })
     );
-    let is_refused = obstacle.tries >= TRIES
+    let is_refused = obstacle.tries >= MIN_REFUSALS
         && matches!(error, ReconcileError::Store(error) if error.needs_person());
     let retry = error.retry();
     if retry == Retry::Never || is_store || is_refused {
@@ -182,7 +182,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
     }))
 }
 
-/// Somebody has deleted the Issuer since.
+/// Builds the failure of a Certificate whose Issuer was deleted meanwhile.
 fn no_issuer(chain: &Chain) -> Failed {
     let Some(issuer) = issuer_key(&chain.certificate) else {
         return foreign_issuer(&chain.certificate);
@@ -191,14 +191,14 @@ fn no_issuer(chain: &Chain) -> Failed {
     Failed::new(FailureKind::Usage, what).helped_by(NextStep::BringIssuerBack)
 }
 
-/// The failure where the kind of a Certificate's issuer is none of ours.
+/// Builds the failure of a Certificate whose issuer is of a kind that is not ours.
 pub fn foreign_issuer(certificate: &Certificate) -> Failed {
     let (key, kind) = (key_of(certificate), certificate.spec.issuer_ref.effective_kind());
     let what = format!("{key}: issuerRef.kind is {kind}, which is not ours");
     Failed::new(FailureKind::Usage, what).helped_by(NextStep::IssuerKind)
 }
 
-/// The Certificate has recorded that its request failed.
+/// Returns the failure if the Certificate has recorded that its request failed.
 fn failed_request(chain: &Chain) -> Option<Failed> {
     let conditions = &chain.certificate.status.conditions;
     let issuing = condition(conditions, "Issuing")?;
@@ -213,9 +213,9 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     let key = chain.key();
     let order = chain.order();
     let failed: Vec<&Challenge> =
-        order.map(|order| ended_badly(chain, order).collect()).unwrap_or_default();
+        order.map(|order| failed_challenges(chain, order).collect()).unwrap_or_default();
     let has_reason = |c: &&&Challenge| !c.status.reason.is_empty();
-    // One that the CA has refused tells more than one that was given up with it.
+    // A challenge that the CA has refused says more than a challenge that was given up with it.
     let refused = |c: &&&Challenge| has_reason(c) && c.status.state == Some(State::Invalid);
     let challenge = failed.iter().rfind(refused).or_else(|| failed.iter().rfind(has_reason));
     let challenge = challenge.copied();
@@ -223,7 +223,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         (Some(order), _) if !order.status.reason.is_empty() => {
             (kind_of_order(chain, order), order.status.reason.clone(), facts::problem(order))
         }
-        // cert-manager leaves the CA's words with the challenge alone.
+        // cert-manager leaves the CA's message with the challenge alone.
         (Some(order), Some(challenge)) => {
             let told = issuing.message.trim_end_matches([':', ' ']);
             let problem = match facts::cause(challenge) {
@@ -240,7 +240,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     };
     let failed_so = Failed::new(kind, format!("{key} was not issued: {why}"));
     let excluded = CaaRefusal::of(chain, &failed, &why).map(Box::new);
-    // Where CAA records are at fault, what the challenge has to show was seen.
+    // If CAA records are at fault, the CA has seen the answer of the challenge.
     let step = advice::for_order(kind, problem.as_ref(), challenge, chain);
     let failed_so = failed_so.told_by(problem).helped_by(step.filter(|_| excluded.is_none()));
     let tried = |order: &Order| Tried {
@@ -251,8 +251,8 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     Some(Failed { order: order.map(tried), excluded, ..failed_so })
 }
 
-/// The challenges of an order that ended badly.
-fn ended_badly<'a>(
+/// Returns the challenges of an order that have failed.
+fn failed_challenges<'a>(
     chain: &'a Chain,
     order: &'a Order,
 ) -> impl DoubleEndedIterator<Item = &'a Challenge> {
@@ -263,7 +263,7 @@ fn ended_badly<'a>(
     })
 }
 
-/// The Secret is there, and nobody can say when to renew it.
+/// Returns the failure if the Secret is there, and no time of renewal can be computed.
 fn no_window(chain: &Chain) -> Option<Failed> {
     let ready = current_ready(&chain.certificate)?;
     if ready.reason != reason::WINDOW_ERROR {
@@ -274,14 +274,15 @@ fn no_window(chain: &Chain) -> Option<Failed> {
     Some(Failed::new(FailureKind::Usage, what).helped_by(NextStep::RenewalWindows))
 }
 
-/// The sort of a failed order: a refused validation, else what the CA answered.
+/// Returns the kind of a failed order: by a refused validation, else by the CA's answer.
 fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
     let of_validation = |challenge: &Challenge| match facts::cause(challenge) {
         Some(Cause::Validation(problem)) => FailureKind::of_validation(&problem),
         _ => FailureKind::Validation,
     };
-    let refused = ended_badly(chain, order).filter(|c| c.status.state == Some(State::Invalid));
-    // What only the CA can mend is told where nothing else is wrong.
+    let refused =
+        failed_challenges(chain, order).filter(|c| c.status.state == Some(State::Invalid));
+    // A fault that only the CA can mend counts only if there is no other fault.
     if let Some(kind) = refused.map(of_validation).min() {
         return kind;
     }
@@ -290,7 +291,7 @@ fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
         return of_invalid(chain, order, problem.as_ref());
     }
     match problem {
-        // The manifest is as good as it was: the domain has to change, as where it is refused at validation.
+        // The manifest is still good: the domain has to change, as after a refusal at validation.
         Some(problem) if problem.short_kind() == "caa" => FailureKind::Validation,
         Some(problem) if facts::is_refused_name(order, &problem) => FailureKind::Usage,
         Some(problem) => FailureKind::of_problem(&problem),
@@ -298,8 +299,8 @@ fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
     }
 }
 
-/// The sort of an order that has turned invalid and none of whose challenges is: a name was not proven, unless the CA has failed, or
-/// refuses to sign what is proven.
+/// Returns the kind of an invalid order without an invalid challenge: a name was not proven, unless the CA has failed, or
+/// refuses to sign proven names.
 fn of_invalid(chain: &Chain, order: &Order, problem: Option<&Problem>) -> FailureKind {
     let Some(problem) = problem else { return FailureKind::Validation };
     let uid = &order.metadata.uid;
@@ -315,7 +316,7 @@ fn of_invalid(chain: &Chain, order: &Order, problem: Option<&Problem>) -> Failur
     }
 }
 
-/// No solver fits a name of the order, which waits for a change of its issuer.
+/// Returns the failure if no solver fits a name of the order, which waits for a change of its issuer.
 fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
     let issuer = chain.named_issuer();
     let step = match facts::waits_for(order)? {
@@ -331,7 +332,7 @@ fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
     judge_issuer(&chain.named_issuer(), issuer)
 }
 
-/// Judges an Issuer: nothing when it is ready, or nobody has looked at it yet.
+/// Judges an issuer; `None` if the issuer is ready, or no controller has judged its current generation yet.
 pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
     let ready = condition(&issuer.status.conditions, "Ready")?;
     if ready.status == ConditionStatus::True
@@ -343,10 +344,10 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
     let kind = match &problem {
         None if ready.reason == reason::INVALID_SOLVER => FailureKind::Solver,
         None => FailureKind::Account,
-        // No account is asked for where there is none: this is the wrong URL, and no CA is there.
+        // A 404 means a wrong URL, where there is no CA, and not a missing account.
         Some(problem) if problem.status == 404 => FailureKind::CaUnreachable,
         Some(problem) => match FailureKind::of_problem(problem) {
-            // Whatever a CA refuses an account with is about the account.
+            // Every refusal of an account is about the account.
             FailureKind::Usage | FailureKind::Unexpected => FailureKind::Account,
             kind => kind,
         },

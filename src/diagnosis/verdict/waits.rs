@@ -1,5 +1,5 @@
-//! What a challenge waits for, in words: the same ones in the schedule and in the progress of whoever waits. And what a
-//! Certificate waits for on its way to them and from them.
+//! Waits of a challenge, in the words that both the schedule and the progress of a run use. And waits of a Certificate
+//! before it has challenges and after they have ended.
 
 use std::fmt;
 
@@ -14,22 +14,22 @@ use crate::model::{CertificateRequest, Challenge, Issuer, Key, Kind, State};
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Waits;
 
-/// What a challenge waits for.
+/// Thing that a challenge waits for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wait<'a> {
     /// In the queue.
     Queue(Waits),
-    /// In the queue, and the scheduler has not said for what.
+    /// In the queue; the scheduler has given no reason yet.
     Turn,
-    /// Running, and its status says why.
+    /// Running, with the reason in the status.
     Reason(&'a str),
-    /// Running: our answer has to be put up.
+    /// Running: the answer has to be put up.
     Answer,
-    /// Running: our own look at the answer.
+    /// Running: the self-check has to see the answer.
     SelfCheck,
-    /// Running: the CA's look.
+    /// Running: the CA has to validate.
     Authority,
-    /// Running, and final or deleted: our answer has to be taken down.
+    /// Running, and final or deleted: the answer has to be taken down.
     CleanUp,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Wait<'_> {
 }
 
 impl<'a> Wait<'a> {
-    /// What the challenge waits for as a sentence: `waiting for …`, or its reason as it stands.
+    /// Returns the wait as a sentence: `waiting for …`, or the challenge's reason unchanged.
     pub fn sentence(&self) -> String {
         match self {
             Self::Reason(reason) => (*reason).to_owned(),
@@ -65,7 +65,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// What a challenge waits for by its own word; of one that has a slot also what that word leaves out.
+    /// Returns the wait of a challenge by its reason; for a challenge with a slot also a wait that the reason leaves out.
     pub fn of(challenge: &'a Challenge) -> Self {
         let status = &challenge.status;
         match status.reason.as_str() {
@@ -74,7 +74,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// What a challenge waits for in few words and without what belongs to it alone, so that many can be summed up.
+    /// Describes the wait of a challenge in few words, without its names, so that many waits can be summed up.
     pub fn in_short(challenge: &'a Challenge) -> String {
         let wait = Self::of(challenge);
         let Self::Reason(reason) = wait else { return wait.sentence() };
@@ -93,7 +93,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// What a challenge that has its slot waits for.
+    /// Returns the wait of a challenge that has its slot.
     pub fn of_running(challenge: &'a Challenge) -> Self {
         let status = &challenge.status;
         let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
@@ -109,7 +109,7 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// What is wrong with an answer, in few words.
+/// Describes the fault of an answer in few words.
 fn words_of(symptom: Symptom) -> &'static str {
     match symptom {
         Symptom::RedirectNotFollowed => "a redirect that no CA follows",
@@ -146,14 +146,14 @@ fn words_of(symptom: Symptom) -> &'static str {
     }
 }
 
-/// What a Certificate waits for.
+/// Step that a Certificate waits for.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What, in words.
+    /// Description of the step.
     pub waits_for: String,
-    /// The same without what belongs to this Certificate alone, so that many can be summed up.
+    /// Description without the names of this Certificate, so that many can be summed up.
     pub in_short: String,
-    /// What helps, where it takes somebody.
+    /// Step that helps, if a person has to act.
     pub next_step: Option<NextStep>,
 }
 
@@ -163,7 +163,7 @@ impl Step {
     }
 }
 
-/// What a Certificate waits for while a challenge is open: its first open challenge, and what that one waits for in turn.
+/// Returns the step while a challenge is open: the first open challenge, and what that challenge waits for in turn.
 pub fn step_at_challenge(chain: &Chain) -> Option<Step> {
     let is_open = |challenge: &&Challenge| !challenge.has_ended();
     let challenge = chain.challenges.iter().find(is_open)?;
@@ -175,8 +175,8 @@ pub fn step_at_challenge(chain: &Chain) -> Option<Step> {
     Some(Step { waits_for: format!("{key}, which waits for {wait}"), in_short, next_step })
 }
 
-/// What a Certificate waits for before it has challenges and after they have ended, where requests are approved so; nothing while a
-/// challenge is open.
+/// Returns the step before there are challenges, and after they have ended; `approval` names the approver of requests.
+/// `None` while a challenge is open.
 pub fn step_beside_challenges(chain: &Chain, approval: Approval) -> Option<Step> {
     let is_open = |challenge: &Challenge| !challenge.has_ended();
     if chain.challenges.iter().any(is_open) {
@@ -185,7 +185,7 @@ pub fn step_beside_challenges(chain: &Chain, approval: Approval) -> Option<Step>
     let certificate = &chain.certificate;
     let conditions = &certificate.status.conditions;
     if is_true(conditions, "Ready") && !is_true(conditions, "Issuing") {
-        // It is there, or nobody has begun to renew it.
+        // The certificate is there, or no controller has begun to renew it.
         return None;
     }
     let before = certificate.status.revision.unwrap_or(0);
@@ -200,7 +200,7 @@ pub fn step_beside_challenges(chain: &Chain, approval: Approval) -> Option<Step>
     let name = &request.metadata.name;
     let is_approved = is_true(&request.status.conditions, "Approved");
     if !is_approved && approval == Approval::Ours {
-        // This program approves, and has not looked yet.
+        // This program approves, and has not checked the request yet.
         let waits_for = format!("CertificateRequest {name}");
         return Some(Step::of(waits_for, "its CertificateRequest"));
     }
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(wait("2026-11-22T00:00:00Z".into()), "its answer to be taken down");
     }
 
-    /// What a Certificate waits for whose Issuer, request and Order have these states.
+    /// Checks what a Certificate waits for if its Issuer, request and Order have these states.
     fn check(issuer: &Value, request: &Value, order: &Value, expected: &str) {
         check_by(Approval::Ours, (issuer, request, order), expected);
     }

@@ -1,6 +1,6 @@
-//! Up to 0.10 a Certificate said which solver serves which of its names; since 0.11 the issuer does.
+//! Choice of solvers: up to 0.10 a Certificate said which solver serves which of its names; since 0.11 the issuer does.
 //!
-//! Each entry of `spec.acme.config` becomes a solver of the issuer with `selector.dnsNames`; that takes both objects.
+//! Each entry of `spec.acme.config` becomes a solver of the issuer with `selector.dnsNames`; conversion needs both objects.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::model::field::{FieldPath, Remark};
 use crate::model::key::Kind;
 use crate::model::manifest::{Content, Draft, FieldEntry, Node, Position};
 
-/// Moves the choice of solvers from Certificates to their issuers; returns what was changed, for each draft.
+/// Moves the choice of solvers from Certificates to their issuers; returns the changes of each draft, in words.
 pub(super) fn move_to_issuers(drafts: &mut [Draft]) -> Vec<Vec<String>> {
     let mut changes = vec![Vec::new(); drafts.len()];
     // The providers that Certificates use, for each issuer that is used at all.
@@ -51,7 +51,7 @@ fn has_config(draft: &Draft) -> bool {
         && draft.node.get("spec.acme.config").is_some()
 }
 
-/// Moves the choice of one Certificate; returns its issuer and the providers it uses.
+/// Moves the choice of one Certificate; returns the index of its issuer, and the providers that the Certificate uses.
 fn move_one(drafts: &mut [Draft], index: usize) -> Result<(usize, BTreeSet<String>), Vec<Remark>> {
     let issuer = find_issuer(drafts, index).map_err(|remark| vec![remark])?;
     let target = &drafts[issuer];
@@ -109,7 +109,7 @@ fn find_issuer(drafts: &[Draft], index: usize) -> Result<usize, Remark> {
     }
 }
 
-/// Builds the solver that does what one entry of `spec.acme.config` did.
+/// Builds the solver that is equivalent to one entry of `spec.acme.config`.
 fn solver(entry: &Node, path: &FieldPath, issuer: &Node, at: Position) -> Result<Node, Remark> {
     let domains: Vec<Node> = domains(entry).map(|domain| Node::text(at, domain)).collect();
     if domains.is_empty() {
@@ -136,7 +136,7 @@ fn solver(entry: &Node, path: &FieldPath, issuer: &Node, at: Position) -> Result
             let path = path.below("dns01.provider");
             return Err(Remark::new(path, format!("the issuer has no provider \"{name}\"")));
         };
-        let mut provider = moved(provider, at);
+        let mut provider = move_to(provider, at);
         provider.take("name");
         solver.put("dns01", provider);
     } else {
@@ -145,7 +145,7 @@ fn solver(entry: &Node, path: &FieldPath, issuer: &Node, at: Position) -> Result
     Ok(solver)
 }
 
-/// Names of the entry that another solver of the issuer serves in another way.
+/// Returns remarks on names of the entry that another solver of the issuer serves in another way.
 fn contradictions(
     entry: &Node,
     path: &FieldPath,
@@ -170,7 +170,7 @@ fn contradictions(
         .collect()
 }
 
-/// Adds a solver to an issuer, or its names to one that works the same way.
+/// Adds a solver to an issuer, or the solver's names to an existing solver that works the same way.
 fn add(issuer: &mut Node, solver: Node, at: Position) {
     if issuer.get("spec.acme.solvers").is_none_or(Node::is_null)
         && let Some(acme) = issuer.get_mut("spec.acme")
@@ -200,7 +200,7 @@ fn add(issuer: &mut Node, solver: Node, at: Position) {
     }
 }
 
-/// Takes the old fields out of an issuer, or refuses when nobody says what they are for.
+/// Removes the old fields of an issuer, or refuses them if no object of the set says how they are used.
 fn clear_issuer(draft: &mut Draft, used: Option<BTreeSet<String>>, changes: &mut Vec<String>) {
     let has = |field: &str| draft.node.get(field).is_some_and(|node| !node.is_null());
     let (http01, dns01) = (has("spec.acme.http01"), has("spec.acme.dns01"));
@@ -249,7 +249,7 @@ fn providers(issuer: &Node) -> &[Node] {
     issuer.get("spec.acme.dns01.providers").map(Node::items).unwrap_or_default()
 }
 
-/// Tells whether two solvers differ in their selectors at most.
+/// Reports whether two solvers differ in their selectors at most.
 fn same_way(a: &Node, b: &Node) -> bool {
     let way = |node: &Node| {
         let mut node = node.clone();
@@ -259,13 +259,16 @@ fn same_way(a: &Node, b: &Node) -> bool {
     way(a) == way(b)
 }
 
-/// The same value at another place, since complaints about it belong to the object it moves to.
-fn moved(node: &Node, at: Position) -> Node {
+/// Copies a value to another position, since complaints about the value belong to the object that receives it.
+fn move_to(node: &Node, at: Position) -> Node {
     let content = match &node.content {
-        Content::List(items) => Content::List(items.iter().map(|item| moved(item, at)).collect()),
+        Content::List(items) => Content::List(items.iter().map(|item| move_to(item, at)).collect()),
         Content::Map(entries) => {
-            let entry =
-                |e: &FieldEntry| FieldEntry { key: e.key.clone(), at, value: moved(&e.value, at) };
+            let entry = |e: &FieldEntry| FieldEntry {
+                key: e.key.clone(),
+                at,
+                value: move_to(&e.value, at),
+            };
             Content::Map(entries.iter().map(entry).collect())
         }
         Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_) => {

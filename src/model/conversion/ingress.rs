@@ -1,4 +1,4 @@
-//! Ingresses as they were written before Kubernetes 1.19: their backends have another shape.
+//! Ingresses from before Kubernetes 1.19, whose backends have another shape.
 
 use crate::model::manifest::{Content, Node};
 
@@ -26,7 +26,7 @@ pub(super) fn convert(node: &mut Node) -> Vec<String> {
     changes
 }
 
-/// Gives one backend that shape; tells whether it had another.
+/// Gives one backend the shape of `v1`; returns whether the backend had the old shape.
 fn name_service(backend: &mut Node) -> bool {
     let Some(name) = backend.take("serviceName") else { return false };
     backend.put("service.name", name.value);

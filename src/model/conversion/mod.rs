@@ -1,7 +1,7 @@
-//! Old API versions to `v1` (cert-manager up to 0.16, and up to 1.5 for those who never changed their files).
+//! Conversion of old API versions to `v1` (cert-manager up to 0.16, and up to 1.5 for users who never changed their files).
 //!
-//! Conversion works on the tree, so that complaints about a field still know its line. What has a counterpart is moved
-//! there with a warning; what has none is refused with the field that must change.
+//! Conversion works on the tree, so that complaints about a field still have its line. A field with a counterpart is
+//! moved there with a warning; a field without one is refused with the name of the field that must change.
 
 mod acme_config;
 mod ingress;
@@ -12,7 +12,7 @@ use super::manifest::{Draft, Node};
 
 /// Converts every draft that is written in an old version.
 ///
-/// It takes the whole set, because up to 0.10 the solvers of an Issuer were chosen in its Certificates.
+/// Takes the whole set, because up to 0.10 the solvers of an Issuer were chosen in its Certificates.
 pub(crate) fn convert(drafts: &mut [Draft]) {
     let mut changes = acme_config::move_to_issuers(drafts);
     changes.resize(drafts.len(), Vec::new());
@@ -32,7 +32,7 @@ pub(crate) fn convert(drafts: &mut [Draft]) {
     }
 }
 
-/// The name of today of an annotation that cert-manager read up to 0.10.
+/// Returns the current name of an annotation that cert-manager read up to 0.10.
 pub fn new_annotation(name: &str) -> Option<&'static str> {
     renames::new_annotation(name)
 }

@@ -6,10 +6,10 @@ use crate::model::field::FieldPath;
 use crate::model::key::Kind;
 use crate::model::manifest::{Content, Draft, Node};
 
-/// A field of a Certificate's spec: the last version that had it, its old name, its new path, the spelling of its values.
+/// Rename of a field in a Certificate's spec: last version with the field, old name, new path, spelling of the values.
 type Rename = (Version, &'static str, &'static str, fn(&str) -> String);
 
-const CERTIFICATE: [Rename; 6] = [
+const CERTIFICATE_FIELDS: [Rename; 6] = [
     (Version::V1Alpha2, "organization", "subject.organizations", str::to_owned),
     (Version::V1Alpha3, "keyAlgorithm", "privateKey.algorithm", str::to_uppercase),
     (Version::V1Alpha3, "keySize", "privateKey.size", str::to_owned),
@@ -19,7 +19,7 @@ const CERTIFICATE: [Rename; 6] = [
 ];
 
 /// DNS providers whose key was written in lower case up to `v1alpha3`.
-const PROVIDERS: [(&str, &str); 3] =
+const PROVIDER_KEYS: [(&str, &str); 3] =
     [("clouddns", "cloudDNS"), ("azuredns", "azureDNS"), ("acmedns", "acmeDNS")];
 
 /// Annotations of `v1alpha1`, each with its successor.
@@ -35,13 +35,13 @@ const ANNOTATIONS: [(&str, &str); 9] = [
     ("certmanager.k8s.io/acme-http01-ingress-class", "acme.cert-manager.io/http01-ingress-class"),
 ];
 
-/// The name of today of an annotation that cert-manager read up to 0.10.
+/// Returns the current name of an annotation that cert-manager read up to 0.10.
 pub(super) fn new_annotation(name: &str) -> Option<&'static str> {
     ANNOTATIONS.iter().find_map(|(old, new)| (*old == name).then_some(*new))
 }
 
 /// Annotations of `v1alpha1` that have no successor.
-const GONE: [&str; 2] =
+const GONE_ANNOTATIONS: [&str; 2] =
     ["certmanager.k8s.io/acme-challenge-type", "certmanager.k8s.io/acme-dns01-provider"];
 
 /// Renames the fields of one draft and returns what was changed, in words.
@@ -78,7 +78,7 @@ fn certificate(draft: &mut Draft, version: Version, changes: &mut Vec<String>) {
     }
     let mut clashes = Vec::new();
     let Some(spec) = draft.node.get_mut("spec") else { return };
-    for (last, old, new, spelling) in CERTIFICATE {
+    for (last, old, new, spelling) in CERTIFICATE_FIELDS {
         if version > last || spec.get(old).is_none() {
             continue;
         }
@@ -109,12 +109,12 @@ fn issuer(node: &mut Node, changes: &mut Vec<String>) {
     }
 }
 
-/// Writes provider keys as `v1` does and returns those that were changed.
+/// Writes provider keys as `v1` does and returns the changed keys, each old and new.
 pub(super) fn provider_keys(dns01: &mut Node) -> Vec<(&'static str, &'static str)> {
     let entries = dns01.entries_mut().map(Vec::as_mut_slice).unwrap_or_default();
     let mut changed = Vec::new();
     for entry in entries {
-        if let Some((old, new)) = PROVIDERS.into_iter().find(|(old, _)| entry.key == *old) {
+        if let Some((old, new)) = PROVIDER_KEYS.into_iter().find(|(old, _)| entry.key == *old) {
             new.clone_into(&mut entry.key);
             changed.push((old, new));
         }
@@ -130,7 +130,7 @@ fn annotations(node: &mut Node, changes: &mut Vec<String>) {
             changes.push(format!("annotation {old} is now {new}"));
         }
     }
-    for gone in GONE {
+    for gone in GONE_ANNOTATIONS {
         if annotations.take(gone).is_some() {
             changes.push(format!("annotation {gone} is gone: the issuer's solvers decide"));
         }

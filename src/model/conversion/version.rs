@@ -16,7 +16,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Reads the `apiVersion` of a manifest of that kind; nothing when it is no old one.
+    /// Reads the `apiVersion` of a manifest of the given kind; `None` if the version is not an old one.
     pub fn parse(api_version: &str, kind: Kind) -> Option<Self> {
         let (group, version) = api_version.split_once('/')?;
         if kind == Kind::Ingress {

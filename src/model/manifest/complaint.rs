@@ -1,11 +1,11 @@
-//! What is wrong with a manifest, with the place and the line itself.
+//! Faults of a manifest, with the place and the line itself.
 
 use std::fmt;
 
 use super::tree::Position;
 use crate::model::field::Remark;
 
-/// A text of manifests and where it came from.
+/// Text of manifests, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// File name as the user gave it, or `stdin`.
@@ -33,18 +33,18 @@ impl fmt::Display for Location {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{location}: {}{remark}", prefix(.object))]
 pub struct Complaint {
-    /// Where.
+    /// Place of the fault.
     pub location: Location,
-    /// Kind and name of the object, empty where they are not known.
+    /// Kind and name of the object, empty if they are not known.
     pub object: String,
-    /// Which field, and what is wrong with it, and what to write instead.
+    /// Field, its fault, and what to write instead.
     pub remark: Remark,
     /// The line with a mark below it; values of Secrets are left out.
     pub excerpt: String,
 }
 
 impl Complaint {
-    /// What to write instead, where that can be said.
+    /// Returns what to write instead, if known.
     pub fn hint(&self) -> Option<&str> {
         self.remark.hint.as_deref()
     }
@@ -54,17 +54,17 @@ fn prefix(object: &str) -> String {
     if object.is_empty() { String::new() } else { format!("{object}: ") }
 }
 
-/// Whether values may be shown.
+/// Parts of a line that may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// The line as it stands.
+    /// The whole line.
     Everything,
     /// The name of the field alone.
     NamesOnly,
 }
 
 /// Longest line of which a part is shown, in bytes.
-const LONGEST_LINE: usize = 100_000;
+const MAX_LINE_BYTES: usize = 100_000;
 
 /// Cuts out the line at a place and marks the column:
 ///
@@ -75,7 +75,7 @@ const LONGEST_LINE: usize = 100_000;
 pub(crate) fn excerpt(line: &str, at: Position, show: Show) -> String {
     const WIDTH: usize = 100;
     // Nobody reads a line of that length, and each complaint would go through all of it.
-    let line = if line.len() > LONGEST_LINE { "" } else { line };
+    let line = if line.len() > MAX_LINE_BYTES { "" } else { line };
     let shown = match (show, line.split_once(':')) {
         (Show::Everything, _) => line.to_owned(),
         (Show::NamesOnly, Some((name, _))) => format!("{name}: …"),

@@ -9,26 +9,26 @@ use crate::model::field::{FieldPath, Matter, Remark};
 use crate::model::key::Kind;
 use crate::model::seal::Seal;
 
-/// One object that we read.
+/// Object that is read from a manifest.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    /// Which source it stands in.
+    /// Index of the source that has the object.
     pub(crate) source: usize,
     pub(crate) kind: Kind,
-    /// The old API version it is written in, if any.
+    /// Old API version of the object, if any.
     pub(crate) version: Option<Version>,
     pub(crate) node: Node,
     pub(crate) found: Findings,
 }
 
-/// What a document turns out to be.
+/// Classification of a document.
 pub(crate) enum DocumentKind {
     Ours(Kind, Option<Version>),
-    /// Of no concern to us; the kind.
+    /// Object that this program does not read; holds its kind.
     Foreign(String),
 }
 
-/// What stores write and manifests need not say.
+/// Metadata that stores write and manifests need not have.
 const GIVEN_BY_STORE: [&str; 10] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -41,17 +41,17 @@ const GIVEN_BY_STORE: [&str; 10] = [
     "selfLink",
     "uid",
 ];
-/// Annotations of Ingresses and Gateways that name an issuer, as now and as up to cert-manager 0.10, or leave that to its flags.
-const SHIM: [&str; 5] = [
+/// Annotations of Ingresses and Gateways that name an issuer, now and up to cert-manager 0.10, or leave that to its flags.
+const ISSUER_ANNOTATIONS: [&str; 5] = [
     "cert-manager.io/cluster-issuer",
     "cert-manager.io/issuer",
     "certmanager.k8s.io/cluster-issuer",
     "certmanager.k8s.io/issuer",
     "kubernetes.io/tls-acme",
 ];
-/// How a value begins that SOPS has encrypted.
+/// Beginning of a value that SOPS has encrypted.
 const SOPS_VALUE: &str = "ENC[AES256_GCM,";
-/// The copy of itself that kubectl leaves in an object.
+/// Annotation in which kubectl leaves a copy of the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Takes lists (`kind: List`, `kind: CertificateList`) apart, as kubectl does.
@@ -66,7 +66,7 @@ pub(crate) fn expand(node: Node) -> Vec<Node> {
         return vec![node];
     };
     let complete = |mut item: Node| {
-        // Items of a typed list may leave out what the list says; a field that is there is given back.
+        // Items of a typed list may leave out what the list says; a field that is there is kept.
         if !item_kind.is_empty() && item.get("kind").is_none() {
             item.put("kind", Node::text(item.at, item_kind));
             item.put("apiVersion", Node::text(item.at, &*version));
@@ -76,11 +76,11 @@ pub(crate) fn expand(node: Node) -> Vec<Node> {
     items.into_iter().map(complete).flat_map(expand).collect()
 }
 
-/// Finds out what a document is; one that we read, or that may be one, has to be in clear.
+/// Classifies a document; a document that is read, or that may be one, must not be encrypted.
 pub(crate) fn identify(node: &Node) -> Result<DocumentKind, Remark> {
     let found = identify_clear(node);
-    match (&found, sealed_by(node)) {
-        // What is encrypted in objects of others is of no concern.
+    match (&found, find_seal(node)) {
+        // Encryption in objects of other kinds does not matter.
         (Ok(DocumentKind::Foreign(kind)), _) if !kind.starts_with(SOPS_VALUE) => found,
         (_, Some(seal)) => {
             let remark = Remark::new(FieldPath::default(), seal.deed());
@@ -90,8 +90,8 @@ pub(crate) fn identify(node: &Node) -> Result<DocumentKind, Remark> {
     }
 }
 
-/// Who has encrypted an object: SOPS adds metadata, and encrypts values each by itself.
-fn sealed_by(node: &Node) -> Option<Seal> {
+/// Returns the program that has encrypted an object: SOPS adds metadata, and encrypts each value by itself.
+fn find_seal(node: &Node) -> Option<Seal> {
     let is_sealed =
         |node: &Node| node.as_text().is_some_and(|it| it.trim().starts_with(SOPS_VALUE));
     let values = ["data", "stringData"].into_iter().filter_map(|field| node.get(field));
@@ -116,11 +116,11 @@ fn identify_clear(node: &Node) -> Result<DocumentKind, Remark> {
         }
     }
     if let Some(kind) = Kind::of_manifest(version, kind) {
-        // Of an exported one its Certificate makes the next.
+        // An exported CertificateRequest with an owner is left out: its Certificate makes the next one.
         if kind == Kind::CertificateRequest && is_owned(node) {
             return Ok(DocumentKind::Foreign(kind.as_str().to_owned()));
         }
-        return Ok(known(kind, None));
+        return Ok(classify(kind, None));
     }
     let (group, number) = version.split_once('/').unwrap_or(("", version));
     let ours = ["cert-manager.io", "acme.cert-manager.io", "certmanager.k8s.io"].contains(&group);
@@ -136,7 +136,7 @@ fn identify_clear(node: &Node) -> Result<DocumentKind, Remark> {
         };
     };
     if let Some(old) = Version::parse(version, named) {
-        return Ok(known(named, Some(old)));
+        return Ok(classify(named, Some(old)));
     }
     if ours || group.is_empty() {
         let what = if ours && group == named.group() {
@@ -154,13 +154,13 @@ fn is_owned(node: &Node) -> bool {
     owners.is_some_and(|owners| matches!(&owners.content, Content::List(all) if !all.is_empty()))
 }
 
-/// The annotation of an Ingress or Gateway by which cert-manager makes a Certificate for it.
+/// Returns the annotation of an Ingress or Gateway that makes cert-manager create a Certificate for the object.
 pub(crate) fn asks_for_certificate(node: &Node) -> Option<&'static str> {
     let annotations = node.get("metadata.annotations")?.entries();
-    SHIM.into_iter().find(|name| annotations.iter().any(|entry| entry.key == *name))
+    ISSUER_ANNOTATIONS.into_iter().find(|name| annotations.iter().any(|entry| entry.key == *name))
 }
 
-fn known(kind: Kind, version: Option<Version>) -> DocumentKind {
+fn classify(kind: Kind, version: Option<Version>) -> DocumentKind {
     match fields::of(kind) {
         Some(_) => DocumentKind::Ours(kind, version),
         None => DocumentKind::Foreign(kind.as_str().to_owned()),
@@ -168,12 +168,12 @@ fn known(kind: Kind, version: Option<Version>) -> DocumentKind {
 }
 
 impl Draft {
-    /// Kind and name for people.
+    /// Returns kind and name for people.
     pub(crate) fn title(&self) -> String {
         title(self.kind.as_str(), &self.node)
     }
 
-    /// Leaves out what a cluster wrote into the object when it was exported from one.
+    /// Removes the fields that a cluster wrote into the object before the object was exported.
     pub(crate) fn strip(&mut self) {
         let mut left_out = Vec::new();
         if let Some(status) = self.node.take("status")
@@ -196,7 +196,7 @@ impl Draft {
         }
     }
 
-    /// Checks every field; the JSON that is returned can be read as the typed object.
+    /// Checks every field; the returned JSON can be read as the typed object.
     pub(crate) fn check_fields(&mut self) -> serde_json::Value {
         match fields::of(self.kind) {
             Some(shape) => check(&self.node, shape, &FieldPath::default(), &mut self.found),
@@ -212,13 +212,13 @@ impl Draft {
         self.found.warnings.push(Remark::new(FieldPath::of(dotted), message));
     }
 
-    /// Where a field stands.
+    /// Returns the position of a field.
     pub(crate) fn position(&self, path: &FieldPath) -> Position {
         self.node.find(path, Matter::Value)
     }
 }
 
-/// Kind and name for people, or what there is of them.
+/// Returns kind and name for people, as far as the object has them.
 pub(crate) fn title(kind: &str, node: &Node) -> String {
     format!("{kind} {}", node.text_of("metadata.name")).trim().to_owned()
 }

@@ -1,10 +1,10 @@
-//! The fields of the kinds that manifests may hold, by the API reference of cert-manager 1.21.
+//! Fields of the kinds that manifests may hold, by the API reference of cert-manager 1.21.
 //!
-//! This grammar is written by hand. Deriving it from the model's structs was weighed: they take what stands in a cluster as it
-//! is (words, lengths and keys as text, all of it optional), and know neither which fields must be there, nor old names, nor
-//! what to do instead; attributes for each would be longer than these lines. What is said here twice is held by tests:
-//! against the structs by manifests that hold every field, against cert-manager's own definitions by
-//! `tests/fixtures/definitions/fields.txt`, which `tests/it/local/definitions.rs` makes of them.
+//! This grammar is written by hand. Deriving the grammar from the model's structs was weighed: the structs take a
+//! cluster's content as it is (words, lengths and keys as text, all of it optional), and know neither required fields,
+//! nor old names, nor what to do instead; attributes for each would be longer than these lines. Facts that are stated
+//! twice are held by tests: against the structs by manifests that hold every field, against cert-manager's own
+//! definitions by `tests/fixtures/definitions/fields.txt`, which `tests/it/local/definitions.rs` makes of them.
 
 use super::schema::Shape::{
     Any, Base64, Choice, Flag, Gone, Length, List, Map, Object, Renamed, Text, Whole,
@@ -12,7 +12,7 @@ use super::schema::Shape::{
 use super::schema::{Field, Shape, may, must};
 use crate::model::key::Kind;
 
-/// The fields of an object of that kind, nothing for kinds that are not read from manifests.
+/// Returns the fields of an object of the given kind; `None` for kinds that are not read from manifests.
 pub(crate) fn of(kind: Kind) -> Option<Shape> {
     match kind {
         Kind::Certificate => Some(CERTIFICATE),
@@ -45,7 +45,7 @@ const ISSUER: Shape = Object(&[
     must("spec", ISSUER_SPEC),
 ]);
 
-/// An Ingress, a Gateway or a ListenerSet: what is not about certificates is for others to judge.
+/// Fields of an Ingress, a Gateway or a ListenerSet; parts that are not about certificates are not checked.
 const ASKING: Shape = Object(&[
     must("apiVersion", Text),
     must("kind", Text),
@@ -77,7 +77,7 @@ const SECRET_KEY: Shape = Object(&[must("name", Text), may("key", Text)]);
 
 const ISSUER_REF: Shape = Object(&[must("name", Text), may("kind", Text), may("group", Text)]);
 
-/// Who asks is written by cert-manager's webhook, and refused by it where it is somebody else.
+/// Spec of a CertificateRequest. cert-manager's webhook writes the fields of the requester, and refuses another requester.
 const CERTIFICATE_REQUEST_SPEC: &[Field] = &[
     must("request", Base64),
     must("issuerRef", ISSUER_REF),
@@ -195,7 +195,7 @@ const SIGNATURES: &[&str] = &[
     "PureEd25519",
 ];
 
-/// The words for usages of a key.
+/// Words for the usages of a key.
 pub(crate) const USAGES: &[&str] = &[
     "signing",
     "digital signature",

@@ -1,6 +1,6 @@
 //! Manifests: YAML or JSON text to typed objects, with file, line and column in every complaint.
 //!
-//! A set is read whole before anything is done with it, and every mistake in it is told at once.
+//! A set is read as a whole before its objects are used, and every mistake in the set is reported at once.
 
 mod complaint;
 mod draft;
@@ -31,36 +31,36 @@ use super::{Certificate, CertificateRequest, Issuer, Kind, Record, Secret, conve
 pub struct Document {
     /// The object as JSON: what the user wrote, in `v1`, with its namespace; defaults are not filled in.
     pub record: Record,
-    /// Where it begins.
+    /// Start of the object.
     pub location: Location,
 }
 
-/// An object of a kind that we do not read: left alone, and named in one line.
+/// Object of a kind that this program does not read: left alone, and named in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// Kind as written.
     pub kind: String,
     /// Name, empty when there is none.
     pub name: String,
-    /// Where it begins.
+    /// Start of the object.
     pub location: Location,
-    /// The annotation by which cert-manager would make a Certificate for it.
+    /// Annotation that would make cert-manager create a Certificate for the object.
     pub asks_for_certificate: Option<&'static str>,
 }
 
-/// All that was read.
+/// Objects, warnings and skipped objects of a set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Set {
     /// The objects, in the order of the sources.
     pub documents: Vec<Document>,
-    /// What was left alone.
+    /// Objects that were left alone.
     pub skipped: Vec<Skipped>,
-    /// What may stay, but hardly does what was meant.
+    /// Warnings about parts that are allowed, but hardly do what was meant.
     pub warnings: Vec<Complaint>,
 }
 
-/// So many mistakes are told; whoever has made more mends these first.
-const MOST_ERRORS: usize = 500;
+/// Most mistakes that are reported; a user with more mends these first.
+const MAX_ERRORS: usize = 500;
 
 /// Reads a set of manifests.
 ///
@@ -98,21 +98,21 @@ pub fn read(sources: &[Source], namespaces: Namespaces<'_>) -> Result<Set, Vec<C
 
 struct Reading<'a> {
     sources: &'a [Source],
-    /// The lines of each, which are looked up for each complaint.
+    /// Lines of each source, for the excerpts of complaints.
     lines: Vec<Vec<&'a str>>,
-    /// How much of each may be shown before it is known what stands there.
+    /// Part of each source's lines that may be shown before the objects are known.
     shows: Vec<Show>,
     errors: Vec<Complaint>,
     set: Set,
 }
 
 impl Reading<'_> {
-    /// Reads every source into drafts; what is of no concern and what cannot be read is put aside.
+    /// Reads every source into drafts; documents that are not read, or cannot be read, are put aside.
     fn drafts(&mut self) -> Vec<Draft> {
         let mut drafts = Vec::new();
         for (index, source) in self.sources.iter().enumerate() {
             for document in yaml::documents(&source.text) {
-                if self.errors.len() >= MOST_ERRORS {
+                if self.errors.len() >= MAX_ERRORS {
                     return drafts;
                 }
                 match document {
@@ -144,7 +144,7 @@ impl Reading<'_> {
                 self.set.skipped.push(Skipped { kind, name, location, asks_for_certificate });
                 None
             }
-            Err(_) if self.errors.len() >= MOST_ERRORS => None,
+            Err(_) if self.errors.len() >= MAX_ERRORS => None,
             Err(remark) => {
                 let title = draft::title(node.text_of("kind"), &node);
                 let at = node.find(&remark.path, remark.matter);
@@ -155,7 +155,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Checks one object on its own and takes it in.
+    /// Checks one object by itself and adds the object to the set.
     fn finish(&mut self, mut draft: Draft) {
         let object = draft.check_fields();
         let verdict = verdict(draft.kind, &object).unwrap_or_else(|error| {
@@ -178,9 +178,9 @@ impl Reading<'_> {
                 })
                 .collect()
         };
-        let room = MOST_ERRORS.saturating_sub(self.errors.len());
+        let room = MAX_ERRORS.saturating_sub(self.errors.len());
         let errors = complaints(&draft.found.errors, room);
-        let warnings = complaints(&draft.found.warnings, MOST_ERRORS);
+        let warnings = complaints(&draft.found.warnings, MAX_ERRORS);
         self.errors.extend(errors);
         self.set.warnings.extend(warnings);
         if let Some(record) = Record::new(object) {
@@ -202,7 +202,7 @@ impl Reading<'_> {
         mut remark: Remark,
         show: Show,
     ) -> Complaint {
-        // Text from a file is shown on terminals, which obey what they should only show.
+        // Text from a file is shown on terminals, which would obey control characters.
         let plain = |text: &str| text.replace(char::is_control, "\u{fffd}");
         remark.message = plain(&remark.message);
         let line = self.lines.get(source).and_then(|lines| lines.get(at.line.saturating_sub(1)));
@@ -215,7 +215,7 @@ impl Reading<'_> {
     }
 }
 
-/// Reads an object whose fields were checked, and asks the rules about it.
+/// Reads an object whose fields were checked, and validates the object.
 fn verdict(kind: Kind, object: &serde_json::Value) -> Result<Validation, serde_json::Error> {
     Ok(match kind {
         Kind::Certificate => validation::certificate(&Certificate::deserialize(object)?),
@@ -231,7 +231,7 @@ fn verdict(kind: Kind, object: &serde_json::Value) -> Result<Validation, serde_j
     })
 }
 
-/// Whether lines of a text may be shown before it is known what they are: not where there may be a Secret among them.
+/// Decides which parts of a text's lines may be shown before the objects are known: names only if there may be a Secret.
 fn show_of_text(text: &str) -> Show {
     let secret = |line: &str| {
         line.contains("PRIVATE KEY") || line.contains("kind") && line.contains("Secret")

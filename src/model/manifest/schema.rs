@@ -1,4 +1,4 @@
-//! What a manifest may hold, checked field by field, so that every mistake is told at once and in its place.
+//! Shapes of manifests, checked field by field, so that every mistake is reported at once and in its place.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -10,10 +10,10 @@ use crate::model::closest::closest;
 use crate::model::common::{Blob, Duration};
 use crate::model::field::{FieldPath, Remark, Step};
 
-/// What a field holds. Nulls count as absent, as for an API server.
+/// Shape of a field's value. Nulls count as absent, as for an API server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
-    /// Any JSON, not looked into.
+    /// Any JSON, not checked.
     Any,
     /// Bytes as base64.
     Base64,
@@ -21,7 +21,7 @@ pub(crate) enum Shape {
     Choice(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
-    /// A field of old API versions that has no counterpart; what to do instead.
+    /// A field of old API versions that has no counterpart; holds what to do instead.
     Gone(&'static str),
     /// A length of time in Go's form.
     Length,
@@ -29,13 +29,13 @@ pub(crate) enum Shape {
     List(&'static Self),
     /// An object with keys of the user's choice.
     Map(&'static Self),
-    /// An object with these fields.
+    /// An object with the given fields.
     Object(&'static [Field]),
-    /// The name that old API versions gave to the field named here.
+    /// Old name of the field that is named here.
     Renamed(&'static str),
     /// Text.
     Text,
-    /// A whole number, 32 bits, at least this.
+    /// A whole number, 32 bits, at least the given number.
     Whole(i64),
 }
 
@@ -47,58 +47,61 @@ pub(crate) struct Field {
     pub(crate) required: bool,
 }
 
-/// A field that may be left out.
+/// Builds a field that may be left out.
 pub(crate) const fn may(name: &'static str, shape: Shape) -> Field {
     Field { name, shape, required: false }
 }
 
-/// A field that must be there.
+/// Builds a field that must be there.
 pub(crate) const fn must(name: &'static str, shape: Shape) -> Field {
     Field { name, shape, required: true }
 }
 
-/// What was found wrong with one object.
+/// Faults that were found in one object.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) errors: Vec<Remark>,
     pub(crate) warnings: Vec<Remark>,
-    /// Fields with an error, and those that were misspelt: what follows from their absence need not be told as well.
-    told: BTreeSet<Vec<Step>>,
+    /// Fields with an error, and fields whose names were misspelt: faults that follow from them are not reported as well.
+    reported: BTreeSet<Vec<Step>>,
 }
 
 impl Findings {
-    /// Adds an error about a field, unless it was complained about already.
+    /// Adds an error about a field, unless there is a complaint about the field already.
     pub(crate) fn error(&mut self, path: &FieldPath, message: impl Into<String>) {
         self.refuse(Remark::new(path.clone(), message));
     }
 
-    /// Adds an error, unless the field was complained about already: itself, what it is in, or a misspelt name.
+    /// Adds an error, unless there is a complaint about the field already, about a field around it, or its misspelt name.
     pub(crate) fn refuse(&mut self, remark: Remark) {
         let steps = remark.path.steps();
-        if !(0..=steps.len()).any(|depth| self.told.contains(&steps[..depth])) {
-            self.told.insert(steps.to_vec());
+        if !(0..=steps.len()).any(|depth| self.reported.contains(&steps[..depth])) {
+            self.reported.insert(steps.to_vec());
             self.errors.push(remark);
         }
     }
 
-    /// Tells whether something in a field was complained about already.
-    fn tells_within(&self, path: &FieldPath) -> bool {
+    /// Reports whether there is a complaint about something in a field already.
+    fn has_error_within(&self, path: &FieldPath) -> bool {
         let from = (Bound::Included(path.steps()), Bound::Unbounded);
-        self.told.range::<[Step], _>(from).next().is_some_and(|told| told.starts_with(path.steps()))
+        self.reported
+            .range::<[Step], _>(from)
+            .next()
+            .is_some_and(|reported| reported.starts_with(path.steps()))
     }
 
-    /// Notes which field was meant by another name.
-    fn means(&mut self, path: &FieldPath) {
-        self.told.insert(path.steps().to_vec());
+    /// Records that a field was meant by another name.
+    fn record_meant(&mut self, path: &FieldPath) {
+        self.reported.insert(path.steps().to_vec());
     }
 }
 
 /// Checks a value and returns it as JSON, nulls left out.
 ///
-/// Where something is wrong the JSON holds an empty value of the right kind, so that the rest can still be read.
+/// If something is wrong, the JSON holds an empty value of the right kind, so that the rest can still be read.
 ///
-/// An unknown field is an error when a known one is spelt much like it, or when it is the old name of one:
-/// it would do silently nothing. Any other is kept with a warning, since a newer cert-manager may know it.
+/// An unknown field is an error if its name is spelt much like a known one, or is an old name: the field would silently
+/// do nothing. Any other unknown field is kept with a warning, since a newer cert-manager may know the field.
 pub(crate) fn check(node: &Node, shape: Shape, path: &FieldPath, found: &mut Findings) -> Value {
     match (shape, &node.content) {
         (Shape::Any, _) => return node.to_value(),
@@ -149,10 +152,10 @@ fn object(
         match fields.iter().find(|field| field.name == entry.key) {
             Some(Field { shape: Shape::Renamed(now), .. }) => {
                 found.refuse(Remark::on_name(at, format!("was renamed: write {now}")));
-                found.means(&path.below(now));
+                found.record_meant(&path.below(now));
             }
-            // Conversion may have said already what is wrong below.
-            Some(Field { shape: Shape::Gone(_), .. }) if found.tells_within(&at) => {}
+            // Conversion may have reported a fault below already.
+            Some(Field { shape: Shape::Gone(_), .. }) if found.has_error_within(&at) => {}
             Some(Field { shape: Shape::Gone(instead), .. }) => {
                 found.refuse(Remark::on_name(at, "is gone since v1alpha2").hint(*instead));
             }
@@ -190,7 +193,7 @@ fn unknown(
         Some(meant) => {
             let message = format!("unknown field, did you mean {meant}?");
             found.refuse(Remark::on_name(at.clone(), message));
-            found.means(&parent.key(meant));
+            found.record_meant(&parent.key(meant));
         }
         None => {
             found.warnings.push(Remark::on_name(at.clone(), "unknown field, kept but not read"));
@@ -240,7 +243,7 @@ fn length(text: &str, path: &FieldPath, found: &mut Findings) -> Value {
     neutral(Shape::Length)
 }
 
-/// An empty value of the right kind.
+/// Returns an empty value of the right kind.
 fn neutral(shape: Shape) -> Value {
     match shape {
         Shape::Any | Shape::Gone(_) | Shape::Renamed(_) => Value::Null,

@@ -1,4 +1,4 @@
-//! What holds for the objects of a set together: namespaces, and nothing twice.
+//! Rules for the objects of a set together: namespaces, and nothing twice.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::model::field::{FieldPath, Remark};
 use crate::model::key::Kind;
 use crate::model::validation::object_name_fault;
 
-/// Gives the object its namespace, and refuses one that contradicts `-n` as kubectl does.
+/// Gives the object its namespace, and refuses a namespace that contradicts `-n`, as kubectl does.
 pub(crate) fn settle_namespace(draft: &mut Draft, namespaces: &Namespaces<'_>) {
     let written = draft.node.text_of("metadata.namespace").to_owned();
     if !draft.kind.is_namespaced() {
@@ -29,7 +29,7 @@ pub(crate) fn settle_namespace(draft: &mut Draft, namespaces: &Namespaces<'_>) {
         if let Some(metadata) = draft.node.get_mut("metadata") {
             let at = metadata.at;
             metadata.take("namespace");
-            // Metadata that are no object are told when the fields are checked.
+            // Metadata that are no object are reported when the fields are checked.
             metadata.put("namespace", Node::text(at, namespace));
         }
     } else if let Some(given) = namespaces.given
@@ -47,7 +47,7 @@ pub(crate) fn settle_namespace(draft: &mut Draft, namespaces: &Namespaces<'_>) {
     }
 }
 
-/// Refuses objects without a name that can be used.
+/// Refuses objects without a usable name.
 pub(crate) fn check_name(draft: &mut Draft) {
     let name = draft.node.text_of("metadata.name").to_owned();
     if !name.is_empty() {
@@ -99,7 +99,7 @@ pub(crate) fn check_twice(drafts: &mut [Draft], sources: &[Source]) {
     }
 }
 
-/// Refuses common names that are none of the names asked for, where an ACME issuer of the same set is to certify them.
+/// Refuses common names that are none of the requested names, if an ACME issuer of the same set is to certify them.
 pub(crate) fn check_common_names(drafts: &mut [Draft]) {
     let scope = |kind: Kind, draft: &Draft| {
         let namespace = draft.node.text_of("metadata.namespace");
@@ -136,11 +136,11 @@ pub(crate) fn check_common_names(drafts: &mut [Draft]) {
     }
 }
 
-/// Namespaces for objects that name none.
+/// Namespaces for objects that name no namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Namespaces<'a> {
-    /// What `-n` says; objects may not contradict it.
+    /// Namespace given by `-n`; objects may not contradict `-n`.
     pub given: Option<&'a str>,
-    /// The context's, `default` locally.
+    /// Namespace of the context, `default` locally.
     pub default: &'a str,
 }

@@ -1,10 +1,10 @@
-//! YAML as a tree in which everything knows where it stands.
+//! YAML as a tree in which every part has its position.
 
 use serde_json::{Map, Number, Value};
 
 use crate::model::field::{FieldPath, Matter, Step};
 
-/// A place in a text; both count from 1, columns in characters.
+/// Position in a text; line and column count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Line.
@@ -13,14 +13,14 @@ pub struct Position {
     pub column: usize,
 }
 
-/// A value and where it stands.
+/// Value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) at: Position,
     pub(crate) content: Content,
 }
 
-/// What JSON can hold, with fields in the order of the text.
+/// Content of a JSON value, with fields in the order of the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Content {
     Null,
@@ -31,7 +31,7 @@ pub(crate) enum Content {
     Map(Vec<FieldEntry>),
 }
 
-/// A field and where its name stands.
+/// Field and the position of its name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldEntry {
     pub(crate) key: String,
@@ -40,17 +40,17 @@ pub(crate) struct FieldEntry {
 }
 
 impl Node {
-    /// A text at a place.
+    /// Builds a text at a position.
     pub(crate) fn text(at: Position, text: impl Into<String>) -> Self {
         Self { at, content: Content::Text(text.into()) }
     }
 
-    /// An object without fields at a place.
+    /// Builds an object without fields at a position.
     pub(crate) fn empty(at: Position) -> Self {
         Self { at, content: Content::Map(Vec::new()) }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if the value is a text.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -62,7 +62,7 @@ impl Node {
         }
     }
 
-    /// The items, none if it is no list.
+    /// Returns the items; empty if the value is no list.
     pub(crate) fn items(&self) -> &[Self] {
         match &self.content {
             Content::List(items) => items,
@@ -74,7 +74,7 @@ impl Node {
         }
     }
 
-    /// The fields, none if it is no object.
+    /// Returns the fields; empty if the value is no object.
     pub(crate) fn entries(&self) -> &[FieldEntry] {
         match &self.content {
             Content::Map(entries) => entries,
@@ -86,24 +86,24 @@ impl Node {
         }
     }
 
-    /// Tells whether it is null.
+    /// Reports whether the value is null.
     pub(crate) fn is_null(&self) -> bool {
         self.content == Content::Null
     }
 
-    /// Tells whether it is an object.
+    /// Reports whether the value is an object.
     pub(crate) fn is_object(&self) -> bool {
         matches!(self.content, Content::Map(_))
     }
 
-    /// A field, `a.b` for one below.
+    /// Returns a field, `a.b` for a nested field.
     pub(crate) fn get(&self, dotted: &str) -> Option<&Self> {
         dotted.split('.').try_fold(self, |node, key| {
             node.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
         })
     }
 
-    /// A field to change, `a.b` for one below.
+    /// Returns a field to change, `a.b` for a nested field.
     pub(crate) fn get_mut(&mut self, dotted: &str) -> Option<&mut Self> {
         dotted.split('.').try_fold(self, |node, key| {
             let entries = node.entries_mut()?;
@@ -111,21 +111,21 @@ impl Node {
         })
     }
 
-    /// The text of a field, empty when there is none.
+    /// Returns the text of a field, empty if there is none.
     pub(crate) fn text_of(&self, dotted: &str) -> &str {
         self.get(dotted).and_then(Self::as_text).unwrap_or("")
     }
 
-    /// Takes a field out.
+    /// Removes a field and returns the field.
     pub(crate) fn take(&mut self, key: &str) -> Option<FieldEntry> {
         let entries = self.entries_mut()?;
         let index = entries.iter().position(|entry| entry.key == key)?;
         Some(entries.remove(index))
     }
 
-    /// Puts a field in, `a.b` for one below; objects on the way are made at the place of the value.
+    /// Inserts a field, `a.b` for a nested field; missing objects on the way are made at the position of the value.
     ///
-    /// Changes nothing and returns false when the field is there already or something on the way is no object.
+    /// Changes nothing and returns false if the field is there already or something on the way is no object.
     pub(crate) fn put(&mut self, dotted: &str, value: Self) -> bool {
         let at = value.at;
         let (key, rest) = match dotted.split_once('.') {
@@ -149,7 +149,7 @@ impl Node {
         true
     }
 
-    /// The fields to change.
+    /// Returns the fields to change; `None` if the value is no object.
     pub(crate) fn entries_mut(&mut self) -> Option<&mut Vec<FieldEntry>> {
         match &mut self.content {
             Content::Map(entries) => Some(entries),
@@ -161,7 +161,7 @@ impl Node {
         }
     }
 
-    /// The items to change.
+    /// Returns the items to change; empty if the value is no list.
     pub(crate) fn items_mut(&mut self) -> &mut [Self] {
         match &mut self.content {
             Content::List(items) => items,
@@ -173,7 +173,7 @@ impl Node {
         }
     }
 
-    /// Where a field stands: its name, or its value if that is a plain one; its parent, if it is not there.
+    /// Returns the position of a field's name, or of its value if that is plain; of the parent, if the field is missing.
     pub(crate) fn find(&self, path: &FieldPath, matter: Matter) -> Position {
         let (mut node, mut at) = (self, self.at);
         for step in path.steps() {
@@ -198,7 +198,7 @@ impl Node {
         at
     }
 
-    /// The same as JSON, places forgotten.
+    /// Converts to JSON, without positions.
     pub(crate) fn to_value(&self) -> Value {
         match &self.content {
             Content::Null => Value::Null,
@@ -215,7 +215,7 @@ impl Node {
         }
     }
 
-    /// What it is, in words; never the value, which may be a secret.
+    /// Describes the type of the value in words; never shows the value, which may be a secret.
     pub(crate) fn describe(&self) -> &'static str {
         match self.content {
             Content::Null => "nothing",

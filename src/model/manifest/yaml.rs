@@ -1,4 +1,4 @@
-//! Text to trees: YAML 1.1 as kubectl reads it, one tree per document, every broken document told.
+//! Text to trees: YAML 1.1 as kubectl reads it, one tree per document, every broken document reported.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde_yaml::{Options, Spanned};
 
 use super::tree::{Content, FieldEntry, Node, Position};
 
-/// So many documents are read of one text.
-const MOST_DOCUMENTS: usize = 50_000;
+/// Most documents that are read from one text.
+const MAX_DOCUMENTS: usize = 50_000;
 
-/// Why a document cannot be read, and where.
+/// Fault for which a document cannot be read, and its position.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) at: Position,
@@ -19,14 +19,14 @@ pub(crate) struct Broken {
     pub(crate) hint: Option<&'static str>,
 }
 
-/// Reads every document of a text; empty ones are skipped.
+/// Reads every document of a text; empty documents are skipped.
 ///
-/// Documents are cut apart first, as kubectl does, so that one that is broken does not hide the next.
+/// Documents are cut apart first, as kubectl does, so that a broken one does not hide the next.
 pub(crate) fn documents(text: &str) -> Vec<Result<Node, Broken>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let pieces = pieces(text);
-    if let Some((at, _)) = pieces.get(MOST_DOCUMENTS) {
-        let message = format!("a text has {MOST_DOCUMENTS} documents at most");
+    if let Some((at, _)) = pieces.get(MAX_DOCUMENTS) {
+        let message = format!("a text has {MAX_DOCUMENTS} documents at most");
         return vec![Err(Broken { at: *at, message, hint: Some("split it") })];
     }
     pieces
@@ -36,7 +36,7 @@ pub(crate) fn documents(text: &str) -> Vec<Result<Node, Broken>> {
         .collect()
 }
 
-/// Cuts a text into documents, each with the place where it begins.
+/// Cuts a text into documents, each with the position of its beginning.
 fn pieces(text: &str) -> Vec<(Position, &str)> {
     if text.trim_start().starts_with('{')
         && let Some(pieces) = json_pieces(text)
@@ -61,13 +61,13 @@ fn pieces(text: &str) -> Vec<(Position, &str)> {
     pieces
 }
 
-/// Tells whether a line holds anything but blanks, a comment, a directive or a marker.
+/// Reports whether a line holds anything but blanks, a comment, a directive or a marker.
 fn is_content(line: &str) -> bool {
     let line = line.trim();
     !(line.is_empty() || line.starts_with(['#', '%']) || line == "---" || line == "...")
 }
 
-/// Cuts JSON objects that follow one another; nothing when it is no such text.
+/// Cuts JSON objects that follow one another; `None` if the text is not of that form.
 fn json_pieces(text: &str) -> Option<Vec<(Position, &str)>> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     let (mut pieces, mut begin) = (Vec::new(), 0);
@@ -84,7 +84,7 @@ fn json_pieces(text: &str) -> Option<Vec<(Position, &str)>> {
     Some(pieces)
 }
 
-/// The place behind a text that begins at another.
+/// Returns the position behind a text that begins at the given position.
 fn behind(at: Position, passed: &str) -> Position {
     let Some(newline) = passed.rfind('\n') else {
         return Position { column: at.column + passed.chars().count(), ..at };
@@ -116,7 +116,7 @@ fn options() -> Options {
     }
 }
 
-/// Says where a document is broken.
+/// Describes where and why a document is broken.
 fn explain(
     error: &serde_yaml::Error,
     piece: &str,
@@ -140,7 +140,7 @@ fn explain(
     Broken { at: offset(line, column), message, hint }
 }
 
-/// Says what is wrong in words for people who did not come to read a YAML specification.
+/// Describes a fault in words for people who do not know the YAML specification.
 fn words(error: &serde_yaml::Error, plain: &str, here: &str) -> (String, Option<&'static str>) {
     if let serde_yaml::Error::DuplicateMappingKey { key, .. } = error {
         let name = key.as_deref().unwrap_or("of this name");
@@ -169,7 +169,7 @@ fn words(error: &serde_yaml::Error, plain: &str, here: &str) -> (String, Option<
     (message.to_owned(), Some(hint))
 }
 
-/// Finds the first line from there on that is indented with a tab.
+/// Finds the first line, from the given line on, that is indented with a tab.
 fn tab_after(piece: &str, line: usize) -> Option<(usize, usize)> {
     piece.lines().enumerate().skip(line.saturating_sub(1)).find_map(|(index, text)| {
         let blank = &text[..text.len() - text.trim_start().len()];
@@ -177,7 +177,7 @@ fn tab_after(piece: &str, line: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// What the parser hands over; [`Spanned`] gives every part its place.
+/// Value as the parser returns it; [`Spanned`] gives every part its position.
 enum Yaml {
     Null,
     Bool(bool),
@@ -187,7 +187,7 @@ enum Yaml {
     Map(Vec<(Spanned<Name>, Spanned<Self>)>),
 }
 
-/// The name of a field; kubectl turns numbers and booleans into text.
+/// Name of a field; kubectl turns numbers and booleans into text.
 struct Name(String);
 
 trait Placed {
@@ -358,7 +358,7 @@ mod tests {
         let text = format!("{}\n  {{\"ö\": 1}} {{}}", "{}".repeat(3));
         let places: Vec<_> = pieces(&text).iter().map(|(at, _)| (at.line, at.column)).collect();
         assert_eq!(places, [(1, 1), (1, 3), (1, 5), (2, 3), (2, 12)]);
-        let many = documents(&"{}".repeat(MOST_DOCUMENTS + 1));
+        let many = documents(&"{}".repeat(MAX_DOCUMENTS + 1));
         assert_eq!(many.len(), 1);
         assert!(many[0].is_err());
         assert_eq!(documents(&"{}".repeat(9)).len(), 9);

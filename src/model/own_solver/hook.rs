@@ -1,4 +1,4 @@
-//! What the solver `exec` runs.
+//! Settings of the solver `exec`: the program that it runs.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -7,24 +7,24 @@ use crate::model::SecretKeySelector;
 use crate::model::field::{FieldPath, Remark};
 use crate::model::validation::secret_key_faults;
 
-/// How long a hook may take when nothing is said, in seconds.
-const USUAL: u64 = 60;
-/// The longest that may be asked for, in seconds.
-const LONGEST: u64 = 600;
+/// Default time limit of a hook, in seconds.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
+/// Longest time limit that may be set, in seconds.
+const MAX_TIMEOUT_SECONDS: u64 = 600;
 
-/// A program that publishes and takes away, in the words of a container.
+/// Program that publishes and removes records, in the fields of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Hook {
     /// The program and its first arguments.
     pub command: Vec<String>,
-    /// More arguments, before those that tell what to do.
+    /// More arguments, before the arguments that name the action.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Variables beside those that the process has.
+    /// Variables in addition to those of the process.
     #[serde(default)]
     pub env: Vec<Variable>,
-    /// How long it may take, in seconds.
+    /// Time limit of the program, in seconds.
     #[serde(default = "usual")]
     pub timeout_seconds: u64,
 }
@@ -33,17 +33,17 @@ pub struct Hook {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Variable {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Its value, where everybody may know it.
+    /// Value, if everybody may know the value.
     #[serde(default)]
     pub value: Option<String>,
-    /// Where its value is, where not.
+    /// Source of the value otherwise.
     #[serde(default)]
     pub value_from: Option<ValueSource>,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ValueSource {
@@ -52,7 +52,7 @@ pub struct ValueSource {
 }
 
 fn usual() -> u64 {
-    USUAL
+    DEFAULT_TIMEOUT_SECONDS
 }
 
 impl Hook {
@@ -68,7 +68,7 @@ impl Hook {
         if faults.is_empty() { Ok(hook) } else { Err(faults) }
     }
 
-    /// Keys of Secrets that it needs.
+    /// Returns the keys of Secrets that the hook needs.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &SecretKeySelector> {
         self.env
             .iter()
@@ -81,8 +81,8 @@ impl Hook {
         if self.command.first().is_none_or(String::is_empty) {
             faults.push(Remark::new(at.key("command"), "must begin with a program"));
         }
-        if !(1..=LONGEST).contains(&self.timeout_seconds) {
-            let message = format!("must be from 1 to {LONGEST}");
+        if !(1..=MAX_TIMEOUT_SECONDS).contains(&self.timeout_seconds) {
+            let message = format!("must be from 1 to {MAX_TIMEOUT_SECONDS}");
             faults.push(Remark::new(at.key("timeoutSeconds"), message));
         }
         for (index, variable) in self.env.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Solvers that only this program has. They are written as webhooks of a group of ours, so that cert-manager's own
-//! schema keeps them, and cert-manager itself cannot serve them.
+//! Solvers that only this program has. Manifests write them as webhooks of this program's own group, so that
+//! cert-manager's schema keeps them, and cert-manager itself cannot serve them.
 //!
-//! The group is `kubectl-acme`. Where cert-manager drives, `order -f` refuses such a solver.
+//! The group is `kubectl-acme`. If cert-manager drives the resources, `order -f` refuses such a solver.
 
 pub mod hook;
 pub mod names;
@@ -14,22 +14,22 @@ use super::SecretKeySelector;
 use super::field::{FieldPath, Remark};
 use super::solver::Webhook;
 
-/// A solver of ours, read and found complete.
+/// Solver of this program, read and found complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnSolver {
     /// A program publishes.
     Exec(Hook),
     /// A person publishes.
     Manual,
-    /// One of the many providers publishes.
+    /// A provider of the long list publishes.
     Provider(Settings),
 }
 
 impl OwnSolver {
-    /// Reads a webhook of our group; none where the group is another's.
+    /// Reads a webhook of this program's group; `None` if the group is another.
     ///
     /// # Errors
-    /// Fails with everything that has to change.
+    /// Fails with every part that has to change.
     pub fn read(webhook: &Webhook, at: &FieldPath) -> Option<Result<Self, Vec<Remark>>> {
         if webhook.group_name != GROUP {
             return None;
@@ -55,7 +55,7 @@ impl OwnSolver {
         })
     }
 
-    /// Keys of Secrets that it needs.
+    /// Returns the keys of Secrets that the solver needs.
     pub fn secrets(&self) -> Vec<SecretKeySelector> {
         match self {
             Self::Exec(hook) => hook.secrets().cloned().collect(),
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a webhook of our group.
+    /// Checks the faults of a webhook of this program's group.
     fn check(solver: &str, config: Value, expected: &[&str]) {
         let webhook = Webhook {
             group_name: GROUP.to_owned(),

@@ -1,10 +1,10 @@
-//! The names by which manifests mean solvers of ours.
+//! Names by which manifests refer to this program's solvers.
 
-/// The `groupName` of these solvers.
+/// `groupName` of this program's solvers.
 pub const GROUP: &str = "kubectl-acme";
 
-/// The `solverName` of programs that publish.
+/// `solverName` of programs that publish.
 pub const EXEC: &str = "exec";
 
-/// The `solverName` of people who publish (`--dns01-manual`).
+/// `solverName` of people who publish (`--dns01-manual`).
 pub const MANUAL: &str = "manual";

@@ -11,11 +11,11 @@ use crate::model::keystore::{KeystoreFormat, Password};
 use crate::model::names::{DnsName, host_in};
 
 /// Shortest life time that can be asked for.
-const SHORTEST: Duration = Duration::from_secs(3600);
-/// Shortest time before the end at which to renew.
-const SHORTEST_RENEWAL: Duration = Duration::from_secs(300);
-/// Life time when none is asked for: 90 days.
-const USUAL: Duration = Duration::from_secs(90 * 24 * 3600);
+const MIN_DURATION: Duration = Duration::from_secs(3600);
+/// Shortest time between renewal and expiry.
+const MIN_RENEW_BEFORE: Duration = Duration::from_secs(300);
+/// Life time if none is asked for: 90 days.
+const DEFAULT_DURATION: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Checks a Certificate.
 pub fn certificate(certificate: &Certificate) -> Validation {
@@ -108,7 +108,7 @@ fn names(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     }
 }
 
-/// Let's Encrypt takes no order in which a wildcard stands beside a name that it covers.
+/// Warns of wildcards beside names that they cover: Let's Encrypt takes no order with both.
 fn wildcards(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     let parsed = spec.dns_names.iter().filter_map(|name| DnsName::parse(name).ok());
     let wildcards: BTreeSet<DnsName> = parsed.filter(DnsName::is_wildcard).collect();
@@ -172,14 +172,15 @@ fn times(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
         verdict
             .error(at.key("renewBeforePercentage"), "excludes renewBefore: write one of the two");
     }
-    let duration = spec.duration.unwrap_or(USUAL);
-    if duration < SHORTEST {
-        verdict.error(at.key("duration"), format!("is {duration}, must be at least {SHORTEST}"));
+    let duration = spec.duration.unwrap_or(DEFAULT_DURATION);
+    if duration < MIN_DURATION {
+        verdict
+            .error(at.key("duration"), format!("is {duration}, must be at least {MIN_DURATION}"));
     }
     if let Some(before) = spec.renew_before {
         let at = at.key("renewBefore");
-        if before < SHORTEST_RENEWAL {
-            verdict.error(at, format!("is {before}, must be at least {SHORTEST_RENEWAL}"));
+        if before < MIN_RENEW_BEFORE {
+            verdict.error(at, format!("is {before}, must be at least {MIN_RENEW_BEFORE}"));
         } else if before >= duration {
             verdict.error(at, format!("is {before}, must be less than the duration, {duration}"));
         }

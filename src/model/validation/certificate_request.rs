@@ -1,4 +1,4 @@
-//! Rules for CertificateRequests. Whether the signing request can be read is found out where keys and certificates are known.
+//! Rules for CertificateRequests. Whether the signing request can be read is checked where keys and certificates are known.
 
 use super::Validation;
 use super::certificate::issuer_reference;

@@ -66,21 +66,21 @@ fn provider(solver: &Dns01Solver, at: &FieldPath, verdict: &mut Validation) {
     }
 }
 
-fn required(text: &str, path: FieldPath, verdict: &mut Validation) {
+fn require(text: &str, path: FieldPath, verdict: &mut Validation) {
     if text.is_empty() {
         verdict.error(path, "is required");
     }
 }
 
 fn akamai(provider: &Akamai, at: &FieldPath, verdict: &mut Validation) {
-    required(&provider.service_consumer_domain, at.key("serviceConsumerDomain"), verdict);
+    require(&provider.service_consumer_domain, at.key("serviceConsumerDomain"), verdict);
     verdict.secret_key(&at.key("clientTokenSecretRef"), &provider.client_token_secret_ref);
     verdict.secret_key(&at.key("clientSecretSecretRef"), &provider.client_secret_secret_ref);
     verdict.secret_key(&at.key("accessTokenSecretRef"), &provider.access_token_secret_ref);
 }
 
 fn cloud(provider: &CloudDns, at: &FieldPath, verdict: &mut Validation) {
-    required(&provider.project, at.key("project"), verdict);
+    require(&provider.project, at.key("project"), verdict);
     if let Some(account) = &provider.service_account_secret_ref {
         verdict.secret_key(&at.key("serviceAccountSecretRef"), account);
     }
@@ -132,8 +132,8 @@ fn route53(provider: &Route53, at: &FieldPath, verdict: &mut Validation) {
 }
 
 fn azure(provider: &AzureDns, at: &FieldPath, verdict: &mut Validation) {
-    required(&provider.subscription_id, at.key("subscriptionID"), verdict);
-    required(&provider.resource_group_name, at.key("resourceGroupName"), verdict);
+    require(&provider.subscription_id, at.key("subscriptionID"), verdict);
+    require(&provider.resource_group_name, at.key("resourceGroupName"), verdict);
     let client = !provider.client_id.is_empty();
     let tenant = !provider.tenant_id.is_empty();
     let secret = provider.client_secret_secret_ref.as_ref();
@@ -166,7 +166,7 @@ fn digitalocean(provider: &DigitalOcean, at: &FieldPath, verdict: &mut Validatio
 }
 
 fn acme_dns(provider: &AcmeDns, at: &FieldPath, verdict: &mut Validation) {
-    required(&provider.host, at.key("host"), verdict);
+    require(&provider.host, at.key("host"), verdict);
     verdict.secret_key(&at.key("accountSecretRef"), &provider.account_secret_ref);
 }
 
@@ -199,7 +199,7 @@ fn webhook(provider: &Webhook, at: &FieldPath, verdict: &mut Validation) {
         return;
     }
     verdict.object_name(at.key("groupName"), &provider.group_name);
-    required(&provider.solver_name, at.key("solverName"), verdict);
+    require(&provider.solver_name, at.key("solverName"), verdict);
     if let Some(why) = path_segment_fault(&provider.solver_name)
         && !provider.solver_name.is_empty()
     {
@@ -208,7 +208,7 @@ fn webhook(provider: &Webhook, at: &FieldPath, verdict: &mut Validation) {
     }
 }
 
-/// Tells whether a text is a host with or without port; a bare IPv6 address would leave the port in doubt.
+/// Reports whether a text is a host with or without port; a bare IPv6 address would leave the port in doubt.
 fn is_nameserver(text: &str) -> bool {
     let is_v6 = |text: &str| text.parse::<Ipv6Addr>().is_ok();
     let is_port = |text: &str| text.parse::<u16>().is_ok();

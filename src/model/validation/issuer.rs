@@ -9,7 +9,7 @@ use crate::model::issuer::{AcmeIssuer, Issuer};
 use crate::model::names::{DnsName, is_loopback};
 use crate::model::solver::{ChallengeSolver, Http01Solver, IngressSolver};
 
-/// Checks an Issuer or ClusterIssuer. One that is not ACME passes: it may be left to cert-manager.
+/// Checks an Issuer or ClusterIssuer. An issuer of another type than ACME passes: it may be left to cert-manager.
 pub fn issuer(issuer: &Issuer) -> Validation {
     let mut verdict = Validation::default();
     let at = FieldPath::of("spec");
@@ -112,7 +112,7 @@ fn solver(solver: &ChallengeSolver, at: &FieldPath, verdict: &mut Validation) {
             let at = at.key("selector").key(field).index(index);
             match DnsName::parse(name) {
                 Err(error) => verdict.error(at, error.to_string()),
-                // cert-manager takes selectors as they are written, and so do we: either may finish what the other began.
+                // Like cert-manager, this program takes selectors as written: either may finish what the other began.
                 Ok(plain) if plain.as_str() != name => verdict.warn(
                     at,
                     format!("\"{name}\" fits no name, for names are compared with it as \"{plain}\": write that"),

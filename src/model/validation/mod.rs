@@ -1,6 +1,6 @@
-//! What cert-manager's admission webhook would refuse, and what would fail later without it.
+//! Rules of cert-manager's admission webhook, and rules against faults that would show up later without it.
 //!
-//! Kinds of values (text, numbers, known words) are checked when a manifest is read; here are the rules between fields.
+//! Kinds of values (text, numbers, known words) are checked when a manifest is read; these are the rules between fields.
 
 mod certificate;
 mod certificate_request;
@@ -14,12 +14,12 @@ pub use self::issuer::issuer;
 use super::common::SecretKeySelector;
 use super::field::{FieldPath, Remark};
 
-/// What was found about one object.
+/// Faults of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validation {
-    /// What must change.
+    /// Faults that must be mended.
     pub errors: Vec<Remark>,
-    /// What may stay, but hardly does what was meant.
+    /// Faults that may stay, although the object hardly does what was meant.
     pub warnings: Vec<Remark>,
 }
 
@@ -28,7 +28,7 @@ impl Validation {
         self.errors.push(Remark::new(path, message));
     }
 
-    /// Adds an error with what to write instead.
+    /// Adds an error with a hint on what to write instead.
     fn error_hint(&mut self, path: FieldPath, message: impl Into<String>, hint: &str) {
         self.errors.push(Remark::new(path, message).hint(hint));
     }
@@ -37,7 +37,7 @@ impl Validation {
         self.warnings.push(Remark::new(path, message));
     }
 
-    /// Adds an error when the text is no name that an object can have.
+    /// Adds an error if the text is no name that an object can have.
     fn object_name(&mut self, path: FieldPath, text: &str) {
         if let Some(why) = object_name_fault(text) {
             self.error(path, format!("\"{text}\" is not a valid name: {why}"));
@@ -50,7 +50,7 @@ impl Validation {
     }
 }
 
-/// What a reference to one key of a Secret lacks.
+/// Returns the faults of a reference to one key of a Secret.
 pub fn secret_key_faults(path: &FieldPath, selector: &SecretKeySelector) -> Vec<Remark> {
     let mut faults = Vec::new();
     if selector.name.is_empty() {
@@ -62,7 +62,7 @@ pub fn secret_key_faults(path: &FieldPath, selector: &SecretKeySelector) -> Vec<
     faults
 }
 
-/// Says why a text cannot be one segment of a path at an API server, as Kubernetes demands of names, and of URLs beyond that.
+/// Says why a text cannot be one segment of a path at an API server, by Kubernetes's rule for names and the rules of URLs.
 pub fn path_segment_fault(text: &str) -> Option<&'static str> {
     match text {
         "" => Some("it is empty"),

@@ -1,9 +1,9 @@
-//! Commands of a workflow of GitHub Actions, by which faults stand beside the lines of the manifests that they are about.
+//! Workflow commands of GitHub Actions, which show faults beside the lines of the manifests with the faults.
 //!
 //! No value is masked, on purpose. `add-mask` has to print the value once, and this program prints no credential
-//! anywhere: a mask would be the only line of its output with a secret in it. The runner swallows that line where it
-//! reads the stream itself, but not before `tee` or a redirection has kept it in a file that is uploaded afterwards, and
-//! nobody can tell which it is. What comes from `secrets` the runner masks without being told.
+//! anywhere: a mask would be the only line of its output with a secret in it. The runner removes that line if the
+//! runner itself reads the stream, but `tee` or a redirection may have kept the line in a file that is uploaded
+//! afterwards, and the program cannot find out which is the case. The runner masks values from `secrets` by itself.
 
 use super::{Finding, FindingLevel, PipelinePage};
 use crate::model::order_report::{CertificateResult, ResultOutcome};
@@ -11,22 +11,22 @@ use crate::model::text::shortened;
 use crate::print::escape::escape;
 
 /// Most notes; the runner shows no more of one step.
-const NOTES: usize = 10;
+const MAX_NOTES: usize = 10;
 /// Most characters of a message.
-const LONGEST: usize = 4000;
+const MAX_MESSAGE_CHARS: usize = 4000;
 
-/// Renders a command for each finding, and a note for each Certificate that was issued, where notes are wanted.
+/// Renders a command for each finding, and, if notes are wanted, a note for each issued Certificate.
 pub fn commands(page: &PipelinePage, has_notes: bool) -> String {
     let found = page.findings();
     let found = found.iter().filter(|it| has_notes || it.level != FindingLevel::Note);
-    let mut lines: Vec<String> = found.map(|finding| told(page, finding)).collect();
+    let mut lines: Vec<String> = found.map(|finding| finding_command(page, finding)).collect();
     if has_notes {
         lines.extend(notes(page));
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-fn told(page: &PipelinePage, finding: &Finding<'_>) -> String {
+fn finding_command(page: &PipelinePage, finding: &Finding<'_>) -> String {
     let command = match finding.level {
         FindingLevel::Error => "error",
         FindingLevel::Warning => "warning",
@@ -49,11 +49,11 @@ fn told(page: &PipelinePage, finding: &Finding<'_>) -> String {
     command_line(command, &properties, &message)
 }
 
-/// What was issued, or how many where they are many.
+/// Renders a note for each issued certificate, or a note with the number if there are many.
 fn notes(page: &PipelinePage) -> Vec<String> {
     let all = page.report.certificates.iter();
     let issued: Vec<_> = all.filter(|it| it.outcome == ResultOutcome::Issued).collect();
-    if issued.len() > NOTES {
+    if issued.len() > MAX_NOTES {
         let message = format!("{} certificates are there", issued.len());
         return vec![command_line("notice", &[("title", "issued".to_owned())], &message)];
     }
@@ -78,18 +78,18 @@ fn note(page: &PipelinePage, certificate: &CertificateResult) -> String {
     command_line("notice", &properties, &message)
 }
 
-/// One line, whatever stands in its properties and message.
+/// Renders a command on one line, whatever its properties and message contain.
 fn command_line(command: &str, properties: &[(&str, String)], message: &str) -> String {
     let properties = properties.iter().map(|(name, value)| {
         let value = data(value).replace(':', "%3A").replace(',', "%2C");
         format!("{name}={value}")
     });
     let properties: Vec<String> = properties.collect();
-    let message = data(&shortened(message, LONGEST));
+    let message = data(&shortened(message, MAX_MESSAGE_CHARS));
     format!("::{command} {}::{message}", properties.join(","))
 }
 
-/// A value as the runner reads it back, without what would steer whoever shows the log.
+/// Encodes a value for the runner, with visible escapes for characters that would steer a terminal with the log.
 fn data(text: &str) -> String {
     escape(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
@@ -134,7 +134,7 @@ mod tests {
             assert!(matches!(names[..], ["file", "line", "col", "title"] | ["title"]), "{line}");
             assert!(!line.contains(|c: char| c.is_control() && c != '\t'), "{line}");
         }
-        // The runner gets back what was said, but for what steers.
+        // The runner reads the message back, except for characters that steer.
         let message = lines.lines().last().unwrap().rsplit_once("::").map(|(_, it)| it);
         assert!(message.is_some(), "{lines}");
         let read = data(sample::HOSTILE).replace("%0A", "\n").replace("%25", "%");

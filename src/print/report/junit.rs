@@ -8,14 +8,14 @@ use crate::model::order_report::{
 };
 use crate::print::escape::escape;
 
-/// The suite, and the class of cases that are of no object.
+/// Name of the suite, and class of cases without an object.
 const SUITE: &str = "kubectl-acme";
-/// The case of a look that has found nothing.
+/// Name of the case if `diagnose` has found nothing.
 const DIAGNOSE: &str = "diagnose";
 /// The class of faults of manifests.
 const MANIFEST: &str = "manifest";
 
-/// A case, and why it failed.
+/// Test case, with the reason if the case failed.
 struct TestCase {
     class: String,
     name: String,
@@ -54,7 +54,7 @@ pub fn document(page: &PipelinePage) -> String {
         "name=\"{SUITE}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\" time=\"{seconds:.3}\"",
         cases.len()
     );
-    // The schema knows no zone.
+    // The schema allows no time zone.
     let now = page.now.strftime("%Y-%m-%dT%H:%M:%S");
     let mut xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     // Writing into memory cannot fail.
@@ -82,25 +82,25 @@ fn push(xml: &mut String, case: &TestCase, page: &PipelinePage) {
         return;
     };
     let head = attribute("type", &failure.kind) + &attribute("message", &failure.message);
-    let text = escaped(&failure.text);
+    let text = escape_xml(&failure.text);
     let element = format!("{open}>\n      <failure{head}>{text}</failure>\n    </testcase>\n");
     xml.push_str(&element);
 }
 
-/// Nothing is wrong with what was looked at.
+/// Returns the case for a `diagnose` that has found nothing wrong.
 fn of_nothing() -> TestCase {
     let (class, name) = (SUITE.to_owned(), DIAGNOSE.to_owned());
     TestCase { class, name, seconds: None, place: None, failure: None }
 }
 
-/// A cause that was found; only what somebody has to act on is a failure.
+/// Returns the case for a cause; only a cause on which the user has to act is a failure.
 fn of_cause(cause: &FoundCause) -> TestCase {
     let FoundCause { level, id, title, subject, message, hints, place } = cause;
     let text = with_hints(message.clone(), hints);
     let failure = TestFailure { kind: id.clone(), message: message.clone(), text };
     TestCase {
         class: subject.clone(),
-        // The same from one look to the next.
+        // The name stays the same from one run to the next.
         name: format!("{id} {title}"),
         seconds: None,
         place: place.clone(),
@@ -146,7 +146,7 @@ fn of_issuer(issuer: &IssuerResult) -> TestCase {
     }
 }
 
-/// A command that failed before there was anything to tell of.
+/// Returns the case for a command that failed before there was any result.
 fn of_command(error: &ErrorReport) -> TestCase {
     let (class, name) = (SUITE.to_owned(), "command".to_owned());
     let failure = Some(failure(error, "failed", &[]));
@@ -176,12 +176,12 @@ fn with_hints(text: String, hints: &[String]) -> String {
 }
 
 fn attribute(name: &str, value: &str) -> String {
-    format!(" {name}=\"{}\"", escaped(value))
+    format!(" {name}=\"{}\"", escape_xml(value))
 }
 
-/// Text of an element or an attribute. Line breaks of attributes would be read as blanks; on standard output none may begin
-/// a line that a runner of GitHub obeys. Of controls XML knows few.
-fn escaped(text: &str) -> String {
+/// Escapes a text for an element or an attribute. A line break in an attribute would be read as a blank, and
+/// on standard output could begin a workflow command of GitHub. XML allows few control characters.
+fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in escape(text).chars() {
         match character {
@@ -196,7 +196,7 @@ fn escaped(text: &str) -> String {
             _ => out.push(character),
         }
     }
-    // A runner of GitHub reads that as the beginning of a command, wherever it stands.
+    // A runner of GitHub takes `##[` for the start of a command, anywhere in a line.
     out.replace("##[", "#&#35;[")
 }
 

@@ -12,14 +12,14 @@ use crate::model::text::{listed, shortened};
 use crate::print::escape::{escape, no_command};
 
 /// Most rows of a table; a summary on GitHub may have 1 MiB.
-const ROWS: usize = 200;
+const MAX_ROWS: usize = 200;
 /// Most sections, and most names in each.
-const SECTIONS: usize = 50;
-const NAMES: usize = 50;
+const MAX_SECTIONS: usize = 50;
+const MAX_NAMES: usize = 50;
 /// Most names in a row.
-const LISTED: usize = 5;
-/// Most characters of a text of others.
-const LONGEST: usize = 1000;
+const MAX_NAMES_IN_ROW: usize = 5;
+/// Most characters of a foreign text.
+const MAX_TEXT_CHARS: usize = 1000;
 
 /// Renders the page.
 pub fn document(page: &PipelinePage) -> String {
@@ -41,8 +41,8 @@ pub fn document(page: &PipelinePage) -> String {
     if let (true, Some(error)) = (sections.is_empty(), &report.error) {
         sections.push(section("The command", error, None, page, &[]));
     }
-    let more = sections.len().saturating_sub(SECTIONS);
-    sections.truncate(SECTIONS);
+    let more = sections.len().saturating_sub(MAX_SECTIONS);
+    sections.truncate(MAX_SECTIONS);
     text += &sections.concat();
     if more > 0 {
         let _written = writeln!(text, "\n{more} more failed.");
@@ -52,7 +52,7 @@ pub fn document(page: &PipelinePage) -> String {
     }
     if !page.warnings.is_empty() {
         text += "\n### Warnings\n\n";
-        let told = page.warnings.iter().take(NAMES).map(|it| {
+        let told = page.warnings.iter().take(MAX_NAMES).map(|it| {
             let place = it.place.as_ref().map(|place| code(&at(page, place)) + ": ");
             format!("- {}{}\n", place.unwrap_or_default(), code(&it.message))
         });
@@ -61,7 +61,7 @@ pub fn document(page: &PipelinePage) -> String {
     text
 }
 
-/// What came of all, in a few words.
+/// Summarizes the result in a few words.
 fn outline(page: &PipelinePage) -> String {
     let report = &page.report;
     let all = report.certificates.len();
@@ -78,7 +78,7 @@ fn outline(page: &PipelinePage) -> String {
     }
 }
 
-/// The page of what `diagnose` has found: a table, and a section for each cause with what helps.
+/// Renders the page of the causes that `diagnose` has found: a table, and a section for each cause with its hints.
 fn of_causes(page: &PipelinePage, causes: &[FoundCause]) -> String {
     let outline = match causes.len() {
         0 => "nothing is wrong".to_owned(),
@@ -90,7 +90,7 @@ fn of_causes(page: &PipelinePage, causes: &[FoundCause]) -> String {
         return text;
     }
     text += "\n| Cause | Severity | Subject | What is wrong |\n| --- | --- | --- | --- |\n";
-    for cause in causes.iter().take(ROWS) {
+    for cause in causes.iter().take(MAX_ROWS) {
         let severity = match cause.level {
             FindingLevel::Error => "error",
             FindingLevel::Warning => "warning",
@@ -99,13 +99,13 @@ fn of_causes(page: &PipelinePage, causes: &[FoundCause]) -> String {
         let cells = [&cause.id, severity, &cell(&cause.subject), &cell(&cause.message)];
         let _written = writeln!(text, "| {} |", cells.join(" | "));
     }
-    if causes.len() > ROWS {
-        let _written = writeln!(text, "\n{} more are not shown.", causes.len() - ROWS);
+    if causes.len() > MAX_ROWS {
+        let _written = writeln!(text, "\n{} more are not shown.", causes.len() - MAX_ROWS);
     }
     let mut told: Vec<&str> = Vec::new();
     for cause in causes {
-        // What helps is told once for each cause.
-        if told.contains(&cause.id.as_str()) || told.len() == SECTIONS {
+        // Hints are written once for each cause.
+        if told.contains(&cause.id.as_str()) || told.len() == MAX_SECTIONS {
             continue;
         }
         told.push(&cause.id);
@@ -122,16 +122,17 @@ fn table(page: &PipelinePage) -> String {
     let all = &page.report.certificates;
     let head = "\n| Certificate | State | Names | Valid until | Days left | Renews |\n| --- | --- | --- | --- | --- | --- |\n";
     let mut text = head.to_owned();
-    text.extend(all.iter().take(ROWS).map(|certificate| row(page, certificate)));
-    if all.len() > ROWS {
-        let _written = writeln!(text, "\n{} more are not shown.", all.len() - ROWS);
+    text.extend(all.iter().take(MAX_ROWS).map(|certificate| row(page, certificate)));
+    if all.len() > MAX_ROWS {
+        let _written = writeln!(text, "\n{} more are not shown.", all.len() - MAX_ROWS);
     }
     text
 }
 
 fn row(page: &PipelinePage, certificate: &CertificateResult) -> String {
     let name = format!("{}/{}", certificate.namespace, certificate.name);
-    let names = listed(certificate.names.iter().map(|name| &name.name), LISTED, LONGEST);
+    let names =
+        listed(certificate.names.iter().map(|name| &name.name), MAX_NAMES_IN_ROW, MAX_TEXT_CHARS);
     let end = certificate.not_after;
     let days = end.map(|end| days_left(end.timestamp(), page.now).to_string());
     let cells = [
@@ -186,7 +187,7 @@ fn section(
         names.iter().filter(|it| it.reason.is_some() || it.problem.is_some()).collect();
     if !told.is_empty() {
         text.push('\n');
-        text.extend(told.iter().take(NAMES).map(|it| reason(it)));
+        text.extend(told.iter().take(MAX_NAMES).map(|it| reason(it)));
     }
     text + &hints(&error.hints)
 }
@@ -215,7 +216,7 @@ fn records(records: &[RecordToMake]) -> String {
     let mut text =
         "\n### Records to make\n\n| Name | Type | TTL | Value |\n| --- | --- | --- | --- |\n"
             .to_owned();
-    text.extend(records.iter().take(ROWS).map(|record| {
+    text.extend(records.iter().take(MAX_ROWS).map(|record| {
         let RecordToMake { name, kind, ttl, value, .. } = record;
         format!("| {} | {kind} | {ttl} | {} |\n", cell(name), cell(value))
     }));
@@ -227,22 +228,22 @@ fn at(page: &PipelinePage, place: &InputPlace) -> String {
     format!("{file}:{}", place.line)
 }
 
-/// Text of others in a line: nothing in it is a link, an element or an end.
+/// Renders a foreign text as inline code: nothing in the text is a link, an element or an end of the code.
 fn code(text: &str) -> String {
-    let text = no_command(escape(&shortened(text, LONGEST)).replace(['\n', '\t'], " "));
+    let text = no_command(escape(&shortened(text, MAX_TEXT_CHARS)).replace(['\n', '\t'], " "));
     if text.trim().is_empty() {
         return "(nothing)".to_owned();
     }
     let fence = "`".repeat(longest_run(&text) + 1);
-    // What begins or ends with a backtick would make the fence longer, and a blank would be taken for its own.
+    // A text with a backtick at an end would make the fence longer, and an outer blank would count as padding.
     let gap = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
     format!("{fence}{gap}{text}{gap}{fence}")
 }
 
-/// Text of others in a cell, every sign of it by its number: a bar would end the cell even between backticks.
+/// Renders a foreign text in a cell, punctuation as numbers: a bar would end the cell even between backticks.
 fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in escape(&shortened(text, LONGEST)).chars() {
+    for character in escape(&shortened(text, MAX_TEXT_CHARS)).chars() {
         match character {
             '\n' | '\t' => out.push(' '),
             ' ' | '-' | '.' | ',' | '/' => out.push(character),
@@ -256,14 +257,14 @@ fn cell(text: &str) -> String {
     out
 }
 
-/// Text of others in lines of its own.
+/// Renders a foreign text as a fenced block.
 fn block(text: &str) -> String {
-    let text = no_command(escape(&shortened(text, LONGEST * 4)));
+    let text = no_command(escape(&shortened(text, MAX_TEXT_CHARS * 4)));
     let fence = "`".repeat(longest_run(&text).max(2) + 1);
     format!("\n{fence}text\n{text}\n{fence}\n")
 }
 
-/// The longest run of backticks.
+/// Returns the length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     text.split(|character| character != '`').map(str::len).max().unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! What came of a command, as the systems read it in which pipelines run.
+//! Result of a command, in the formats that CI systems read.
 //!
-//! Names and sentences in it are others': a CA's, a provider's, whoever has written the manifests. Each form takes them
-//! as text alone, so that none can begin a command, an element, a field or a line of its own.
+//! Names and sentences in a report are foreign texts, of a CA, a provider or the author of the manifests. Each format
+//! treats foreign texts as text alone, so that none can begin a command, an element, a field or a line of its own.
 
 pub mod github;
 pub mod junit;
@@ -15,67 +15,67 @@ use jiff::Timestamp;
 use crate::model::order_report::{ErrorReport, InputFault, InputPlace, OrderReport, ResultOutcome};
 use crate::model::{Key, Kind, ObjectName};
 
-/// The word for what is wrong with manifests by themselves.
+/// Kind of error for faults of the manifests themselves.
 const USAGE: &str = "usage";
 
-/// A report with all that is known around it.
+/// Report, with all facts that its formats need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelinePage {
-    /// What came of each Certificate.
+    /// Result of each Certificate.
     pub report: OrderReport,
-    /// What stopped the whole command, where that is one of several objects.
+    /// Object that stopped the whole command, if the command had several objects.
     pub about: Option<Key>,
-    /// Faults of manifests, which kept anything from being begun.
+    /// Faults of manifests, which kept the command from beginning anything.
     pub faults: Vec<InputFault>,
-    /// What may stay in manifests, but hardly does what was meant.
+    /// Parts of manifests that are allowed, but hardly do what was meant.
     pub warnings: Vec<InputFault>,
-    /// What `diagnose` has found; nothing where it did not look.
+    /// Causes that `diagnose` has found; `None` if `diagnose` did not run.
     pub causes: Option<Vec<FoundCause>>,
-    /// The paths of manifests in the repository, by their names in the report; what is no file has none.
+    /// Paths of manifests in the repository, by their names in the report; an input that is no file has no path.
     pub paths: BTreeMap<String, String>,
-    /// What each type of error means.
+    /// Types of errors, with their meanings.
     pub meanings: Vec<(String, String)>,
-    /// When it was made.
+    /// Time of the report.
     pub now: Timestamp,
 }
 
-/// A cause that was found.
+/// Cause that `diagnose` has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundCause {
-    /// How much it matters.
+    /// Severity of the cause.
     pub level: FindingLevel,
-    /// Its id in the catalogue.
+    /// Id of the cause in the catalogue.
     pub id: String,
-    /// What it is, in the catalogue's line.
+    /// Title of the cause in the catalogue.
     pub title: String,
-    /// Whom it concerns: an object, or a name.
+    /// Object or name that the cause concerns.
     pub subject: String,
-    /// What is wrong, in one sentence.
+    /// Description of the fault, in one sentence.
     pub message: String,
-    /// What helps, one step each.
+    /// Hints, one step each.
     pub hints: Vec<String>,
-    /// Where the manifest of its object begins.
+    /// Start of the manifest of the cause's object.
     pub place: Option<InputPlace>,
 }
 
-/// How much something matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingLevel {
-    /// Somebody has to act.
+    /// The user has to act.
     Error,
-    /// It may keep something from going on.
+    /// The finding may block progress.
     Warning,
-    /// It is good to know.
+    /// The finding is good to know.
     Note,
 }
 
-/// Something that somebody should look at.
+/// Fault, failure or warning for the user's attention.
 #[derive(Clone, Debug, PartialEq)]
 struct Finding<'a> {
     level: FindingLevel,
     /// Type of the error.
     kind: &'a str,
-    /// Kind and name of what it is about; empty where that is the command.
+    /// Kind and name of the object concerned; empty if the finding concerns the command.
     object: String,
     message: &'a str,
     hints: &'a [String],
@@ -83,7 +83,7 @@ struct Finding<'a> {
 }
 
 impl Finding<'_> {
-    /// The sentence, and what helps in lines of their own.
+    /// Returns the message, with each hint on a line of its own.
     fn text(&self) -> String {
         let hints = self.hints.iter().map(|hint| format!("\nhint: {hint}"));
         hints.fold(self.message.to_owned(), |text, hint| text + &hint)
@@ -91,17 +91,17 @@ impl Finding<'_> {
 }
 
 impl PipelinePage {
-    /// The path of a manifest in the repository; nothing for what is no file.
+    /// Returns the path of a manifest in the repository; `None` if the input is no file.
     fn path(&self, place: &InputPlace) -> Option<&str> {
         self.paths.get(&place.file).map(String::as_str)
     }
 
-    /// The word for faults of manifests: a cluster may have found them.
+    /// Returns the kind of error for faults of manifests, which a cluster may have found.
     fn fault_kind(&self) -> &str {
         self.report.error.as_ref().map_or(USAGE, |error| error.kind)
     }
 
-    /// All that somebody should look at: faults and failures, then warnings. What stopped the whole command is told once.
+    /// Returns all findings: faults and failures, then warnings. The error that stopped the whole command is listed once.
     fn findings(&self) -> Vec<Finding<'_>> {
         if let Some(causes) = &self.causes {
             return causes.iter().map(of_cause).collect();
@@ -109,7 +109,7 @@ impl PipelinePage {
         let kind = self.fault_kind();
         let faults = self.faults.iter().map(|it| of_fault(FindingLevel::Error, kind, it));
         let mut found: Vec<Finding<'_>> = faults.collect();
-        let ended = self.ended();
+        let ended = self.ended_objects();
         let stopped = self.report.error.as_ref();
         let (by_it, own): (Vec<_>, Vec<_>) =
             ended.into_iter().partition(|it| Some(it.error) == stopped);
@@ -117,7 +117,7 @@ impl PipelinePage {
         let of_one =
             by_it.into_iter().find(|it| count == 1 || self.about.as_ref() == Some(&it.key));
         match (stopped, of_one) {
-            // It was told by the faults that it counts.
+            // The error counts the faults, which are listed already.
             (Some(_), _) if !found.is_empty() => {}
             (Some(_), Some(one)) => found.push(one.finding()),
             (Some(error), None) if count > 0 => {
@@ -130,13 +130,13 @@ impl PipelinePage {
         }
         found.extend(own.iter().map(EndedObject::finding));
         found.extend(self.warnings.iter().map(|it| of_fault(FindingLevel::Warning, USAGE, it)));
-        // Those of one level stay in their order.
+        // Findings of one level keep their order.
         found.sort_by_key(|finding| finding.level);
         found
     }
 
-    /// What has an error of its own, and where it is written.
-    fn ended(&self) -> Vec<EndedObject<'_>> {
+    /// Returns the objects with an error of their own, and the places of their manifests.
+    fn ended_objects(&self) -> Vec<EndedObject<'_>> {
         let certificates = self.report.certificates.iter().filter_map(|it| {
             let kind = Kind::parse(it.kind).unwrap_or(Kind::Certificate);
             let key = Key::new(kind, ObjectName::new(&it.namespace, &it.name));
@@ -153,7 +153,7 @@ impl PipelinePage {
     }
 }
 
-/// An object with an error, and where it is written.
+/// Object with an error, and the place of its manifest.
 struct EndedObject<'a> {
     key: Key,
     outcome: ResultOutcome,
@@ -185,7 +185,7 @@ fn of_error(error: &ErrorReport, level: FindingLevel, object: String) -> Finding
     Finding { level, kind, object, message, hints, place: None }
 }
 
-/// How much an end matters. A signal is nobody's mistake, and a person who has to make a record first knows of it.
+/// Returns the severity of an outcome. A signal is no mistake, and a person who has to make a record already knows.
 fn level(outcome: Option<ResultOutcome>) -> FindingLevel {
     match outcome {
         None | Some(ResultOutcome::Failed | ResultOutcome::Waiting) => FindingLevel::Error,
@@ -200,7 +200,7 @@ fn level(outcome: Option<ResultOutcome>) -> FindingLevel {
     }
 }
 
-/// An outcome as people read it.
+/// Returns the word for an outcome, for people.
 fn word(outcome: ResultOutcome) -> &'static str {
     match outcome {
         ResultOutcome::Issued => "issued",
@@ -225,7 +225,7 @@ mod sample {
         OrderReport, ReportedProblem, ResultOutcome,
     };
 
-    /// What would steer each of the forms.
+    /// Text that would steer each of the formats.
     pub(super) const HOSTILE: &str = "no\n::error::x\r\n::stop-commands::y\n##[error]z | <b>&\"'`]]>--> ``` \u{1b}[2J\u{0}\u{ffff} 100%\t*[a](b)*\n\n# end";
 
     pub(super) fn place(file: &str, line: usize) -> InputPlace {
@@ -301,7 +301,7 @@ mod sample {
         }
     }
 
-    /// One that was issued, and one that was not.
+    /// Page with an issued Certificate and a failed one.
     pub(super) fn mixed() -> PipelinePage {
         let failed = error("validation", 4, "Certificate web/bad: the CA refused it, 50%");
         let mut report = OrderReport::new(4, false);
@@ -312,7 +312,7 @@ mod sample {
         page(report)
     }
 
-    /// What `diagnose` has found: this cause of these objects.
+    /// Page of `diagnose` with this cause for these objects.
     pub(super) fn diagnosed(message: &str, subjects: &[(&str, FindingLevel)]) -> PipelinePage {
         let mut page = page(OrderReport::new(10, false));
         let found = |(subject, level): &(&str, FindingLevel)| FoundCause {
@@ -329,7 +329,7 @@ mod sample {
         page
     }
 
-    /// Manifests that cannot be.
+    /// Page with faults of manifests.
     pub(super) fn faulty(message: &str) -> PipelinePage {
         let mut page = page(OrderReport::new(2, false));
         page.report.error = Some(error("usage", 2, message));

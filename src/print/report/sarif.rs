@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, as systems read it that show findings beside the lines of files: a rule for each type of error.
+//! SARIF 2.1.0, for systems that show findings beside the lines of files: a rule for each type of error.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use super::{Finding, FindingLevel, PipelinePage};
 use crate::print::document;
 use crate::print::escape::escape;
 
-/// Where the form is defined.
-const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+/// URL of the format's schema.
+const SCHEMA_URL: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 /// Renders one run.
 pub fn document(page: &PipelinePage) -> String {
     let rules: Vec<Value> = page.meanings.iter().map(|(id, meaning)| rule(id, meaning)).collect();
-    // What is about no object and no line is about the run.
+    // A finding without an object and a line concerns the run.
     let (of_run, results): (Vec<_>, Vec<_>) =
         page.findings().into_iter().partition(|it| it.object.is_empty() && it.place.is_none());
     let results: Vec<Value> = results.iter().map(|finding| result(page, finding)).collect();
@@ -32,7 +32,7 @@ pub fn document(page: &PipelinePage) -> String {
         "name": "kubectl-acme", "version": version, "semanticVersion": version, "rules": rules,
     });
     let log = json!({
-        "$schema": SCHEMA,
+        "$schema": SCHEMA_URL,
         "version": "2.1.0",
         "runs": [{
             "tool": {"driver": driver},
@@ -41,7 +41,7 @@ pub fn document(page: &PipelinePage) -> String {
             "results": results,
         }],
     });
-    // A runner of GitHub reads that as the beginning of a command, wherever it stands; to JSON it is the same text.
+    // A runner of GitHub takes `##[` for the start of a command, anywhere in a line; in JSON the escape is the same text.
     document::json(&log).replace("##[", "#\\u0023[")
 }
 
@@ -100,7 +100,7 @@ fn level(level: FindingLevel) -> &'static str {
     }
 }
 
-/// A path as a URI: relative to the repository, or of a file elsewhere.
+/// Returns a path as a URI: relative to the repository, or with `file://` for a file elsewhere.
 fn uri(path: &str) -> String {
     let mut uri = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
     for byte in path.bytes() {

@@ -1,4 +1,4 @@
-//! What stands in the cells of a timeline: moments, lengths, and how often something was told.
+//! Cells of a timeline: moments, lengths, and repetitions of events.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,8 +6,8 @@ use super::{Entry, Repeats};
 use crate::model::event_times::Grain;
 use crate::model::{Duration, Time};
 
-/// `(x3)` after an event that was told again at once, `(first of 3)` and `(last of 3, over 2m59s)` after one that was told again
-/// later, `(said by 5 controllers)` after one that several wrote.
+/// Describes the repetitions of an event: `(x3)` for repetitions at once, `(first of 3)` and `(last of 3,
+/// over 2m59s)` for later repetitions, `(said by 5 controllers)` for an event that several controllers wrote.
 pub(super) fn again(entry: &Entry) -> String {
     match (entry.repeats, entry.sources.len()) {
         (Repeats::FirstOf(count), _) => format!(" (first of {count})"),
@@ -28,12 +28,12 @@ pub(super) fn moment(at: Timestamp, measure: Grain) -> String {
     }
 }
 
-/// A length of time as it was measured: `412ms`, `5.9s`, `16m40s`.
+/// Writes a length of time as measured: `412ms`, `5.9s`, `16m40s`.
 pub(super) fn length(length: SignedDuration) -> String {
     Duration(length).to_string()
 }
 
-/// The same by whole seconds.
+/// Writes a length of time in whole seconds.
 fn whole(length: SignedDuration) -> String {
     Duration::from_secs(length.as_secs()).to_string()
 }

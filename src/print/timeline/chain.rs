@@ -1,17 +1,17 @@
-//! What causes what along the chain, and so comes first: down it when things begin, up it when they end.
+//! Order of causes and effects along the chain of objects: down the chain at the beginning, up the chain at the end.
 //!
-//! What is told has happened already, and what caused it before. So an event that is told after one that it has caused had
-//! happened when that was told, and stands before it; in a cluster, where the last time of a repeated event is known by the
-//! second, this settles the order within that second.
+//! An event is written after the fact, and its cause happened earlier still. So a cause that is written after
+//! its effect had happened when the effect was written, and stands before the effect. In a cluster the last
+//! time of a repeated event is known by the second, and this rule settles the order within that second.
 
 use super::stage::{Saying, Stage};
 use crate::model::Severity;
 use crate::model::event::reason;
 
-/// Puts the causes of one issuance before their effects; all else stays in its order.
+/// Puts the causes of one issuance before their effects; all other events keep their order.
 pub(super) fn put_causes_first(sayings: &mut [Saying<'_>]) {
     let mut backwards: Vec<usize> = (0..sayings.len()).collect();
-    // Whatever stands in a later stage has its place before its causes get theirs.
+    // Events of later stages get their places before their causes do.
     backwards.sort_by_key(|number| std::cmp::Reverse(sayings[*number].stage));
     let first_failure = (0..sayings.len())
         .filter(|number| is_refused(&sayings[*number]))
@@ -37,12 +37,12 @@ fn is_good(saying: &Saying<'_>) -> bool {
     saying.event.severity == Severity::Normal
 }
 
-/// Tells whether one has to have happened for the other to happen, in one issuance.
+/// Returns whether the cause must have happened before the effect can happen, in one issuance.
 fn leads_to(cause: &Saying<'_>, effect: &Saying<'_>) -> bool {
     let (to, both_good) = (effect.stage, is_good(cause) == is_good(effect));
     let is_same = cause.object().is_some() && cause.object() == effect.object();
     let makes = cause.makes.is_some() && cause.makes.as_ref() == effect.object();
-    // A repetition is no cause: what it might have caused has been there before.
+    // A repetition is no cause: its possible effects were there before.
     cause.is_first
         && cause.stage < to
         && match cause.stage {

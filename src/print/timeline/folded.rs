@@ -1,8 +1,8 @@
 //! The timeline on a terminal: folded to its width, with the domain of a challenge in place of its name.
 //!
-//! What does not fit gives way in this order: the time of each step (the total says when it began and ended), the column of
-//! messages, which go below their rows, the lengths of steps, and the column of reasons, which go before the messages. A text that
-//! an earlier row has told is not told again.
+//! If the width is too small, parts give way in this order: the time of each step (the total has the start
+//! and the end), the column of messages, which go below their rows, the lengths of steps, and the column of
+//! reasons, which go before the messages. A text that an earlier row contains is not repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,18 +16,18 @@ use crate::print::table::{Headers, paint};
 
 /// Blanks between columns.
 const GAP: usize = 3;
-/// Columns that messages take at least, to stand beside their rows.
-const BESIDE: usize = 40;
-/// The same beside the time of each step.
-const BESIDE_TIMES: usize = 60;
+/// Fewest columns for messages that stand beside their rows.
+const MIN_MESSAGE_COLUMNS: usize = 40;
+/// Fewest columns for messages beside their rows if each row also shows its time.
+const MIN_MESSAGE_COLUMNS_WITH_TIMES: usize = 60;
 /// Offset of messages below their rows.
-const BELOW: usize = 4;
-/// A text that is told again and has fewer bytes is told whole.
-const REPEATED: usize = 60;
-/// Of longer messages it is not looked whether they were told before.
-const LONGEST: usize = 4096;
+const BELOW_OFFSET: usize = 4;
+/// Fewest bytes of a repeated text that is left out; a shorter text is written again.
+const MIN_OMITTED_BYTES: usize = 60;
+/// Most bytes of a message that is searched for repeated text.
+const MAX_SEARCHED_BYTES: usize = 4096;
 
-/// The rows of one issuance.
+/// Renders the rows of one issuance.
 pub(super) fn rows(entries: &[Entry], headers: Headers, colour: Colour, width: usize) -> String {
     let labels = labels(entries);
     let since: Vec<String> = entries.iter().map(|entry| length(entry.since_start)).collect();
@@ -46,7 +46,7 @@ pub(super) fn rows(entries: &[Entry], headers: Headers, colour: Colour, width: u
     let fixed = |grid: &[Vec<String>]| grid.iter().map(|cells| widest(cells) + GAP).sum::<usize>();
     let moments = entries.iter().map(|entry| moment(entry.at, entry.measure));
     let timed = column("TIME", moments.collect());
-    if fixed(&grid) + widest(&timed) + GAP + BESIDE_TIMES <= width {
+    if fixed(&grid) + widest(&timed) + GAP + MIN_MESSAGE_COLUMNS_WITH_TIMES <= width {
         grid.insert(0, timed);
     }
     if fixed(&grid) > width {
@@ -57,7 +57,7 @@ pub(super) fn rows(entries: &[Entry], headers: Headers, colour: Colour, width: u
         grid.pop();
     }
     let left = fixed(&grid);
-    let is_beside = left + BESIDE <= width;
+    let is_beside = left + MIN_MESSAGE_COLUMNS <= width;
     let mut text = String::new();
     let mut told: Vec<&str> = Vec::new();
     if headers == Headers::Shown {
@@ -65,23 +65,23 @@ pub(super) fn rows(entries: &[Entry], headers: Headers, colour: Colour, width: u
         text.push_str(if is_beside { "MESSAGE\n" } else { "\n" });
     }
     for (number, entry) in entries.iter().enumerate() {
-        let message = once(&told, &entry.message) + &again(entry);
+        let message = omit_repeated_end(&told, &entry.message) + &again(entry);
         told.push(&entry.message);
         let warning = if entry.severity == Severity::Warning { "Warning: " } else { "" };
         let reason = if is_reason_below { format!("{}: ", entry.reason) } else { String::new() };
         let message = format!("{warning}{}", escape(&(reason + &message)));
-        let offset = if is_beside { left } else { BELOW };
+        let offset = if is_beside { left } else { BELOW_OFFSET };
         let mut lines = fold(&message, width.saturating_sub(offset + 1)).into_iter();
         let head = row(&grid, number + 1);
         if is_beside {
             text.push_str(&head);
-            text.push_str(&coloured(&lines.next().unwrap_or_default(), colour));
+            text.push_str(&colour_warning(&lines.next().unwrap_or_default(), colour));
         } else {
             text.push_str(&cut(head.trim_end(), width.saturating_sub(1)));
         }
         text.push('\n');
         for (nth, line) in lines.enumerate() {
-            let line = if nth == 0 && !is_beside { coloured(&line, colour) } else { line };
+            let line = if nth == 0 && !is_beside { colour_warning(&line, colour) } else { line };
             text.extend([" ".repeat(offset), line, "\n".to_owned()]);
         }
     }
@@ -96,7 +96,7 @@ fn widest(cells: &[String]) -> usize {
     cells.iter().map(|cell| columns(cell)).max().unwrap_or(0)
 }
 
-/// A row with the gap behind its last cell.
+/// Renders a row, with the gap after its last cell.
 fn row(grid: &[Vec<String>], number: usize) -> String {
     let cell = |cells: &Vec<String>| {
         let cell = cells.get(number).map_or("", String::as_str);
@@ -105,15 +105,15 @@ fn row(grid: &[Vec<String>], number: usize) -> String {
     grid.iter().map(cell).collect()
 }
 
-fn coloured(line: &str, colour: Colour) -> String {
+fn colour_warning(line: &str, colour: Colour) -> String {
     match line.strip_prefix("Warning:") {
         Some(rest) if colour == Colour::On => format!("{}:{rest}", paint("Warning")),
         _ => line.to_owned(),
     }
 }
 
-/// What the object of each entry is called: its kind, and of a challenge its domain; the name where that would not tell two
-/// apart.
+/// Returns a label for the object of each entry: its kind, with the domain for a challenge; kind
+/// and name if the short label would be ambiguous.
 pub(super) fn labels(entries: &[Entry]) -> Vec<String> {
     let short = |entry: &Entry| match &entry.domain {
         Some(domain) => format!("challenge {domain}"),
@@ -132,15 +132,15 @@ pub(super) fn labels(entries: &[Entry]) -> Vec<String> {
     entries.iter().map(|entry| escape(&label(entry))).collect()
 }
 
-/// A message without the end that an earlier one has told already.
-fn once(told: &[&str], message: &str) -> String {
-    if message.len() > LONGEST {
+/// Returns a message without the end that an earlier message contains already.
+fn omit_repeated_end(told: &[&str], message: &str) -> String {
+    if message.len() > MAX_SEARCHED_BYTES {
         return message.to_owned();
     }
     let starts = message.char_indices().filter(|(at, character)| *at == 0 || *character == ' ');
     for (start, _) in starts {
         let end = message[start..].trim_start();
-        if end.len() < REPEATED {
+        if end.len() < MIN_OMITTED_BYTES {
             break;
         }
         if told.iter().any(|earlier| earlier.contains(end)) {
@@ -300,9 +300,12 @@ mod tests {
     fn what_was_told_is_not_told_again() {
         let long = "a reason that is long enough for nobody to want to read it another time";
         let told = [long, "short"];
-        assert_eq!(once(&told, &format!("it failed: {long}")), "it failed: (as above)");
-        assert_eq!(once(&told, long), "(as above)");
-        assert_eq!(once(&told, "it failed: short"), "it failed: short");
-        assert_eq!(once(&[], long), long);
+        assert_eq!(
+            omit_repeated_end(&told, &format!("it failed: {long}")),
+            "it failed: (as above)"
+        );
+        assert_eq!(omit_repeated_end(&told, long), "(as above)");
+        assert_eq!(omit_repeated_end(&told, "it failed: short"), "it failed: short");
+        assert_eq!(omit_repeated_end(&[], long), long);
     }
 }

@@ -1,8 +1,8 @@
-//! Every event of a Certificate and all below it, in order, with durations.
+//! Events of a Certificate and of all objects below, in order, with durations.
 //!
-//! Events stand in the order of the store's revisions (in a cluster, of their moments), and causes before effects
-//! whatever was written first, because controllers tell side by side. An issuance is measured in milliseconds where all
-//! of its moments are known so well, else in seconds: a sum must agree with its steps.
+//! Events stand in the order of the store's revisions (in a cluster, of their times), and causes before effects
+//! whichever was written first, because controllers write events concurrently. An issuance is measured in milliseconds
+//! if all of its times are known to the millisecond, else in seconds: a sum must agree with its steps.
 
 mod cells;
 mod chain;
@@ -22,52 +22,52 @@ use super::lineage;
 use crate::model::event_times::Grain;
 use crate::model::{Event, Kind, Severity};
 
-/// What is told again within this is told once.
-const ONCE: SignedDuration = SignedDuration::from_secs(1);
+/// Time within which repetitions of an event are shown once.
+const REPEAT_WINDOW: SignedDuration = SignedDuration::from_secs(1);
 
-/// How often an event was told, of which an entry stands for one time.
+/// Repetitions of an event, for an entry that stands for one occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
-    /// So often, at that moment.
+    /// Number of occurrences, all at one moment.
     Times(u32),
-    /// This is the first of so many.
+    /// Number of occurrences, of which the entry is the first.
     FirstOf(u32),
-    /// This is the last of so many.
+    /// Number of occurrences, of which the entry is the last.
     LastOf(u32),
 }
 
-/// What happened at one moment.
+/// Event at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// When it had happened, at the latest.
+    /// Latest time at which the event can have happened.
     pub at: Timestamp,
-    /// When it was told first, of all times this entry knows of.
+    /// First time at which the event was written, among all times of this entry.
     pub first: Timestamp,
-    /// How exactly the store knows that.
+    /// Precision with which the store knows the time.
     pub grain: Grain,
-    /// How often it was told.
+    /// Number of occurrences.
     pub repeats: Repeats,
-    /// To what kind of object.
+    /// Kind of the object.
     pub kind: String,
-    /// To which object.
+    /// Name of the object.
     pub name: String,
-    /// Of a challenge: its domain, where that is known.
+    /// Domain of a challenge, if known.
     pub domain: Option<String>,
-    /// As it should be, or not.
+    /// Severity of the event: normal or warning.
     pub severity: Severity,
-    /// The word for it.
+    /// Reason of the event, in one word.
     pub reason: String,
-    /// The sentence.
+    /// Message of the event, a sentence.
     pub message: String,
-    /// Who wrote it; several where controllers said the same in one second.
+    /// Writers of the event; several if controllers wrote the same event within one second.
     pub sources: Vec<String>,
-    /// Time since the issuance it belongs to began.
+    /// Time since the start of the entry's issuance.
     pub since_start: SignedDuration,
     /// Time since the entry before, zero at the beginning of an issuance.
     pub step: SignedDuration,
-    /// How exactly the issuance it belongs to is measured.
+    /// Precision with which the entry's issuance is measured.
     pub measure: Grain,
-    /// Which issuance it belongs to, from 0: a renewal starts another.
+    /// Number of the entry's issuance, from 0; a renewal starts another issuance.
     pub issuance: usize,
     stage: Stage,
 }
@@ -78,7 +78,7 @@ pub fn entries<'a>(events: impl IntoIterator<Item = &'a Event>, sequence: Sequen
     let domains: HashMap<String, String> =
         sayings.iter().filter_map(|saying| lineage::domain(saying.event)).collect();
     let mut entries: Vec<Entry> = Vec::new();
-    for telling in told_once(&sayings) {
+    for telling in select_tellings(&sayings) {
         let entry = Entry::new(telling);
         let near = entries.iter_mut().rev().take_while(|earlier| is_near(earlier, &entry));
         match near.into_iter().find(|earlier| is_said_by_another(earlier, &entry)) {
@@ -95,12 +95,12 @@ pub fn entries<'a>(events: impl IntoIterator<Item = &'a Event>, sequence: Sequen
     entries
 }
 
-/// The entries of the last issuance.
+/// Returns the entries of the last issuance.
 pub fn last_issuance(entries: &[Entry]) -> &[Entry] {
     entries.chunk_by(|a, b| a.issuance == b.issuance).last().unwrap_or_default()
 }
 
-/// One time of an event that is worth an entry.
+/// Occurrence of an event that gets an entry.
 #[derive(Clone, Copy)]
 struct Telling<'s, 'a> {
     saying: &'s Saying<'a>,
@@ -108,8 +108,8 @@ struct Telling<'s, 'a> {
     first: Timestamp,
 }
 
-/// In each issuance an event is told the first time and the last one, and once where those are near.
-fn told_once<'s, 'a>(sayings: &'s [Saying<'a>]) -> Vec<Telling<'s, 'a>> {
+/// Selects the first and the last occurrence of each event in each issuance, and only one if both are near.
+fn select_tellings<'s, 'a>(sayings: &'s [Saying<'a>]) -> Vec<Telling<'s, 'a>> {
     let mut of_event: HashMap<(usize, usize), Vec<&Saying<'_>>> = HashMap::new();
     for saying in sayings {
         of_event.entry((saying.issuance, saying.number)).or_default().push(saying);
@@ -122,14 +122,14 @@ fn told_once<'s, 'a>(sayings: &'s [Saying<'a>]) -> Vec<Telling<'s, 'a>> {
     told.collect()
 }
 
-/// What to say of one time among those of an event in an issuance, and when the first was; nothing of those in between.
+/// Returns the repetitions to show for one occurrence in an issuance, and the first time; `None` for one in between.
 fn repeats(all: &[&Saying<'_>], nth: usize) -> Option<(Repeats, Timestamp)> {
     let first = all.iter().min_by_key(|saying| saying.nth)?;
     let last = all.iter().max_by_key(|saying| saying.nth)?;
     let here = u32::try_from(all.len()).unwrap_or(u32::MAX);
     let total = first.event.count.unwrap_or(1).max(here);
     let (at, began) = (first.occasion.at, first.began);
-    // Of what others count up, the times between the first and the last are unknown.
+    // If another writer counts repetitions, the times between the first and the last are unknown.
     let is_whole = usize::try_from(total).is_ok_and(|total| total == first.known);
     let count = match (first.nth == 0, last.nth + 1 == last.known) {
         (true, false) if !is_whole && here == 1 => return Some((Repeats::FirstOf(total), at)),
@@ -137,7 +137,7 @@ fn repeats(all: &[&Saying<'_>], nth: usize) -> Option<(Repeats, Timestamp)> {
         (true, true) => total,
         _ => here,
     };
-    let is_spread = last.occasion.at.duration_since(at) >= ONCE;
+    let is_spread = last.occasion.at.duration_since(at) >= REPEAT_WINDOW;
     match is_spread && count > 1 {
         false if nth == first.nth => Some((Repeats::Times(count), at)),
         true if nth == first.nth => Some((Repeats::FirstOf(count), at)),
@@ -151,7 +151,7 @@ fn is_near(earlier: &Entry, entry: &Entry) -> bool {
     is_same && entry.at.as_second() - earlier.at.as_second() <= 1
 }
 
-/// Several controllers say the same of one object (five times `WaitingForApproval`).
+/// Returns whether several controllers wrote the same event of one object (five times `WaitingForApproval`).
 fn is_said_by_another(earlier: &Entry, entry: &Entry) -> bool {
     let said = |entry: &Entry| {
         let Entry { kind, name, reason, message, repeats, .. } = entry.clone();
@@ -161,7 +161,7 @@ fn is_said_by_another(earlier: &Entry, entry: &Entry) -> bool {
         && !entry.sources.iter().any(|source| earlier.sources.contains(source))
 }
 
-/// Measures one issuance: in milliseconds where every moment of it is known so well, else in whole seconds, and never backwards.
+/// Measures one issuance, never backwards: in milliseconds if all times are that precise, else in whole seconds.
 fn measure(issuance: &mut [Entry]) {
     let is_fine = issuance.iter().all(|entry| entry.grain == Grain::Fine);
     let grain = if is_fine { Grain::Fine } else { Grain::Second };
@@ -177,7 +177,7 @@ fn measure(issuance: &mut [Entry]) {
     }
 }
 
-/// A moment as it is measured.
+/// Cuts a moment to the precision of the measure.
 fn cut(at: Timestamp, grain: Grain) -> Timestamp {
     let cut = match grain {
         Grain::Fine => Timestamp::from_millisecond(at.as_millisecond()),
@@ -209,50 +209,50 @@ impl Entry {
         }
     }
 
-    /// Whether it tells that the Certificate was issued.
+    /// Returns whether the entry reports that the Certificate was issued.
     pub fn is_issued(&self) -> bool {
         self.stage == Stage::CertificateEnded && self.severity == Severity::Normal
     }
 }
 
-/// How one issuance went.
+/// Result of one issuance.
 #[derive(Clone, Copy, Debug)]
 struct Total<'a> {
-    /// What was told in it.
+    /// Entries of the issuance.
     entries: &'a [Entry],
-    /// What ended it, or was told last.
+    /// Entry that ended the issuance, else the last entry.
     end: &'a Entry,
     outcome: IssuanceResult,
-    /// How long nothing has been told while more is waited for.
+    /// Time without an entry while the issuance still waits.
     quiet: SignedDuration,
 }
 
-/// What became of an issuance.
+/// Outcome of an issuance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IssuanceResult {
     /// The certificate is there.
     Issued,
     /// The certificate is not there.
     NotIssued,
-    /// No Certificate is in it, and what it is about is over.
+    /// The entries concern no Certificate, and their object has ended.
     Over,
-    /// No Certificate is in it, and what it is about is not over.
+    /// The entries concern no Certificate, and their object has not ended.
     UnderWay,
 }
 
 impl Total<'_> {
-    /// The time it took, or takes already.
+    /// Returns the time that the issuance took, or has taken so far.
     fn length(&self) -> SignedDuration {
         self.end.since_start + self.quiet
     }
 
-    /// When that time ended, by whole seconds or milliseconds.
+    /// Returns the end of the issuance's time, in whole seconds or milliseconds.
     fn until(&self) -> Timestamp {
         cut(self.end.at, self.end.measure) + self.quiet
     }
 }
 
-/// How the issuances went, the last one until now.
+/// Returns the results of the issuances, of the last issuance until now.
 fn totals(entries: &[Entry], now: Timestamp) -> Vec<Total<'_>> {
     let mut totals: Vec<Total<'_>> =
         entries.chunk_by(|a, b| a.issuance == b.issuance).filter_map(total).collect();
@@ -261,8 +261,8 @@ fn totals(entries: &[Entry], now: Timestamp) -> Vec<Total<'_>> {
     {
         let grain = last.end.measure;
         let quiet = cut(now, grain).duration_since(cut(last.end.at, grain));
-        // What was told just now is not waited for.
-        last.quiet = if quiet >= ONCE { quiet } else { SignedDuration::ZERO };
+        // An entry of just now does not count as a wait.
+        last.quiet = if quiet >= REPEAT_WINDOW { quiet } else { SignedDuration::ZERO };
     }
     totals
 }

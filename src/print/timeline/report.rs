@@ -8,7 +8,7 @@ use super::{Entry, IssuanceResult, Repeats, Total, totals};
 use crate::model::Time;
 use crate::model::event_times::Grain;
 
-/// The timeline as a report of our own (`-o json`).
+/// Builds the report of the timeline (`-o json`).
 pub fn report(
     (object, namespace): (&str, &str),
     entries: &[Entry],
@@ -31,7 +31,7 @@ pub fn report(
     report
 }
 
-/// The timeline as a stream of entries (`-o jsonl`).
+/// Builds the stream of entries (`-o jsonl`).
 pub fn stream(entries: &[Entry]) -> Vec<Value> {
     let marked = entries.iter().map(|entry| {
         let mut value = fields(entry);
@@ -42,7 +42,7 @@ pub fn stream(entries: &[Entry]) -> Vec<Value> {
     marked.collect()
 }
 
-/// One entry; milliseconds where they are known.
+/// Builds one entry, with milliseconds if they are known.
 fn fields(entry: &Entry) -> Value {
     let (count, place) = match entry.repeats {
         Repeats::Times(count) => (count, None),
@@ -78,7 +78,7 @@ fn fields(entry: &Entry) -> Value {
     value
 }
 
-/// How one issuance went.
+/// Builds the result of one issuance.
 fn issuance(total: &Total<'_>) -> Value {
     let mut value = json!({
         "issuance": total.end.issuance,

@@ -1,4 +1,4 @@
-//! Each time at which an event was told, in order, and the issuances told apart.
+//! Occurrences of events, in order and separated by issuance.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::model::Event;
 use crate::model::event_times::Occasion;
 use crate::print::lineage;
 
-/// Every time at which these events were told, issuance by issuance, causes before effects.
+/// Returns every occurrence of these events, issuance by issuance, causes before effects.
 pub(super) fn in_order<'a>(
     events: impl IntoIterator<Item = &'a Event>,
     sequence: Sequence,
@@ -27,13 +27,13 @@ pub(super) fn in_order<'a>(
         }
         sayings.sort_by_key(|saying| saying.place);
     } else {
-        // Where only the second is known, things begin with it and end with it.
+        // If only the second is known, a beginning counts from its start, and an end from its end.
         sayings.sort_by_key(|saying| {
             let (earliest, latest) = saying.bounds();
             (if saying.stage.is_end() { latest } else { earliest }, saying.stage)
         });
     }
-    tell_issuances_apart(&mut sayings);
+    assign_issuances(&mut sayings);
     sayings.sort_by_key(|saying| saying.issuance);
     for issuance in sayings.chunk_by_mut(|a, b| a.issuance == b.issuance) {
         chain::put_causes_first(issuance);
@@ -68,9 +68,9 @@ fn of(number: usize, event: &Event) -> Vec<Saying<'_>> {
     occasions.into_iter().enumerate().map(saying).collect()
 }
 
-/// An issuance begins with `Issuing`, or with another private key where somebody asked for it by hand. What was told of an object
-/// belongs to the issuance for which it was made.
-fn tell_issuances_apart(sayings: &mut [Saying<'_>]) {
+/// Assigns each event to an issuance. An issuance begins with `Issuing`, or with another private key after a
+/// request by hand. Events of an object belong to the issuance for which the object was made.
+fn assign_issuances(sayings: &mut [Saying<'_>]) {
     let (mut issuance, mut is_under_way, mut has_key) = (0, false, false);
     let mut homes: HashMap<(&str, &str, &str), usize> = HashMap::new();
     let mut told = HashSet::new();
@@ -88,18 +88,18 @@ fn tell_issuances_apart(sayings: &mut [Saying<'_>]) {
         } else {
             *homes.entry((&object.kind, &object.name, &object.uid)).or_insert(issuance)
         };
-        // An object that is made again under its old name tells the same once more, by events of its own.
+        // An object made again under its old name repeats the same messages, in events of its own.
         let Event { reason, message, .. } = saying.event;
         saying.is_first =
             told.insert((&object.kind, &object.name, reason, message, saying.issuance));
     }
 }
 
-/// What tells in which order events were told.
+/// Source of the order of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequence {
-    /// The moments they carry: in a cluster revisions are nobody's business, and others tell of events later than they come.
+    /// Times in the events: in a cluster revisions are opaque, and other writers record events late.
     Moments,
-    /// The revisions under which the store has them, whatever its clock did meanwhile.
+    /// Revisions of the events in the store, whatever the store's clock did meanwhile.
     Revisions,
 }

@@ -1,4 +1,4 @@
-//! The timeline for people: a table, and below each issuance what to make of it.
+//! Timeline for people: a table, and remarks on each issuance below its rows.
 
 use jiff::Timestamp;
 
@@ -10,18 +10,18 @@ use crate::print::escape::{escape, set_off};
 use crate::print::fold::fold;
 use crate::print::table::{Headers, Table};
 
-/// How a timeline is written for people.
+/// Style of a timeline for people.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TimelineStyle {
     /// Whether headings are shown.
     pub headers: Headers,
     /// Whether words are coloured.
     pub colour: Colour,
-    /// Columns of the terminal, to which it is folded; absent where it is not written to one.
+    /// Columns of the terminal, to which the timeline is folded; `None` if the output is no terminal.
     pub width: Option<usize>,
 }
 
-/// Renders the timeline, each issuance with its total; nothing where there are no entries.
+/// Renders the timeline, each issuance with its total; empty if there are no entries.
 pub fn text(
     entries: &[Entry],
     awaited: Option<&str>,
@@ -51,14 +51,14 @@ pub fn text(
     out
 }
 
-/// A few words in place of a timeline: `16 events in 292ms`; nothing where there are no entries.
+/// Summarizes the last issuance in place of a timeline: `16 events in 292ms`; `None` if there are no entries.
 pub fn summary(entries: &[Entry], now: Timestamp) -> Option<String> {
     let totals = totals(entries, now);
     let total = totals.last()?;
     Some(format!("{} events in {}", total.entries.len(), length(total.length())))
 }
 
-/// The rows of each issuance as a table; all have the same columns.
+/// Renders the rows of each issuance as a table; all tables have the same columns.
 fn blocks(totals: &[Total<'_>], style: TimelineStyle) -> Vec<String> {
     let mut table =
         Table::new(["TIME", "SINCE START", "STEP", "OBJECT", "TYPE", "REASON", "MESSAGE"]);
@@ -86,7 +86,7 @@ fn cells(entry: &Entry) -> [String; 7] {
     [
         moment(entry.at, entry.measure),
         length(entry.since_start),
-        // The steps that took their time stand out.
+        // A step without a length stays empty, so that long steps stand out.
         if step.is_zero() { String::new() } else { format!("+{}", length(step)) },
         format!("{}/{}", entry.kind.to_ascii_lowercase(), entry.name),
         word(entry.severity).to_owned(),
@@ -95,8 +95,8 @@ fn cells(entry: &Entry) -> [String; 7] {
     ]
 }
 
-/// The total of the last issuance: how long, where the time went, what went wrong, how long nothing has happened, and what is
-/// waited for meanwhile.
+/// Returns remarks on the last issuance: its length, the longest step, the deepest warning, the
+/// time without an event, and the current wait.
 fn remarks(total: &Total<'_>, awaited: Option<&str>, is_folded: bool) -> Vec<String> {
     let run = total.entries;
     let labels = if is_folded { folded::labels(run) } else { Vec::new() };
@@ -114,10 +114,10 @@ fn remarks(total: &Total<'_>, awaited: Option<&str>, is_folded: bool) -> Vec<Str
         remarks.extend(awaited.map(|awaited| format!("Now: {awaited}")));
         return remarks;
     }
-    // The deepest object knows best: those above it repeat that something failed below.
+    // The deepest object knows best: objects above only repeat that something failed below.
     let warnings = run.iter().enumerate().filter(|(_, it)| it.severity == Severity::Warning);
     if let Some((number, entry)) = warnings.max_by_key(|(_, it)| (depth(&it.kind), it.at)) {
-        // On a terminal it stands a few rows above.
+        // On a terminal the message stands a few rows above.
         let message = if is_folded { String::new() } else { format!(": {}", entry.message) };
         remarks.push(format!("Warning: {}{message}", headline(number, entry)));
     }
@@ -131,7 +131,7 @@ fn remarks(total: &Total<'_>, awaited: Option<&str>, is_folded: bool) -> Vec<Str
     remarks
 }
 
-/// How long an issuance took.
+/// Describes the outcome and the length of an issuance.
 fn sum(total: &Total<'_>) -> String {
     let outcome = match total.outcome {
         IssuanceResult::Issued => "issued after ",
@@ -149,7 +149,7 @@ fn sum(total: &Total<'_>) -> String {
     )
 }
 
-/// How far down the chain a kind is.
+/// Returns the depth of a kind in the chain.
 fn depth(kind: &str) -> usize {
     Kind::SIX.iter().position(|known| known.as_str() == kind).unwrap_or(Kind::SIX.len())
 }
@@ -218,7 +218,7 @@ mod tests {
         format!("2026-11-23T{time}Z").parse().unwrap()
     }
 
-    /// An event of a chain `web`, `web-1`, `web-1-8`, `web-1-8-9`, told at that moment under that revision.
+    /// Builds an event of a chain `web`, `web-1`, `web-1-8`, `web-1-8-9`, written at that moment under that revision.
     fn told(time: &str, revision: u64, (object, reason, message): (&str, &str, &str)) -> Event {
         let (kind, name) = object.split_once('/').unwrap();
         let (severity, component) = match reason {
@@ -245,7 +245,7 @@ mod tests {
         event
     }
 
-    /// The same, told again by ourselves.
+    /// Repeats an event, as this program records repetitions.
     fn again(mut event: Event, time: &str, revision: u64) -> Event {
         event.tell_again(at(time));
         event.metadata.resource_version = revision.to_string();

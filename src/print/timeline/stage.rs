@@ -1,4 +1,4 @@
-//! Where in an issuance a saying stands.
+//! Stages of an issuance, and the occurrence of an event at a stage.
 
 use jiff::SignedDuration;
 use jiff::Timestamp;
@@ -8,24 +8,24 @@ use crate::model::event_times::{Grain, Occasion};
 use crate::model::{Event, Kind, Severity};
 use crate::print::lineage::Named;
 
-/// How far things are, in the order in which one leads to the next.
+/// Stages of an issuance, in the order in which one stage leads to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// The Certificate is due.
     Begun,
-    /// What concerns its private key.
+    /// Events about the Certificate's private key.
     KeyMade,
-    /// Its CertificateRequest is made.
+    /// The CertificateRequest of the Certificate is made.
     Requested,
-    /// What is told of a CertificateRequest before its Order.
+    /// Events of a CertificateRequest before its Order.
     RequestTold,
     /// The Order is made.
     OrderCreated,
-    /// What is told of an Order on its way, such as its Challenges.
+    /// Events of an Order on its way, such as the creation of its Challenges.
     OrderTold,
     /// The scheduler has taken up a Challenge.
     Started,
-    /// What is told of a Challenge on its way.
+    /// Events of a Challenge on its way.
     ChallengeTold,
     /// The CA has agreed to a Challenge, or refused it.
     ChallengeEnded,
@@ -35,7 +35,7 @@ pub(crate) enum Stage {
     RequestEnded,
     /// The Certificate is in its Secret, or the issuance has failed.
     CertificateEnded,
-    /// What is no part of that.
+    /// Events outside of the chain.
     Beside,
 }
 
@@ -83,46 +83,46 @@ impl Stage {
         }
     }
 
-    /// Tells whether that comes back up the chain.
+    /// Returns whether the stage leads back up the chain.
     pub(crate) fn is_end(self) -> bool {
         self >= Self::ChallengeEnded
     }
 }
 
-/// One time at which an event was told.
+/// One occurrence of an event.
 #[derive(Debug)]
 pub(crate) struct Saying<'a> {
     pub event: &'a Event,
-    /// The place of the event in what was given: each has one.
+    /// Index of the event in the input, unique for each event.
     pub number: usize,
-    /// How many times are known of it.
+    /// Number of known occurrences of the event.
     pub known: usize,
-    /// When the first of them was.
+    /// Time of the event's first occurrence.
     pub began: Timestamp,
-    /// Which of them this is.
+    /// Index of this occurrence among the event's occurrences.
     pub nth: usize,
     pub occasion: Occasion,
     pub stage: Stage,
-    /// Which issuance it belongs to, from 0.
+    /// Number of the event's issuance, from 0.
     pub issuance: usize,
-    /// Whether it was told in this issuance for the first time.
+    /// Whether the event was not written before in this issuance.
     pub is_first: bool,
-    /// The object of whose making it tells.
+    /// Object whose creation the event reports.
     pub makes: Option<Named>,
-    /// Where it stands among the others: a revision, or nanoseconds.
+    /// Place among other occurrences: a revision, or nanoseconds.
     pub place: i128,
-    /// When it had happened.
+    /// Latest time at which the event can have happened.
     pub latest: Timestamp,
     pub object: Option<Named>,
 }
 
 impl Saying<'_> {
-    /// The object that it is about.
+    /// Returns the object of the event.
     pub(crate) fn object(&self) -> Option<&Named> {
         self.object.as_ref()
     }
 
-    /// The first and the last moment that it may have been.
+    /// Returns the first and the last moment at which the event can have happened.
     pub(crate) fn bounds(&self) -> (Timestamp, Timestamp) {
         let Occasion { at, grain, .. } = self.occasion;
         match grain {
@@ -135,19 +135,19 @@ impl Saying<'_> {
         self.event.involved_object.kind == Kind::Certificate.as_str()
     }
 
-    /// Tells whether it is the Certificate's private key that was made or taken.
+    /// Returns whether the event reports that the Certificate's private key was made or reused.
     pub(crate) fn is_key(&self) -> bool {
         let reason = self.event.reason.as_str();
         self.is_certificate() && [reason::GENERATED, reason::REUSED].contains(&reason)
     }
 }
 
-/// Tells whether an event says that a Certificate is there.
+/// Returns whether an event reports that a Certificate was issued.
 pub(crate) fn is_issued(event: &Event) -> bool {
     event.involved_object.kind == Kind::Certificate.as_str()
         && event.reason == reason::ISSUING
         && event.message.contains("successfully issued")
 }
 
-/// What is left of a second after its beginning.
+/// Longest time within a second after its beginning.
 pub(crate) const REST: SignedDuration = SignedDuration::from_nanos(999_999_999);

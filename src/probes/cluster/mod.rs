@@ -1,6 +1,6 @@
-//! Looks from inside a cluster: a Pod of ours makes the request and reports.
+//! Probes from inside a cluster: a Pod of ours makes the request and reports.
 //!
-//! What such a Pod sees is added to the reason and decides nothing: the CA is outside, and split DNS and hairpin
+//! The report of such a Pod is added to the reason and decides nothing: the CA is outside, and split DNS and hairpin
 //! connections deceive. The Pod is shaped by the solver's podTemplate.
 
 pub mod place;
@@ -27,30 +27,30 @@ use crate::store::cluster::{ClusterFault, ClusterStore, temporary};
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
-/// Marks probe Pods; the value is the UID of the Challenge, where there is one.
+/// Marks probe Pods; the value is the UID of the Challenge, if there is one.
 pub const PROBE: &str = "kubectl-acme/probe";
 
 const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
-/// How much longer than its life we wait for a Pod, and how much longer it may stay should we be killed.
-const GRACE: u32 = 15;
-const POLL: Duration = Duration::from_millis(250);
-/// After so many looks in vain from here a Pod looks, too.
-const MISSES: u32 = 3;
-/// When it looks again, if the answer is still not seen from here.
-const REPEAT: Duration = Duration::from_mins(1);
-/// Most Challenges that are remembered.
-const REMEMBERED: usize = 1000;
+/// Seconds beyond its life for which we wait for a Pod, and for which the Pod may stay if we are killed.
+const POD_GRACE_SECONDS: u32 = 15;
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Number of probes in vain from here after which a Pod probes, too.
+const MISSES_BEFORE_POD: u32 = 3;
+/// Pause before the next probe by a Pod, if the answer is still not seen from here.
+const POD_INTERVAL: Duration = Duration::from_mins(1);
+/// Most Challenges whose misses are kept.
+const MAX_CHALLENGES: usize = 1000;
 
-/// Looks from a Pod, which lives for one look.
+/// Probe by a Pod, which lives for one probe.
 #[derive(Debug)]
 pub struct PodProbe {
-    /// Where the Pod runs.
+    /// Cluster in which the Pod runs.
     pub cluster: ClusterStore,
-    /// Its image: this program.
+    /// Image of the Pod: this program.
     pub image: String,
     /// Whether the Challenges are in the cluster, too, so that they can own the Pod.
     pub is_owned: bool,
-    /// Ends a look early.
+    /// Token that ends a probe early.
     pub stop: CancellationToken,
 }
 
@@ -62,7 +62,7 @@ impl Probe for PodProbe {
 }
 
 impl PodProbe {
-    /// One look for an answer. It has to be heard to its end, which is soon when it is told to stop: only then the Pod is gone.
+    /// Probes once for an answer. The future has to be awaited to its end, soon after `stop`: only then no Pod is left.
     pub async fn look_from(&self, place: ProbePlace<'_>, answer: &Answer) -> Observation {
         let pods = self.pods(place.namespace);
         let url = address(answer);
@@ -88,7 +88,7 @@ impl PodProbe {
         }
     }
 
-    /// The words after `kubectl` that make the same look, and show it.
+    /// Returns the arguments of `kubectl` that make an equal probe, and show it.
     pub fn words(&self, place: ProbePlace<'_>, answer: &Answer) -> Vec<String> {
         let mut pod = pod(place, &self.image, &address(answer), false);
         // kubectl makes up no names.
@@ -113,7 +113,7 @@ impl PodProbe {
         place: ProbePlace<'_>,
         url: &str,
     ) -> Result<Value, StoreError> {
-        let stay = SignedDuration::from_secs((LIFE + 2 * GRACE).into());
+        let stay = SignedDuration::from_secs((LIFE + 2 * POD_GRACE_SECONDS).into());
         let until = self.cluster.clock().await?.saturating_add(stay).unwrap_or(Timestamp::MAX);
         let mut wanted = pod(place, &self.image, url, self.is_owned);
         let uid = place.challenge.map_or("", |challenge| &challenge.metadata.uid);
@@ -126,7 +126,7 @@ impl PodProbe {
     }
 }
 
-/// What a Pod saw, when it has ended.
+/// Reads the observation of a Pod, once the Pod has ended.
 async fn report(pods: &Foreign, name: &str) -> Result<Observation, String> {
     let mut waits_for = String::new();
     let ended = async {
@@ -138,10 +138,11 @@ async fn report(pods: &Foreign, name: &str) -> Result<Observation, String> {
                 Some(PodProgress::Stuck(why)) => return Err(format!("it does not start: {why}")),
                 Some(PodProgress::Waits(what)) => waits_for = what,
             }
-            sleep(POLL).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
-    let Ok(words) = timeout(Duration::from_secs((LIFE + GRACE).into()), ended).await else {
+    let Ok(words) = timeout(Duration::from_secs((LIFE + POD_GRACE_SECONDS).into()), ended).await
+    else {
         return Err(format!("it has not ended after {LIFE} s: {waits_for}"));
     };
     let words = words?;
@@ -161,10 +162,10 @@ fn no_look(pod: &str, url: String, why: String) -> Observation {
     }
 }
 
-/// Removes probe Pods that a killed process left in a namespace, or in all (an empty one); returns which.
+/// Removes probe Pods that a killed process left in a namespace, or in all (an empty one); returns their names.
 ///
 /// # Errors
-/// Fails when the server does not answer, or does not let us remove what we found.
+/// Fails if the server does not answer, or does not let us remove a Pod that was found.
 pub async fn sweep(
     cluster: &ClusterStore,
     namespace: &str,
@@ -186,13 +187,13 @@ pub async fn sweep(
     Ok(removed)
 }
 
-/// Looks from here; when the answer has not been seen for a while, from inside the cluster, too.
+/// Probe from here; if the answer is not seen for a while, from inside the cluster, too.
 #[derive(Debug)]
 pub struct HereAndInside {
     here: HttpProbe,
     inside: PodProbe,
     is_seen: fn(&Answer, &[Observation]) -> bool,
-    /// Looks in vain, by the UID of the Challenge.
+    /// Probes in vain, by the UID of the Challenge.
     misses: Mutex<HashMap<String, Misses>>,
 }
 
@@ -203,18 +204,18 @@ struct Misses {
 }
 
 impl Misses {
-    /// A Pod that could not look is not tried again.
+    /// Returns whether a Pod is to probe; a Pod that could not probe is not tried again.
     fn is_due(&self) -> bool {
         let may_again = |(at, seen): &(Instant, Vec<Observation>)| {
             let has_looked = |o: &Observation| !matches!(o.seen, Seen::NoLook { .. });
-            at.elapsed() >= REPEAT && seen.iter().all(has_looked)
+            at.elapsed() >= POD_INTERVAL && seen.iter().all(has_looked)
         };
-        self.count >= MISSES && self.inside.as_ref().is_none_or(may_again)
+        self.count >= MISSES_BEFORE_POD && self.inside.as_ref().is_none_or(may_again)
     }
 }
 
 impl HereAndInside {
-    /// Puts both together; `is_seen` judges what was seen from here.
+    /// Makes a probe of both; `is_seen` judges the observations from here.
     pub fn new(
         here: HttpProbe,
         inside: PodProbe,
@@ -239,7 +240,7 @@ impl Probe for HereAndInside {
         }
         let is_due = {
             let mut misses = self.misses();
-            if misses.len() >= REMEMBERED {
+            if misses.len() >= MAX_CHALLENGES {
                 misses.clear();
             }
             let own = misses.entry(uid.clone()).or_default();

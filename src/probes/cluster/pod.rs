@@ -1,16 +1,16 @@
-//! The probe Pod: this program, one look, and its report as the last words.
+//! The probe Pod: this program, one probe, and its report as termination message.
 
 use serde_json::{Value, json};
 
 use super::place::ProbePlace;
 
-/// How long the Pod may take, in seconds.
+/// Longest life of the Pod, in seconds.
 pub(super) const LIFE: u32 = 60;
-/// Where a container leaves its last words; the kubelet copies them into the status.
+/// Path at which a container leaves its termination message; the kubelet copies the message into the status.
 const LAST_WORDS: &str = "/dev/termination-log";
 
-/// Builds the Pod that looks at a URL, hardened like a solver Pod and shaped by the same template. Its owner takes it along, should nobody else remove it;
-/// the Challenge of a rehearsal cannot.
+/// Builds the Pod that probes a URL, hardened like a solver Pod and shaped by the same template. A Pod that is left
+/// goes with its owner; the Challenge of a rehearsal cannot be the owner.
 pub(super) fn pod(place: ProbePlace<'_>, image: &str, url: &str, is_owner: bool) -> Value {
     let container = json!({
         "name": "probe",
@@ -35,7 +35,7 @@ pub(super) fn pod(place: ProbePlace<'_>, image: &str, url: &str, is_owner: bool)
     });
     if let Some(challenge) = place.challenge.filter(|_| is_owner) {
         let mut owner = challenge.owner_reference();
-        // It takes leave to change the owner's finalizers to hold up its deletion, and it does not manage this Pod.
+        // Blocking the owner's deletion takes permission for its finalizers, and it does not manage this Pod.
         (owner.controller, owner.block_owner_deletion) = (None, None);
         metadata["ownerReferences"] = json!([owner]);
     }
@@ -63,18 +63,18 @@ pub(super) fn pod(place: ProbePlace<'_>, image: &str, url: &str, is_owner: bool)
     pod
 }
 
-/// How a Pod stands.
+/// State of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PodProgress {
-    /// It has ended with these last words.
+    /// The Pod has ended with this message.
     Ended(String),
-    /// It will not start.
+    /// The Pod will not start, for this reason.
     Stuck(String),
-    /// It goes on; that is what it waits for.
+    /// The Pod goes on; the field says what it waits for.
     Waits(String),
 }
 
-/// Reads how a Pod stands from its status.
+/// Reads the state of a Pod from its status.
 pub(super) fn progress(pod: &Value) -> PodProgress {
     let status = &pod["status"];
     let state = &status["containerStatuses"][0]["state"];

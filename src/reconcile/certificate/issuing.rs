@@ -1,7 +1,7 @@
-//! Certificate under issuance: its key, its request, and what becomes of the answer.
+//! Certificate under issuance: its key, its request, and the result of the request.
 //!
 //! No key is made before its Certificate asks for it. A hundred keys made ahead would save a fifth to two fifths of a
-//! burst of a hundred certificates, and every process would hold keys of nobody.
+//! burst of a hundred certificates, and every process would hold unused keys.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ use crate::model::{
 use crate::reconcile::facts::{KeyFacts, LeafFacts, RequestFacts, SecretFacts, annotation};
 use crate::reconcile::{Wake, differences, secret_content};
 
-/// Begins the message of an issuance for which no signing request can be made.
+/// Start of the message of an issuance for which no signing request can be made.
 pub(super) const NO_REQUEST: &str = "Failed to generate CSR: ";
 
-/// Begins the message of an issuance for which no key can be made.
+/// Start of the message of an issuance for which no key can be made.
 pub(super) const NO_KEY: &str = "User intervention required: no new key: ";
 
-/// Begins the message of an issuance for which a person has to change something.
+/// Start of the message of an issuance for which a person has to change something.
 const INTERVENTION: &str = "User intervention required: ";
 
-/// Returns what an issuance under way says of itself that ends it: no key or no signing request can be made until somebody changes
-/// the spec, or the Secret that it forbids to replace. `None` if it goes on.
+/// Returns the message that ends an issuance under way: no key or no signing request can be made until a person changes
+/// the spec, or the Secret that the spec forbids to replace. `None` if the issuance goes on.
 pub fn end(certificate: &Certificate) -> Option<&str> {
     let is_over = [INTERVENTION, NO_REQUEST].iter().any(|words| was_refused(certificate, words));
     let issuing = condition(&certificate.status.conditions, ISSUING)?;
@@ -71,8 +71,8 @@ pub(super) fn next_action(
     }
 }
 
-/// Tells whether a server has nothing to begin with while its certificate is waited for, and should have. Somebody has to work on the
-/// request: without that the end may be a moment away.
+/// Returns whether a temporary certificate is due: the Certificate asks for one, the Secret has no usable pair, and the
+/// request is being worked on (without that the end may be a moment away).
 fn is_bare(certificate: &Certificate, observed: &Observed, request: &RequestFacts) -> bool {
     let is_asked = certificate.metadata.annotations.get(annotation::TEMPORARY);
     let is_begun = condition(&request.request.status.conditions, READY).is_some();
@@ -80,7 +80,7 @@ fn is_bare(certificate: &Certificate, observed: &Observed, request: &RequestFact
     is_asked.is_some_and(|value| value == "true") && is_begun && !has_pair
 }
 
-/// The stored key that fits the spec, or what must be done to have one.
+/// Returns the stored key that fits the spec, or the action that provides one.
 fn next_key<'a>(
     certificate: &Certificate,
     observed: &'a Observed,
@@ -145,7 +145,7 @@ fn store_key(certificate: &Certificate, observed: &Observed, name: Option<String
     Action::StoreNextKey(name, origin)
 }
 
-/// Says once that nothing can go on until the spec changes.
+/// Records once that nothing can go on until the spec changes.
 fn impossible(certificate: &Certificate, reason: &'static str, message: String) -> Action {
     let known = condition(&certificate.status.conditions, ISSUING);
     if known.is_some_and(|issuing| issuing.message == message) {
@@ -154,7 +154,7 @@ fn impossible(certificate: &Certificate, reason: &'static str, message: String) 
     Action::Conclude(Outcome::Impossible { reason, message })
 }
 
-/// A request that belongs to no issuance, or does not fit the spec or the key, or failed before this issuance began.
+/// Finds a request that belongs to no issuance, does not fit the spec or the key, or failed before this issuance began.
 fn unwanted_request(
     certificate: &Certificate,
     observed: &Observed,
@@ -173,15 +173,15 @@ fn unwanted_request(
     Some(found.request.clone())
 }
 
-/// Tells whether a request came to a bad end in a try before this one. A try is known by the temporary Secret with its key, which
-/// is drawn by lot: clocks may stand still, step back, or tell whole seconds only.
+/// Returns whether a request failed in a try before this one. A try is identified by the temporary Secret with its key,
+/// whose name is random: clocks may stand still, step back, or count whole seconds only.
 fn failed_before(certificate: &Certificate, facts: &RequestFacts, now: Timestamp) -> bool {
     let this_try = &certificate.status.next_private_key_secret_name;
     key_secret(facts).is_some_and(|key| key != this_try)
         && matches!(verdict(facts, now), RequestResult::Failed { .. })
 }
 
-/// Tells whether a temporary Secret is that of a try that came to a bad end, so that another try has another one.
+/// Returns whether a temporary Secret is that of a failed try, so that another try gets another Secret.
 fn is_of_failed_try(
     secret: &str,
     certificate: &Certificate,
@@ -194,7 +194,7 @@ fn is_of_failed_try(
     })
 }
 
-/// The temporary Secret whose key a request was signed with.
+/// Returns the temporary Secret whose key signed a request.
 fn key_secret(facts: &RequestFacts) -> Option<&String> {
     facts.request.metadata.annotations.get(annotation::PRIVATE_KEY_SECRET_NAME)
 }
@@ -208,7 +208,7 @@ fn create_request(certificate: &Certificate, observed: &Observed) -> Action {
     Action::CreateRequest(Box::new(request), key)
 }
 
-/// Tells whether this very spec was refused before, in words that begin so.
+/// Returns whether the present spec was refused before, with a message that begins with `words`.
 fn was_refused(certificate: &Certificate, words: &str) -> bool {
     let issuing = condition(&certificate.status.conditions, ISSUING);
     issuing.is_some_and(|issuing| {
@@ -217,7 +217,7 @@ fn was_refused(certificate: &Certificate, words: &str) -> bool {
     })
 }
 
-/// The CertificateRequest of the next issuance, all but its signing request.
+/// Builds the CertificateRequest of the next issuance, without its signing request.
 fn request_for(
     certificate: &Certificate,
     copied: &CopiedAnnotations,
@@ -287,7 +287,7 @@ fn verdict(facts: &RequestFacts, now: Timestamp) -> RequestResult<'_> {
     }
 }
 
-/// The issued certificate, if it is one that may go into the Secret.
+/// Returns the issued certificate, if it may go into the Secret.
 fn usable(facts: &RequestFacts, now: Timestamp) -> Result<&LeafFacts, String> {
     let leaf = match &facts.leaf {
         Some(Ok(leaf)) => leaf,

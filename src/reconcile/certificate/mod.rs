@@ -1,12 +1,12 @@
 //! Certificate: issue when a policy is violated, keep the Secret good, renew when due.
 //!
-//! cert-manager spreads this over six controllers that talk through the `Issuing` condition,
+//! cert-manager spreads this over six controllers that communicate through the `Issuing` condition,
 //! `status.nextPrivateKeySecretName`, `status.revision` and the CertificateRequest; here it is one machine, whose
-//! deeds come in the same order.
+//! actions come in the same order.
 //!
-//! A try is known by its temporary Secret, and a request that failed with the key of another one belongs to an earlier
-//! try, because moments are whole seconds, and clocks stand still or step back. A person who asks again in the second
-//! of a failure waits for its end, for cert-manager's sake.
+//! A try is identified by its temporary Secret. A request that failed with the key of another Secret belongs to an
+//! earlier try: moments are whole seconds, and clocks stand still or step back. A person who asks again in the second
+//! of a failure waits for its end, for compatibility with cert-manager.
 
 pub mod issuing;
 pub mod options;
@@ -47,12 +47,12 @@ pub fn next_action(certificate: &Certificate, observed: &Observed, now: Timestam
     trigger::next_action(certificate, observed, now)
 }
 
-/// Says why a Certificate has to be issued now, a pause after a failure not counted; nothing when its Secret is as asked for.
+/// Returns why a Certificate has to be issued now, regardless of recent failures; `None` if its Secret is as asked for.
 pub fn due(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Option<Violation> {
     trigger::due(certificate, observed, now)
 }
 
-/// Says until when a pause after a failure lasts, if one does.
+/// Returns until when a pause after a failure lasts, if one does.
 pub fn held_until(
     certificate: &Certificate,
     observed: &Observed,
@@ -61,7 +61,7 @@ pub fn held_until(
     trigger::held_until(certificate, observed, now)
 }
 
-/// Says when the CA is to be asked when to renew the certificate in the Secret, and which that is.
+/// Returns when to ask the CA about the renewal of the certificate in the Secret, and the facts of that certificate.
 pub fn question<'a>(
     certificate: &Certificate,
     observed: &'a Observed,
@@ -69,12 +69,12 @@ pub fn question<'a>(
     trigger::question(certificate, observed)
 }
 
-/// The life of the certificate in the Secret, where there is a usable one.
+/// Returns the life of the certificate in the Secret, if there is a usable one.
 pub fn life<'a>(certificate: &Certificate, observed: &'a Observed) -> Option<Life<'a>> {
     trigger::life(certificate, observed)
 }
 
-/// Says to which other Certificate the Secret belongs, if it does.
+/// Returns the other Certificate that the Secret belongs to, if it does.
 pub fn rival(certificate: &Certificate, observed: &Observed) -> Option<String> {
     trigger::rival(certificate, observed)
 }
@@ -122,7 +122,7 @@ pub fn record(
                 source: source::ISSUING,
             });
             set_issuing(certificate, &mut status, ConditionStatus::False, &reason, message, now);
-            // By its key a try is known: one that is wanted before this key is gone must not be taken for the one that failed.
+            // The key identifies a try: a try that begins before this key is gone must not be taken for the failed one.
             status.next_private_key_secret_name.clear();
             status.last_failure_time = Some(now.into());
             status.failed_issuance_attempts =
@@ -139,7 +139,7 @@ pub fn record(
             status.revision = Some(revision);
             status.last_failure_time = None;
             status.failed_issuance_attempts = None;
-            // It was said of the one before.
+            // The renewal information was about the previous certificate.
             status.acme = None;
         }
         Outcome::RenewalAsked(leaf, answer) => {
@@ -208,7 +208,7 @@ fn set_issuing(
     set_condition(&mut status.conditions, new, now);
 }
 
-/// Changes what the condition says and leaves it True.
+/// Changes the message of the condition and leaves the condition True.
 fn keep_issuing(
     certificate: &Certificate,
     status: &mut CertificateStatus,

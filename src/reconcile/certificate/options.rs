@@ -1,34 +1,34 @@
-//! What whoever drives has been told of Certificates: cert-manager's flags of the same names.
+//! Settings for Certificates from flags, which are named as in cert-manager.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::CertificateStatus;
 use crate::reconcile::renewal_info::Interval;
 
-/// What holds for every Certificate.
+/// Settings that hold for every Certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Whether a Certificate owns its Secret, so that both go together.
     pub owns_secret: bool,
-    /// Which annotations requests take over.
+    /// Annotations that requests copy.
     pub annotations: CopiedAnnotations,
-    /// How long a failed issuance is not tried again.
+    /// Pauses before a failed issuance is tried again.
     pub backoff: Backoff,
-    /// How often CAs are asked when to renew.
+    /// Pause between two questions to a CA about renewal.
     pub renewal_interval: Interval,
 }
 
-/// Which annotations a CertificateRequest takes over from its Certificate: prefixes, `*` for all, `-` before those that stay behind.
+/// Annotations that a CertificateRequest copies from its Certificate: prefixes, `*` for all, `-` for exceptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedAnnotations(pub Vec<String>);
 
 impl CopiedAnnotations {
-    /// What cert-manager takes over unless told otherwise.
+    /// Prefixes that cert-manager uses by default.
     pub const USUAL: [&str; 4] =
         ["*", "-kubectl.kubernetes.io/", "-fluxcd.io/", "-argocd.argoproj.io/"];
 
-    /// Tells whether an annotation is taken over. As in cert-manager, the list is gone through in its order, and beside a `*` every
-    /// prefix without `-` means all.
+    /// Returns whether an annotation is copied. As in cert-manager, the list is read in its order, and beside a `*`
+    /// every prefix without `-` means all.
     pub fn take(&self, annotation: &str) -> bool {
         let is_all = self.0.iter().any(|prefix| prefix == "*");
         self.0.iter().fold(false, |is_taken, prefix| match prefix.strip_prefix('-') {
@@ -47,14 +47,14 @@ impl Default for CopiedAnnotations {
 /// Pauses after failures: the first, doubled by each further failure, up to the longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// After the first failure; none at all when it is not positive.
+    /// Pause after the first failure; no pauses if not positive.
     pub shortest: SignedDuration,
-    /// Between any two tries.
+    /// Longest pause between two tries.
     pub longest: SignedDuration,
 }
 
 impl Backoff {
-    /// The pause after so many failures in a row.
+    /// Returns the pause after `failures` failures in a row.
     pub fn after(self, failures: i64) -> SignedDuration {
         if !self.shortest.is_positive() {
             return SignedDuration::ZERO;
@@ -68,7 +68,7 @@ impl Backoff {
         pause.filter(|pause| *pause <= self.longest).unwrap_or(self.longest)
     }
 
-    /// When whoever drives tries again after the failure that a status tells of; `None` if it tells of none.
+    /// Returns when to try again after the failure in a status; `None` if the status has none.
     pub fn next_try(self, status: &CertificateStatus) -> Option<Timestamp> {
         let failed_at = status.last_failure_time?.timestamp();
         let pause = self.after(status.failed_issuance_attempts.unwrap_or(1));

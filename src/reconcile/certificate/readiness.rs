@@ -1,4 +1,4 @@
-//! What the Secret of a Certificate is worth: the `Ready` condition and the times in the status.
+//! Assessment of the Secret of a Certificate: the `Ready` condition and the times in the status.
 
 use jiff::Timestamp;
 
@@ -9,20 +9,20 @@ use crate::model::{Certificate, CertificateStatus, Condition, ConditionStatus, T
 use crate::reconcile::policy::{self, Input};
 use crate::reconcile::renewal::{self, Life, Window, WindowError};
 
-/// What the Secret is worth.
+/// Assessment of a Secret.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assessment {
     /// The `Ready` condition, without its transition time.
     pub ready: Condition,
-    /// Start of the certificate in the Secret.
+    /// Start of validity of the certificate in the Secret.
     pub not_before: Option<Time>,
-    /// End of the certificate in the Secret.
+    /// End of validity of the certificate in the Secret.
     pub not_after: Option<Time>,
-    /// When it will be renewed.
+    /// Moment of the next renewal.
     pub renewal_time: Option<Time>,
 }
 
-/// Looks at the Secret.
+/// Assesses the Secret.
 pub fn assess(
     input: &Input<'_>,
     (windows, life): (&Result<Vec<Window>, WindowError>, Option<Life<'_>>),
@@ -60,7 +60,7 @@ pub fn assess(
 }
 
 impl Assessment {
-    /// Tells whether the status says just this.
+    /// Returns whether the status already holds this assessment.
     pub fn is_recorded(&self, certificate: &Certificate) -> bool {
         let status = &certificate.status;
         let ready = condition(&status.conditions, READY)
@@ -71,7 +71,7 @@ impl Assessment {
             && status.renewal_time == self.renewal_time
     }
 
-    /// Writes it into a status.
+    /// Writes the assessment into a status.
     pub fn write(self, status: &mut CertificateStatus, now: Timestamp) {
         set_condition(&mut status.conditions, self.ready, now);
         status.not_before = self.not_before;

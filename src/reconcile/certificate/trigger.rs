@@ -1,4 +1,4 @@
-//! Certificate that is not being issued: what its Secret is worth, when to issue, what to tidy up.
+//! Certificate that is not being issued: assessment of its Secret, start of an issuance, and cleanup.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::reconcile::facts::{KeystoreFacts, LeafFacts, OutputFormat, SecretFact
 use crate::reconcile::renewal::Life;
 use crate::reconcile::{Wake, differences, policy, renewal, renewal_info, request, secret_content};
 
-/// How often a Certificate whose Secret belongs to another one looks again.
+/// Minutes until a Certificate whose Secret belongs to another one checks again.
 const RIVAL_PAUSE_MINUTES: i64 = 3;
 
 /// Decides what a Certificate that is not being issued does next.
@@ -36,7 +36,7 @@ fn input<'a>(certificate: &'a Certificate, observed: &'a Observed) -> policy::In
     policy::Input { certificate, secret, current: current(certificate, observed) }
 }
 
-/// Says what the Secret is worth, when that is not what the status says.
+/// Assesses the Secret, if the assessment differs from the status.
 pub(super) fn assess(
     certificate: &Certificate,
     observed: &Observed,
@@ -49,7 +49,7 @@ pub(super) fn assess(
     (!known).then(|| Action::Conclude(Outcome::Assessed(Box::new(assessment))))
 }
 
-/// Starts an issuance when a policy is violated, unless the Secret is another's or a failure is too recent.
+/// Starts an issuance if a rule is violated, unless the Secret is another Certificate's or a failure is too recent.
 fn issue(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Option<Action> {
     if rival(certificate, observed).is_some() || held_until(certificate, observed, now).is_some() {
         return None;
@@ -66,7 +66,7 @@ fn issue(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Opti
     Some(Action::Conclude(Outcome::Due { violation, window_error, is_hastened }))
 }
 
-/// Why a Certificate has to be issued now, were there no failure to wait out; nothing when its Secret is as asked for.
+/// Returns why a Certificate has to be issued now, regardless of recent failures; `None` if its Secret is as asked for.
 pub(super) fn due(
     certificate: &Certificate,
     observed: &Observed,
@@ -77,15 +77,15 @@ pub(super) fn due(
         .or_else(|| policy::renewing(renewal_time(certificate, observed)?, now))
 }
 
-/// The first rule that is violated, whatever the time. A temporary certificate breaks none of cert-manager's, which does not try
-/// again behind one.
+/// Returns the first rule that is violated, whatever the time. A temporary certificate breaks none of cert-manager's
+/// rules: cert-manager does not try again behind one.
 fn violation(certificate: &Certificate, input: &policy::Input<'_>) -> Option<policy::Violation> {
     let is_temporary = |secret: &&SecretFacts| has_temporary(certificate, secret);
     let temporary = || input.secret.filter(is_temporary).map(|_| policy::temporary());
     policy::violation(input).or_else(temporary)
 }
 
-/// Tells whether the Secret still has the temporary certificate of its first issuance.
+/// Returns whether the Secret still has the temporary certificate of the first issuance.
 fn has_temporary(certificate: &Certificate, secret: &SecretFacts) -> bool {
     let asked = certificate.metadata.annotations.get(annotation::TEMPORARY);
     let named = secret.annotations.get(annotation::CERTIFICATE_NAME);
@@ -95,30 +95,34 @@ fn has_temporary(certificate: &Certificate, secret: &SecretFacts) -> bool {
         && secret.is_temporary()
 }
 
-/// The moment of renewal; when no window can be kept, the one that would hold without windows.
+/// Returns the moment of renewal; if no window can be kept, the one that would hold without windows.
 fn renewal_time(certificate: &Certificate, observed: &Observed) -> Option<Timestamp> {
     let (spec, life) = (&certificate.spec, life(certificate, observed)?);
     renewal::renewal_time(spec, life, &observed.windows)
         .unwrap_or_else(|_| Some(renewal::without_windows(spec, life)))
 }
 
-/// The life of the certificate in the Secret.
+/// Returns the life of the certificate in the Secret.
 pub(super) fn life<'a>(certificate: &Certificate, observed: &'a Observed) -> Option<Life<'a>> {
     let leaf = observed.secret.as_ref()?.usable_leaf()?;
     let suggestion = observed.suggestion.as_ref();
-    let asked = asked_at(certificate, observed, leaf);
+    let asked = ordered_at(certificate, observed, leaf);
     Some(Life { start: leaf.not_before, end: leaf.not_after, asked, suggestion })
 }
 
-/// When that certificate was asked for, where it is the one of the last issuance and the ledger of its orders goes back so far.
-fn asked_at(certificate: &Certificate, observed: &Observed, leaf: &LeafFacts) -> Option<Timestamp> {
+/// Returns when that certificate was ordered, if it is of the last issuance and the ledger goes back so far.
+fn ordered_at(
+    certificate: &Certificate,
+    observed: &Observed,
+    leaf: &LeafFacts,
+) -> Option<Timestamp> {
     let issued = current(certificate, observed)?.leaf.as_ref()?.as_ref().ok()?;
     let revision = certificate.status.revision.filter(|_| issued == leaf)?;
     observed.ledger.0.iter().rfind(|entry| entry.revision == revision).map(|entry| entry.at)
 }
 
-/// When the CA is to be asked about the certificate in the Secret, in vain or not: once nothing else is to be done, and a renewal
-/// is wanted at all.
+/// Returns when to ask the CA about the certificate in the Secret; `None` while something else is to be done, or if no
+/// renewal is wanted at all.
 pub(super) fn question<'a>(
     certificate: &Certificate,
     observed: &'a Observed,
@@ -135,8 +139,8 @@ pub(super) fn question<'a>(
     Some((leaf, renewal_info::next_question(leaf, memory.as_ref(), interval)?))
 }
 
-/// Of several Certificates with one Secret only the owner issues: the one the Secret names, else the oldest. Says who that is
-/// when it is another one.
+/// Returns the name of the Certificate that owns the Secret, if it is another one. Of several Certificates with one
+/// Secret only the owner issues: the one the Secret names, else the oldest.
 pub(super) fn rival(certificate: &Certificate, observed: &Observed) -> Option<String> {
     let own = &certificate.metadata.name;
     let is_rival = |name: &String| observed.rivals.iter().any(|rival| rival.name == *name);
@@ -150,8 +154,8 @@ pub(super) fn rival(certificate: &Certificate, observed: &Observed) -> Option<St
     ((oldest.created, &oldest.name) < age).then(|| oldest.name.clone())
 }
 
-/// Until when a failed issuance is not tried again; nothing once it may be, because the pause is over, the spec was
-/// changed, or a person deleted the failed request or its Order.
+/// Returns until when a failed issuance is not tried again; `None` once it may be, because the pause is over, the spec
+/// was changed, or a person deleted the failed request or its Order.
 pub(super) fn held_until(
     certificate: &Certificate,
     observed: &Observed,
@@ -168,8 +172,8 @@ pub(super) fn held_until(
     Some(next_try).filter(|at| *at > now)
 }
 
-/// Puts labels and annotations of the Secret right after the template or somebody's hand changed them, and the forms and keystores
-/// in which key and chain are in it after the spec did.
+/// Repairs labels and annotations of the Secret after the template or another writer changed them, and the forms and
+/// keystores of key and chain after the spec changed.
 fn repair(certificate: &Certificate, observed: &Observed) -> Option<Action> {
     let secret = observed.secret.as_ref()?;
     let name = &certificate.metadata.name;
@@ -187,7 +191,7 @@ fn repair(certificate: &Certificate, observed: &Observed) -> Option<Action> {
     (!is_right).then_some(Action::RepairSecret(metadata))
 }
 
-/// Tells whether key and chain are in a Secret in every form that is asked for and that can be made, and by us in no other.
+/// Returns whether a Secret has key and chain in every form asked for that can be made, and in no other form of ours.
 fn has_formats(certificate: &Certificate, secret: &SecretFacts) -> bool {
     if secret.usable_key().is_none() {
         return true;
@@ -198,8 +202,8 @@ fn has_formats(certificate: &Certificate, secret: &SecretFacts) -> bool {
         && surplus.all(|format| secret.foreign_data.contains(format.key()))
 }
 
-/// Tells whether a Secret has every keystore that is asked for, as it is asked for, and of ours no other. One whose password cannot
-/// be had is left as it is.
+/// Returns whether a Secret has every keystore as asked for, and no other keystore of ours. A keystore whose password
+/// is not available is left as it is.
 fn has_keystores(certificate: &Certificate, secret: &SecretFacts) -> bool {
     if secret.usable_key().is_none() {
         return true;
@@ -215,7 +219,7 @@ fn has_keystores(certificate: &Certificate, secret: &SecretFacts) -> bool {
     KeystoreFormat::ALL.into_iter().all(is_right)
 }
 
-/// Tells whether a Secret is owned by its Certificate, where it should be; where it should not, nobody but us says so.
+/// Returns whether a Secret has its Certificate as owner if it should; if not, whether only others name that owner.
 fn has_owner(certificate: &Certificate, observed: &Observed, secret: &SecretFacts) -> bool {
     let ours = certificate.owner_reference();
     let found = secret.owners.iter().find(|owner| owner.uid == ours.uid);
@@ -225,7 +229,7 @@ fn has_owner(certificate: &Certificate, observed: &Observed, secret: &SecretFact
     found.is_none() || secret.foreign_owners.contains(&ours.uid)
 }
 
-/// The oldest CertificateRequest beyond the history limit; none while the Certificate is not Ready.
+/// Deletes the oldest CertificateRequest beyond the history limit; `None` while the Certificate is not Ready.
 pub(super) fn surplus_request(certificate: &Certificate, observed: &Observed) -> Option<Action> {
     if !is_true(&certificate.status.conditions, READY) {
         return None;
@@ -241,13 +245,13 @@ pub(super) fn surplus_request(certificate: &Certificate, observed: &Observed) ->
     Some(Action::DeleteRequest(Box::new(oldest.1.clone())))
 }
 
-/// The next moment at which this Certificate may have something to do.
+/// Returns the next moment at which this Certificate may have something to do.
 fn wake(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Wake {
     let rival = rival(certificate, observed)
         .is_some()
         .then(|| now + SignedDuration::from_mins(RIVAL_PAUSE_MINUTES));
     let leaf = observed.secret.as_ref().and_then(SecretFacts::usable_leaf);
-    // Expired is what lies a second behind the last one.
+    // The certificate counts as expired one second after its last second.
     let expiry =
         leaf.and_then(|leaf| leaf.not_after.checked_add(SignedDuration::from_secs(1)).ok());
     let moments = [

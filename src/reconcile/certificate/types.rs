@@ -1,4 +1,4 @@
-//! What the Certificate machine looks at, decides, and hears.
+//! Observations, actions and outcomes of the Certificate machine.
 
 use super::options::Options;
 use super::readiness::Assessment;
@@ -12,24 +12,24 @@ use crate::reconcile::renewal::{Window, WindowError};
 use crate::reconcile::renewal_info::{Answer, Suggestion};
 use crate::reconcile::secret_content::SecretMetadata;
 
-/// What the machine looks at beside the Certificate.
+/// Observations of one step beside the Certificate.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The Secret it names, if there is one.
+    /// Secret that the Certificate names, if it exists.
     pub secret: Option<SecretFacts>,
-    /// Temporary Secrets that it owns.
+    /// Temporary Secrets that the Certificate owns.
     pub next_keys: Vec<NextKey>,
-    /// CertificateRequests that it owns.
+    /// CertificateRequests that the Certificate owns.
     pub requests: Vec<RequestFacts>,
-    /// Other Certificates of its namespace that name the same Secret.
+    /// Other Certificates of the namespace that name the same Secret.
     pub rivals: Vec<Rival>,
-    /// Its renewal windows.
+    /// Renewal windows of the Certificate.
     pub windows: Result<Vec<Window>, WindowError>,
-    /// What was asked of CAs for it.
+    /// Ledger of the orders for this Certificate.
     pub ledger: Ledger,
-    /// What its CA wants of the certificate in the Secret.
+    /// Suggestion of the CA for the certificate in the Secret.
     pub suggestion: Option<Suggestion>,
-    /// What whoever drives has been told.
+    /// Settings from flags.
     pub options: Options,
 }
 
@@ -47,115 +47,115 @@ pub struct NextKey {
 pub struct Rival {
     /// Name.
     pub name: String,
-    /// When it was made.
+    /// Moment of creation.
     pub created: Option<Time>,
 }
 
-/// The next deed.
+/// Next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Nothing to do but to record this.
+    /// Records this outcome, and does nothing else.
     Conclude(Outcome),
-    /// Make this CertificateRequest; its signing request is to be signed with the key in that Secret.
+    /// Creates this CertificateRequest; its signing request is to be signed with the key in the named Secret.
     CreateRequest(Box<CertificateRequest>, String),
-    /// Delete a temporary Secret; the fields that its key does not fit.
+    /// Deletes a temporary Secret; lists the fields that its key does not fit.
     DeleteNextKey(String, Vec<&'static str>),
-    /// Delete this CertificateRequest, and none that took its name since.
+    /// Deletes this CertificateRequest, but none that took its name since.
     DeleteRequest(Box<CertificateRequest>),
-    /// Give the Secret these labels and annotations, and every form that the spec asks for; key and chain stay.
+    /// Gives the Secret these labels and annotations, and every form that the spec asks for; key and chain stay.
     RepairSecret(SecretMetadata),
-    /// Store the key for the next certificate, under that name or a new one.
+    /// Stores the key for the next certificate, under the given name or a new one.
     StoreNextKey(Option<String>, KeyOrigin),
-    /// Write key and certificate into the Secret.
+    /// Writes key and certificate into the Secret.
     StoreSecret(Box<Delivery>),
-    /// Write the key in that temporary Secret into the Secret, with a certificate that nobody trusts, until the real one comes.
+    /// Writes this temporary Secret's key into the Secret, with an untrusted certificate, until the real one comes.
     StoreTemporary(String),
-    /// Wait.
+    /// Waits.
     Wait(Wake),
 }
 
-/// What goes into the Secret.
+/// Content of the Secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
     /// CertificateRequest that holds the chain.
     pub request: String,
     /// Temporary Secret that holds the key.
     pub next_key: String,
-    /// Number of the issuance.
+    /// Revision: number of the issuance.
     pub revision: i64,
     /// Labels and annotations.
     pub metadata: SecretMetadata,
 }
 
-/// Where the key for the next certificate comes from.
+/// Origin of the key for the next certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOrigin {
-    /// Made anew.
+    /// Newly generated.
     Generated,
-    /// Made anew, because the one in the Secret, which should be kept, cannot be read.
+    /// Newly generated, because the key in the Secret, which should be kept, cannot be read.
     Replacement,
     /// Copied from the Secret.
     Reused,
 }
 
-/// What came of it.
+/// Outcome of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The Secret was looked at.
+    /// The Secret was assessed.
     Assessed(Box<Assessment>),
     /// A certificate must be issued.
     Due {
-        /// Why.
+        /// Rule that is violated.
         violation: Violation,
-        /// Why no renewal window could be kept.
+        /// Reason that no renewal window could be kept.
         window_error: Option<WindowError>,
-        /// Whether it is so early because the CA wants it.
+        /// Whether the issuance is so early because the CA wants it.
         is_hastened: bool,
     },
-    /// The CA was asked when to renew the certificate, and what it said.
+    /// The CA was asked when to renew the certificate; its answer.
     RenewalAsked(Box<LeafFacts>, Answer),
     /// The CA is not to be asked any more.
     RenewalNotAsked,
-    /// Something was deleted of which nobody needs to hear.
+    /// An object was deleted without a note.
     Deleted,
     /// The issuance failed.
     Failed {
-        /// A word, which may be that of whoever denied the request.
+        /// Reason word, perhaps from the condition that denied the request.
         reason: String,
-        /// A sentence.
+        /// Human-readable sentence.
         message: String,
     },
     /// Nothing can go on until the spec changes.
     Impossible {
-        /// One of [`crate::model::event::reason`].
+        /// Reason from [`crate::model::event::reason`].
         reason: &'static str,
-        /// A sentence.
+        /// Human-readable sentence.
         message: String,
     },
     /// Key and certificate are in the Secret.
     Issued(i64),
     /// No key can be made of this spec.
     KeyImpossible(String),
-    /// A key was thrown away because of these fields.
+    /// A key was deleted because of these fields.
     KeyOutdated(Vec<&'static str>),
-    /// The temporary Secret exists, known to the status or not.
+    /// The temporary Secret exists, whether or not the status names it.
     NextKeyFound(String),
     /// The temporary Secret is gone.
     NextKeyGone,
     /// A key was stored in this temporary Secret.
     NextKeyStored(String, KeyOrigin),
-    /// A CertificateRequest was made.
+    /// A CertificateRequest was created.
     RequestCreated(String),
     /// No signing request can be made of this spec.
     RequestImpossible(String),
     /// The Secret has a temporary certificate.
     TemporaryStored,
-    /// What the Secret holds beside key and chain is as it should be.
+    /// The rest of the Secret, beside key and chain, is as it should be.
     SecretRepaired,
 }
 
 impl Outcome {
-    /// Under which controller's name it is written: one of [`source`].
+    /// Returns the controller name under which the outcome is written, from [`source`].
     pub fn writer(&self) -> &'static str {
         match self {
             Self::Assessed(_) | Self::RenewalAsked(..) | Self::RenewalNotAsked => source::READINESS,
@@ -176,7 +176,7 @@ impl Outcome {
     }
 }
 
-/// The CertificateRequest of `status.revision`.
+/// Returns the CertificateRequest of `status.revision`.
 pub(crate) fn current<'a>(
     certificate: &Certificate,
     observed: &'a Observed,
@@ -185,12 +185,12 @@ pub(crate) fn current<'a>(
     observed.requests.iter().find(|facts| facts.request.revision() == Some(revision))
 }
 
-/// Number of the next issuance.
+/// Returns the revision of the next issuance.
 pub(crate) fn next_revision(certificate: &Certificate) -> i64 {
     certificate.status.revision.unwrap_or(0) + 1
 }
 
-/// The CertificateRequest of the next issuance.
+/// Returns the CertificateRequest of the next issuance.
 pub(crate) fn next<'a>(
     certificate: &Certificate,
     observed: &'a Observed,

@@ -1,4 +1,4 @@
-//! What annotations of an Ingress, a Gateway or a ListenerSet mean for its Certificates.
+//! Meaning of the annotations of an Ingress, a Gateway or a ListenerSet for its Certificates.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,15 +15,15 @@ use crate::reconcile::solver_choice::{
     OVERRIDE_CLASS, OVERRIDE_CLASS_NAME, OVERRIDE_NAME, PARENT_KIND, PARENT_NAME, PARENT_NAMESPACE,
 };
 
-/// The Issuer.
+/// Name of an Issuer.
 pub(super) const ISSUER: &str = "cert-manager.io/issuer";
-/// The ClusterIssuer.
+/// Name of a ClusterIssuer.
 pub(super) const CLUSTER_ISSUER: &str = "cert-manager.io/cluster-issuer";
-/// The kind of an issuer that is neither.
+/// Kind of an issuer that is neither Issuer nor ClusterIssuer.
 pub(super) const ISSUER_KIND: &str = "cert-manager.io/issuer-kind";
-/// The group of an issuer that is neither.
+/// Group of an issuer that is neither Issuer nor ClusterIssuer.
 pub(super) const ISSUER_GROUP: &str = "cert-manager.io/issuer-group";
-/// Listeners without Certificates.
+/// Names of listeners without Certificates.
 pub(super) const IGNORED_LISTENERS: &str = "cert-manager.io/ignore-tls-listeners";
 
 const EDIT_IN_PLACE: &str = "acme.cert-manager.io/http01-edit-in-place";
@@ -46,18 +46,18 @@ const KEY_SIZE: &str = "cert-manager.io/private-key-size";
 const KEY_ROTATION: &str = "cert-manager.io/private-key-rotation-policy";
 const SECRET_TEMPLATE: &str = "cert-manager.io/secret-template";
 
-/// How lists between commas are read.
+/// Reading of comma-separated lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lists {
-    /// Without blanks around values, and without empty values: what the person meant.
+    /// Without blanks around values, and without empty values: as meant.
     #[default]
     Trimmed,
-    /// As cert-manager reads them: a blank after a comma is the beginning of the next name, which nobody can certify then.
+    /// As cert-manager reads them: a blank after a comma begins the next name, which no CA can certify.
     AsCertManager,
 }
 
 impl Lists {
-    /// The values between commas.
+    /// Returns the values between commas.
     fn values(self, text: &str) -> Vec<String> {
         let all = text.split(',').map(|value| self.value(value));
         all.filter(|value| self == Self::AsCertManager || !value.is_empty()).collect()
@@ -71,12 +71,12 @@ impl Lists {
     }
 }
 
-/// Annotations that cert-manager reads otherwise than they are meant: there are blanks around values, or empty values.
+/// Annotations that cert-manager reads otherwise than meant: with blanks around values, or empty values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Untidy(Vec<(&'static str, String)>);
 
 impl Untidy {
-    /// Finds those among annotations.
+    /// Finds the untidy ones among annotations.
     pub(super) fn among(annotations: &BTreeMap<String, String>) -> Self {
         let lists = [ALT_NAMES, COMMON_NAME, EMAIL_SANS, IP_SANS].into_iter().filter_map(|name| {
             let text = annotations.get(name)?;
@@ -86,7 +86,7 @@ impl Untidy {
         Self(lists.collect())
     }
 
-    /// Tells whether there is none.
+    /// Returns whether there is no such annotation.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -103,22 +103,22 @@ impl fmt::Display for Untidy {
     }
 }
 
-/// The value of an annotation that cannot be read.
+/// Annotation whose value cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid ingress annotation \"{name}\": {why}")]
 pub struct InvalidAnnotation {
-    /// The annotation.
+    /// Name of the annotation.
     pub name: &'static str,
-    /// What is wrong with its value.
+    /// Fault of the value.
     pub why: String,
 }
 
-/// Annotations as cert-manager had them before 0.11, each with its name of today.
+/// Annotations as named by cert-manager before 0.11, each with its present name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OldAnnotations(Vec<(String, &'static str)>);
 
 impl OldAnnotations {
-    /// Tells whether there is none.
+    /// Returns whether there is no such annotation.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -131,7 +131,7 @@ impl fmt::Display for OldAnnotations {
     }
 }
 
-/// The annotations with old ones under their names of today, and which those are. What stands there by its name of today counts.
+/// Returns the annotations with old ones under their present names, and the list of the old ones. A present name wins.
 pub(super) fn modern(
     annotations: &BTreeMap<String, String>,
 ) -> (BTreeMap<String, String>, OldAnnotations) {
@@ -145,7 +145,7 @@ pub(super) fn modern(
     (modern, old)
 }
 
-/// Gives a ListenerSet the issuer of its Gateway where it names none, and kind and group of that one in any case.
+/// Gives a ListenerSet the issuer of its Gateway if it names none, and the Gateway's issuer kind and group in any case.
 pub(super) fn inherit(own: &mut BTreeMap<String, String>, of_parent: &BTreeMap<String, String>) {
     let names_one = own.contains_key(ISSUER) || own.contains_key(CLUSTER_ISSUER);
     let names = [CLUSTER_ISSUER, ISSUER].into_iter().filter(|_| !names_one);
@@ -156,12 +156,12 @@ pub(super) fn inherit(own: &mut BTreeMap<String, String>, of_parent: &BTreeMap<S
     }
 }
 
-/// Reads a yes as Go's `strconv.ParseBool` does.
+/// Returns whether a value means yes, as in Go's `strconv.ParseBool`.
 pub(super) fn is_true(value: &str) -> bool {
     ["1", "t", "T", "true", "TRUE", "True"].contains(&value)
 }
 
-/// Adds the annotations by which Orders of a Certificate find the way past their issuer's solver.
+/// Adds the annotations by which Orders of a Certificate override their issuer's solver.
 pub(super) fn for_solvers(
     told: &mut BTreeMap<String, String>,
     object: &IngressLike,
@@ -197,7 +197,7 @@ pub(super) fn for_solvers(
     }
 }
 
-/// Writes into a spec what annotations say of it.
+/// Writes the settings from annotations into a spec.
 ///
 /// # Errors
 /// Fails with the first value that cannot be read.
@@ -271,7 +271,7 @@ fn subject(annotations: &BTreeMap<String, String>) -> Result<Subject, InvalidAnn
     Ok(subject)
 }
 
-/// Values between commas, those with a comma in them between quotes, in which a quote is written twice (RFC 4180 §2).
+/// Parses comma-separated values; a value with a comma is quoted, and a quote inside is doubled (RFC 4180 §2).
 fn comma_separated(text: &str) -> Result<Vec<String>, String> {
     let stray = || format!("failed to parse \"{text}\" as CSV: a quote stands where none may be");
     let (mut values, mut rest) = (Vec::new(), text);

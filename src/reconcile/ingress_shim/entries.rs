@@ -1,4 +1,4 @@
-//! The TLS entries of an Ingress and the listeners of a Gateway: which Secret is for which hosts.
+//! TLS entries of an Ingress and listeners of a Gateway: the hosts of each Secret.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,15 +12,15 @@ use crate::model::ingress::{
 /// One Secret with its hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SecretHosts {
-    /// Where it is.
+    /// Namespace of the Secret.
     pub(super) namespace: String,
-    /// What it is called.
+    /// Name of the Secret.
     pub(super) secret: String,
     /// Names and addresses, as written.
     pub(super) hosts: Vec<String>,
 }
 
-/// An entry that cannot be used, and all that is wrong with it.
+/// Entry that cannot be used, with all its faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     is_of_ingress: bool,
@@ -37,7 +37,7 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// What is wrong when two TLS entries of an Ingress name one Secret: each would be a Certificate of that name.
+/// Returns the fault of two TLS entries of an Ingress that name one Secret: each would be a Certificate of that name.
 pub(super) fn shared_secret(object: &IngressLike) -> Option<String> {
     let IngressLike::Ingress(Ingress { spec, .. }) = object else { return None };
     let mut faults = Vec::new();
@@ -62,7 +62,7 @@ pub(super) fn shared_secret(object: &IngressLike) -> Option<String> {
     }
 }
 
-/// What an object asks for, in the order of its entries, and what cannot be used of it.
+/// Returns the Secrets that an object asks for, in the order of its entries, and the entries that cannot be used.
 pub(super) fn of(
     object: &IngressLike,
     annotations: &BTreeMap<String, String>,
@@ -154,7 +154,7 @@ fn listener_faults(listener: &GatewayListener, namespace: &str, path: &str) -> V
         let path = format!("{path}.tls.certificateRef[{index}]");
         faults.extend(reference_faults(one, namespace, &path));
     }
-    // An API server writes the mode where it is absent.
+    // An API server writes the mode if it is absent.
     if let Some(mode) = tls.mode.as_deref().filter(|mode| *mode != "Terminate") {
         let what = format!("Unsupported value: \"{mode}\": supported values: \"Terminate\"");
         faults.push(format!("{path}.tls.mode: {what}"));

@@ -1,9 +1,10 @@
-//! Which Certificates an Ingress, a Gateway or a ListenerSet asks for by its annotations, and what has to change for that.
+//! Certificates that an Ingress, Gateway or ListenerSet asks for by its annotations, and the changes needed for that.
 //!
-//! As cert-manager 1.21 does it (`pkg/controller/certificate-shim`), its way of finding out what is outdated included. Other
-//! than there: a Certificate that we have made goes when its object no longer asks for any, annotations of cert-manager before
-//! 0.11 are read, and `a.example, b.example` are two names where we make the Certificate. cert-manager keeps the blank and ends
-//! with a name that cannot be; what it has made is read as it reads it ([`Lists`]), so that nobody waits for another. Unlike the other machines this one returns all that is to be done at once, as a list.
+//! Follows cert-manager 1.21 (`pkg/controller/certificate-shim`), also in its test for outdated Certificates.
+//! Differences: a Certificate that this program made is deleted when its object no longer asks for any, annotations of
+//! cert-manager before 0.11 are read, and `a.example, b.example` are two names in a Certificate of this program.
+//! cert-manager keeps the blank, an impossible name; its Certificates are read its way ([`Lists`]), since a wait for
+//! another one would not end. Unlike other machines, this one returns all changes at once, as a list.
 
 mod annotations;
 mod asked_by;
@@ -24,23 +25,23 @@ use crate::model::{
     Certificate, CertificateSpec, CertificateStatus, IssuerRef, Key, Kind, Metadata, ObjectName,
 };
 
-/// The label by which `kubectl apply --prune` would take a Certificate for one of its manifests.
-const APPLYSET: &str = "applyset.kubernetes.io/part-of";
-/// The finalizer of an object whose dependents are deleted first.
-const FOREGROUND: &str = "foregroundDeletion";
-/// The annotation that asks for a Certificate without naming an issuer, where no flag says otherwise.
+/// Label by which `kubectl apply --prune` would take a Certificate for one of its manifests.
+const APPLYSET_LABEL: &str = "applyset.kubernetes.io/part-of";
+/// Finalizer of an object whose dependents are deleted first.
+const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
+/// Annotation that asks for a Certificate without naming an issuer, unless a flag names another annotation.
 pub const TLS_ACME: &str = "kubernetes.io/tls-acme";
 
-/// What flags say of every such object.
+/// Settings from flags for every Ingress, Gateway and ListenerSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defaults {
-    /// The issuer of those that name none; its name is empty when there is none.
+    /// Issuer of objects that name none; its name is empty if there is no default issuer.
     pub issuer: IssuerRef,
-    /// Annotations by which an Ingress asks for a Certificate of that issuer.
+    /// Annotations by which an Ingress asks for a Certificate of the default issuer.
     pub asking: Vec<String>,
-    /// Annotations that Certificates take over.
+    /// Annotations that Certificates copy from their object.
     pub copied: Vec<String>,
-    /// How lists in annotations are read.
+    /// Reading of lists in annotations.
     pub lists: Lists,
 }
 
@@ -59,28 +60,28 @@ impl Default for Defaults {
     }
 }
 
-/// What the machine looks at beside the object itself.
+/// Observations of one step beside the object itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observed<'a> {
-    /// The Certificates of its namespace.
+    /// Certificates of the object's namespace.
     pub certificates: &'a [Certificate],
     /// The Gateway of a ListenerSet.
     pub parent: Option<&'a Gateway>,
 }
 
-/// One change of a Certificate.
+/// Change of one Certificate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CertificateChange {
-    /// It is made.
+    /// Creates the Certificate.
     Create(Box<Certificate>),
-    /// It is written as asked for.
+    /// Writes the Certificate as asked for.
     Update(Box<Certificate>),
-    /// It is not asked for any more.
+    /// Deletes the Certificate, which is not asked for any more.
     Delete(Box<Certificate>),
 }
 
 impl CertificateChange {
-    /// What is told of it when it is done.
+    /// Returns the note for a change that is done.
     pub fn note(&self, of: Kind) -> Note {
         let (reason, done, name) = match self {
             Self::Create(one) => (reason::CREATE_CERTIFICATE, "created", &one.metadata.name),
@@ -94,30 +95,30 @@ impl CertificateChange {
     }
 }
 
-/// All that is to be done for one object.
+/// Changes needed for one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// What is told before anything is changed.
+    /// Notes for the time before any change.
     pub warnings: Vec<Note>,
-    /// What is changed, in this order.
+    /// Changes, in this order.
     pub changes: Vec<CertificateChange>,
 }
 
-/// Why an object that asks gets nothing, or not all.
+/// Reason that an object that asks gets no Certificate, or not all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadConfig {
-    /// Its annotations contradict each other, or name no issuer.
+    /// Annotations that contradict each other, or name no issuer.
     #[error("Could not determine issuer for ingress due to bad annotations: {0}")]
     Issuer(String),
-    /// Two of its TLS entries name one Secret.
+    /// Two TLS entries that name one Secret.
     #[error("{0}")]
     SharedSecret(String),
-    /// One of its entries cannot be used.
+    /// Entry that cannot be used.
     #[error("{0}")]
     Entry(Skipped),
 }
 
-/// Who tells of such an object, in cert-manager's words.
+/// Returns the event source of an object of this kind, in cert-manager's words.
 pub fn source_of(kind: Kind) -> &'static str {
     if kind == Kind::Gateway {
         source::GATEWAYS
@@ -128,28 +129,29 @@ pub fn source_of(kind: Kind) -> &'static str {
     }
 }
 
-/// Tells whether annotations ask for Certificates, new or old ones, whether or not an issuer can be found.
+/// Returns whether annotations, new or old ones, ask for Certificates, whether or not an issuer can be found.
 pub fn asks(of: Kind, annotations: &BTreeMap<String, String>, defaults: &Defaults) -> bool {
     !asked_by::askers(of, &modern(annotations).0, &defaults.asking).is_empty()
 }
 
-/// Tells whether it asks for Certificates of an issuer that only a flag could name, and none does.
+/// Returns whether the object asks for Certificates of an issuer that only a flag could name, and no flag does.
 pub fn lacks_default_issuer(object: &IngressLike, defaults: &Defaults) -> bool {
     let (annotations, _) = modern(&object.metadata().annotations);
     defaults.issuer.name.is_empty() && !asked_by::names_issuer(&annotations)
 }
 
-/// What has to be done for an object.
+/// Returns the changes needed for an object.
 ///
 /// # Errors
-/// Fails when the value of an annotation cannot be read; nothing is done then.
+/// Fails if the value of an annotation cannot be read; no change is made then.
 pub fn plan(
     object: &IngressLike,
     observed: Observed<'_>,
     defaults: &Defaults,
 ) -> Result<Plan, InvalidAnnotation> {
     let (kind, metadata) = (object.kind(), object.metadata());
-    if metadata.is_deleted() || metadata.finalizers.iter().any(|name| name == FOREGROUND) {
+    if metadata.is_deleted() || metadata.finalizers.iter().any(|name| name == FOREGROUND_FINALIZER)
+    {
         return Ok(Plan::default());
     }
     let Some((annotations, old)) = effective_annotations(object, observed.parent) else {
@@ -158,7 +160,7 @@ pub fn plan(
     };
     let mut plan = Plan::default();
     if !asks(kind, &annotations, defaults) {
-        let withdrawn = owned(observed.certificates, metadata)
+        let withdrawn = select_owned(observed.certificates, metadata)
             .filter(|one| asked_by::is_withdrawn(&one.metadata.annotations, &annotations));
         plan.changes.extend(withdrawn.map(|one| CertificateChange::Delete(Box::new(one.clone()))));
         return Ok(plan);
@@ -182,7 +184,7 @@ pub fn plan(
         let existing = observed.certificates.iter().find(|one| one.metadata.name == *name);
         match existing {
             None => plan.changes.push(CertificateChange::Create(Box::new(certificate))),
-            // Somebody else's.
+            // The Certificate belongs to another owner.
             Some(one) if !one.metadata.is_controlled_by(&metadata.uid) => {}
             Some(one) => {
                 let mut known = one.clone();
@@ -199,25 +201,25 @@ pub fn plan(
             }
         }
     }
-    let unrequired = owned(observed.certificates, metadata)
+    let unrequired = select_owned(observed.certificates, metadata)
         .filter(|one| !object.names_secret(&one.spec.secret_name));
     plan.changes.extend(unrequired.map(|one| CertificateChange::Delete(Box::new(one.clone()))));
     Ok(plan)
 }
 
-/// The Certificates that an object asks for.
+/// Certificates that an object asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
-    /// They, in the order of the entries.
+    /// Certificates, in the order of the entries.
     pub certificates: Vec<Certificate>,
-    /// Entries that ask for none because something is missing in them.
+    /// Entries that ask for no Certificate because they are incomplete.
     pub skipped: Vec<BadConfig>,
 }
 
-/// The Certificates that an object asks for, whatever there is already.
+/// Returns the Certificates that an object asks for, whether or not they exist.
 ///
 /// # Errors
-/// Fails when the value of an annotation cannot be read.
+/// Fails if the value of an annotation cannot be read.
 pub fn wanted(
     object: &IngressLike,
     parent: Option<&Gateway>,
@@ -231,12 +233,12 @@ pub fn wanted(
     wanted_of(object, &annotations, defaults)
 }
 
-/// What is told of the old annotations of an object; nothing when it has none.
+/// Returns the old annotations of an object; empty if there are none.
 pub fn old_annotations(object: &IngressLike) -> OldAnnotations {
     modern(&object.metadata().annotations).1
 }
 
-/// What cert-manager would read otherwise in the annotations of an object.
+/// Returns the annotations of an object that cert-manager would read otherwise than meant.
 pub fn untidy_annotations(object: &IngressLike) -> Untidy {
     Untidy::among(&modern(&object.metadata().annotations).0)
 }
@@ -277,7 +279,7 @@ fn certificate(
     let (ip_addresses, dns_names) = hosts.partition(|host| host.parse::<IpAddr>().is_ok());
     let usages = ["digital signature", "key encipherment"].map(str::to_owned).to_vec();
     let mut labels = object.metadata().labels.clone();
-    labels.remove(APPLYSET);
+    labels.remove(APPLYSET_LABEL);
     let mut certificate = Certificate {
         api_version: Kind::Certificate.api_version().to_owned(),
         kind: Kind::Certificate.as_str().to_owned(),
@@ -285,7 +287,7 @@ fn certificate(
             name: secret.clone(),
             namespace,
             labels,
-            annotations: copied(annotations, defaults),
+            annotations: copy_annotations(annotations, defaults),
             owner_references: vec![object.owner_reference()],
             ..Metadata::default()
         },
@@ -306,8 +308,7 @@ fn certificate(
     Ok(certificate)
 }
 
-/// The annotations that count, and which of them are old; a ListenerSet inherits its issuer from its Gateway, without which
-/// nothing counts.
+/// Returns the effective and the old annotations; a ListenerSet inherits its Gateway's issuer (`None` without Gateway).
 fn effective_annotations(
     object: &IngressLike,
     parent: Option<&Gateway>,
@@ -321,23 +322,26 @@ fn effective_annotations(
     Some((own, old))
 }
 
-fn owned<'a>(
+fn select_owned<'a>(
     certificates: &'a [Certificate],
     owner: &'a Metadata,
 ) -> impl Iterator<Item = &'a Certificate> {
     certificates.iter().filter(|one| one.metadata.is_controlled_by(&owner.uid))
 }
 
-fn copied(annotations: &BTreeMap<String, String>, defaults: &Defaults) -> BTreeMap<String, String> {
+fn copy_annotations(
+    annotations: &BTreeMap<String, String>,
+    defaults: &Defaults,
+) -> BTreeMap<String, String> {
     let given = |name: &String| Some((name.clone(), annotations.get(name)?.clone()));
     defaults.copied.iter().filter_map(given).collect()
 }
 
 fn has_copied(annotations: &BTreeMap<String, String>, defaults: &Defaults) -> bool {
-    !copied(annotations, defaults).is_empty()
+    !copy_annotations(annotations, defaults).is_empty()
 }
 
-/// The issuer that annotations name, or the flags.
+/// Returns the issuer that annotations name, or the default issuer of the flags.
 fn issuer(
     annotations: &BTreeMap<String, String>,
     defaults: &Defaults,
@@ -374,7 +378,7 @@ fn issuer(
     if faults.is_empty() { Ok(issuer) } else { Err(faults.join(", ")) }
 }
 
-/// The object that manages a Certificate, if it is one that asks for Certificates.
+/// Returns the object that manages a Certificate, if its kind can ask for Certificates.
 pub fn owner_key(certificate: &Metadata) -> Option<Key> {
     let owner = certificate.controller()?;
     let kind = Kind::of_manifest(&owner.api_version, &owner.kind)?;

@@ -1,10 +1,10 @@
-//! Whether a Certificate is as its Ingress asks for, by the fields that cert-manager compares and no others.
+//! Comparison of a Certificate with its Ingress, by the fields that cert-manager compares and no others.
 
 use crate::model::Certificate;
 use crate::model::certificate::PrivateKey;
 
-/// Tells whether a Certificate has to be written anew. Addresses, usages, subject, e-mail addresses, the issuer's group and all
-/// annotations are not compared.
+/// Returns whether a Certificate has to be updated. IP addresses, usages, subject, e-mail addresses, the issuer's group
+/// and all annotations are not compared.
 pub(super) fn is_outdated(existing: &Certificate, wanted: &Certificate) -> bool {
     let (has, wants) = (&existing.spec, &wanted.spec);
     let (key, wanted_key) = (key(existing), key(wanted));
@@ -18,15 +18,15 @@ pub(super) fn is_outdated(existing: &Certificate, wanted: &Certificate) -> bool 
         || key.algorithm != wanted_key.algorithm
         || key.encoding != wanted_key.encoding
         || key.rotation_policy != wanted_key.rotation_policy
-        // The size of an Ed25519 key means nothing.
+        // The size of an Ed25519 key has no meaning.
         || (key.algorithm != "Ed25519"
             && key.size.unwrap_or_default() != wanted_key.size.unwrap_or_default())
         || has.duration != wants.duration
         || has.renew_before != wants.renew_before
 }
 
-/// The Certificate as it is written: spec and labels as wanted. Annotations are added where some are taken over from the object:
-/// then, and only then, cert-manager writes those for solvers again, too.
+/// Returns the Certificate to write: spec and labels as wanted. Annotations are added if some are copied from the
+/// object: only then does cert-manager write the annotations for solvers again, too.
 pub(super) fn updated(
     existing: &Certificate,
     wanted: Certificate,

@@ -14,7 +14,7 @@ fn object(kind: Kind, annotations: &Value, spec: &Value) -> IngressLike {
         "apiVersion": kind.api_version(), "kind": kind.as_str(), "spec": spec,
         "metadata": {
             "name": "shop", "namespace": "web", "uid": "u1", "annotations": annotations,
-            "labels": {"team": "web", APPLYSET: "set"},
+            "labels": {"team": "web", APPLYSET_LABEL: "set"},
         },
     });
     IngressLike::deserialize_as(kind, &object).unwrap()
@@ -25,7 +25,7 @@ fn ingress(annotations: &Value) -> IngressLike {
     object(Kind::Ingress, annotations, &json!({"tls": tls}))
 }
 
-/// Those annotations beside one that names an Issuer.
+/// Annotations to be tested, beside one that names an Issuer.
 fn asking(more: &Value) -> Value {
     let mut all = json!({OWN: "acme"});
     all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -74,7 +74,7 @@ fn told(certificate: &Certificate) -> BTreeMap<String, String> {
     all
 }
 
-/// What an annotation adds to a Certificate.
+/// Content that an annotation adds to a Certificate.
 fn check(annotation: &str, value: &str, pointer: &str, expected: &Value) {
     let mut certificate = made(&ingress(&asking(&json!({annotation: value}))));
     certificate.metadata.annotations = told(&certificate);
@@ -258,7 +258,7 @@ fn a_listener_set_is_its_own_parent_unless_it_falls_back_to_its_gateway() {
     assert_eq!(plan_of(&alone, &[], &Defaults::default()), Plan::default());
 }
 
-/// What is told of an Ingress with these annotations and entries, and how many Certificates are made.
+/// Warnings on an Ingress with these annotations and entries, and the number of Certificates made.
 fn check_told(annotations: &Value, tls: &Value, expected: &[&str], count: usize) {
     let plan = plan_of(
         &object(Kind::Ingress, annotations, &json!({"tls": tls})),

@@ -1,4 +1,4 @@
-//! Faults of an Issuer that only a person can remove, found without asking the CA.
+//! Faults of an Issuer that only a person can remove, found without a request to the CA.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,20 @@ use crate::model::event::reason;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::solver::Dns01Solver;
 
-/// Directories that speak a protocol of before RFC 8555, each with its successor.
+/// Directories with a protocol older than RFC 8555, each with its successor.
 const V1_ENDPOINTS: [(&str, &str); 2] = [
     ("https://acme-v01.api.letsencrypt.org/directory", LETS_ENCRYPT),
     ("https://acme-staging.api.letsencrypt.org/directory", LETS_ENCRYPT_STAGING),
 ];
 
-/// Why an Issuer cannot be used as it is.
+/// Reason that an Issuer cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Reason of the condition.
     pub reason: &'static str,
     /// Message of the condition.
     pub message: String,
-    /// Event that tells of it: reason and message.
+    /// Event about the fault: reason and message.
     pub event: Option<(&'static str, String)>,
 }
 
@@ -30,12 +30,12 @@ type FaultCheck = fn(&AcmeIssuer, &Observed) -> Option<Fault>;
 
 const RULES: [FaultCheck; 3] = [key_fault, solver_fault, server_fault];
 
-/// The first fault in what an account needs: key, credentials of solvers, server.
+/// Returns the first fault in the needs of an account: key, credentials of solvers, server.
 pub(super) fn of_set_up(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {
     RULES.iter().find_map(|rule| rule(acme, observed))
 }
 
-/// A directory that no longer exists.
+/// Returns the fault of a directory that no longer exists.
 pub(super) fn outdated_endpoint(acme: &AcmeIssuer) -> Option<Fault> {
     let server = acme.server.trim_end_matches('/');
     let (_, successor) = V1_ENDPOINTS.iter().find(|(old, _)| *old == server)?;
@@ -65,7 +65,7 @@ fn key_fault(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {
     }
 }
 
-/// Every Secret that a DNS-01 solver names must exist and hold the key.
+/// Checks that every Secret that a DNS-01 solver names exists and holds the key.
 fn solver_fault(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {
     let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_deref());
     let mut faults: Vec<String> = Vec::new();
@@ -97,7 +97,7 @@ fn server_fault(acme: &AcmeIssuer, _: &Observed) -> Option<Fault> {
     Some(Fault { reason: reason::INVALID_URL, message, event })
 }
 
-/// A binding that cannot be made.
+/// Returns the fault of an external account binding that cannot be made.
 pub(super) fn of_external_account(observed: &Observed) -> Option<Fault> {
     let why = observed.external_account.as_ref().err()?;
     let message = format!("Failed to register ACME account: {why}");
@@ -105,25 +105,25 @@ pub(super) fn of_external_account(observed: &Observed) -> Option<Fault> {
     Some(Fault { reason: reason::ERR_REGISTER_ACME_ACCOUNT, message, event })
 }
 
-/// What the machine looks at beside the Issuer.
+/// Observations of one step beside the Issuer.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The account key.
     pub key: AccountKey,
-    /// Whether the external account binding can be made, where one is asked for.
+    /// Whether the external account binding can be made, if one is asked for; the error says why not.
     pub external_account: Result<(), String>,
     /// Secrets of DNS-01 solvers that exist, each with its keys.
     pub secrets: BTreeMap<String, BTreeSet<String>>,
-    /// Whether the CA has refused just this to just this process, so that asking again brings nothing.
+    /// Whether the CA has refused the same request to this process, so that a repeat is useless.
     pub refused: bool,
 }
 
-/// What is known of the account key.
+/// Facts about the account key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountKey {
-    /// There is no such Secret.
+    /// The Secret does not exist.
     Missing,
-    /// There is one, and it holds no key we can use.
+    /// The Secret exists and holds no usable key.
     Unusable(String),
     /// Base64 of the SHA-256 of the key, as `status.acme.lastPrivateKeyHash` keeps it.
     Usable(String),

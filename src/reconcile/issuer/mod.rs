@@ -1,4 +1,4 @@
-//! Issuer: register the account, keep it registered.
+//! Issuer: registration of the account, and its upkeep.
 
 pub mod faults;
 
@@ -15,55 +15,55 @@ use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Condition, ConditionStatus, Issuer, IssuerStatus};
 
-/// The next deed.
+/// Next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing to do but to record this.
+    /// Records this outcome, and does nothing else.
     Conclude(Outcome),
-    /// Make an account key and store it.
+    /// Generates an account key and stores it.
     GenerateKey,
-    /// newAccount with that contact (RFC 8555 §7.3).
+    /// Registers an account with this contact (newAccount, RFC 8555 §7.3).
     Register(Vec<String>),
-    /// Replace the account's contact (RFC 8555 §7.3.2).
+    /// Replaces the account's contact (RFC 8555 §7.3.2).
     UpdateContact(Vec<String>),
-    /// Wait.
+    /// Waits.
     Wait(Wake),
 }
 
-/// What came of it.
+/// Outcome of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The CA no longer knows the account.
     AccountGone,
-    /// The account in the status is the one wanted.
+    /// The account in the status is the wanted one.
     Confirmed,
     /// The account has the contact of the spec.
     ContactUpdated,
     /// A new key is stored, which no CA knows.
     KeyStored,
-    /// The CA refused.
+    /// The CA refused a request.
     Refused(AccountRequest, Refusal),
     /// The CA has this account.
     Registered {
-        /// Account URL, empty when the answer carried none.
+        /// Account URL; empty if the reply has none.
         url: String,
-        /// Contact that the CA keeps; none when it keeps none.
+        /// Contact that the CA keeps; `None` if it keeps none.
         contact: Option<Vec<String>>,
-        /// Hash of the key it was registered with.
+        /// Hash of the key that the account was registered with.
         key_hash: String,
     },
-    /// The CA could not be asked, in words that stay the same from try to try.
+    /// The CA did not reply: why, in words that stay the same from try to try.
     Unreachable(AccountRequest, String),
     /// Only a change of the Issuer or of a Secret helps.
     Unusable(Fault),
 }
 
-/// What the CA was asked for.
+/// Request to the CA about an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountRequest {
     /// newAccount.
     Register,
-    /// An update of the account.
+    /// Update of the account.
     UpdateContact,
 }
 
@@ -89,7 +89,7 @@ pub fn next_action(issuer: &Issuer, observed: &Observed, now: Timestamp) -> Acti
     if let Some(fault) = binding {
         return conclude_once(issuer, Outcome::Unusable(fault), now);
     }
-    // Without a condition somebody has asked for another look.
+    // A missing condition means that another attempt was asked for.
     if observed.refused && condition(&issuer.status.conditions, "Ready").is_some() {
         return Action::Wait(Wake::OnChange);
     }
@@ -100,14 +100,14 @@ pub fn next_action(issuer: &Issuer, observed: &Observed, now: Timestamp) -> Acti
     }
 }
 
-/// When the CA wants to be asked again; a changed spec need not wait.
+/// Returns when the CA wants to be asked again; a changed spec need not wait.
 fn next_try(issuer: &Issuer) -> Option<Timestamp> {
     let ready = condition(&issuer.status.conditions, "Ready")?;
     let asked_for_this = ready.observed_generation == issuer.metadata.generation;
     Memory::read(Holder::Issuer, &issuer.metadata.annotations).next_try.filter(|_| asked_for_this)
 }
 
-/// Tells whether the status names an account of this key at this CA.
+/// Returns whether the status names an account of this key at this CA.
 fn has_account(issuer: &Issuer, acme: &AcmeIssuer, observed: &Observed) -> bool {
     let Some(account) = issuer.status.acme.as_ref().filter(|account| !account.uri.is_empty())
     else {
@@ -120,7 +120,7 @@ fn has_account(issuer: &Issuer, acme: &AcmeIssuer, observed: &Observed) -> bool 
     at_this_ca && observed.key == AccountKey::Usable(hash.clone())
 }
 
-/// cert-manager's sign that an account is at this CA, the port included; some have their directory on a host of its own.
+/// Returns whether an account is at this CA by cert-manager's rule, the same host and port; some CAs have another host.
 fn is_on_one_host(uri: &str, server: &str) -> bool {
     let host = |text: &str| {
         let url = Url::parse(text).ok()?;
@@ -133,12 +133,12 @@ fn registered_email(issuer: &Issuer) -> &str {
     issuer.status.acme.as_ref().map_or("", |account| &account.last_registered_email)
 }
 
-/// The contact as it is sent; addresses are lower-cased, as cert-manager does.
+/// Returns the contact as sent to the CA; addresses are lower-cased, as in cert-manager.
 pub fn contact(email: &str) -> Vec<String> {
     if email.is_empty() { Vec::new() } else { vec![format!("mailto:{}", email.to_lowercase())] }
 }
 
-/// Waits where recording the outcome would change nothing.
+/// Concludes with an outcome, or waits if recording it would change nothing.
 fn conclude_once(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Action {
     if record(issuer, outcome.clone(), now).status == issuer.status {
         return Action::Wait(Wake::OnChange);
@@ -146,7 +146,7 @@ fn conclude_once(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Action {
     Action::Conclude(outcome)
 }
 
-/// Tells whether the status calls the Issuer ready as its spec is now.
+/// Returns whether the status calls the Issuer ready for its present spec.
 pub fn is_ready(issuer: &Issuer) -> bool {
     condition(&issuer.status.conditions, "Ready").is_some_and(|ready| {
         ready.status == ConditionStatus::True
@@ -154,8 +154,8 @@ pub fn is_ready(issuer: &Issuer) -> bool {
     })
 }
 
-/// Tells whether the status calls the Issuer ready and names the account of its spec. cert-manager looks no further, and leaves
-/// the generation of its condition behind then.
+/// Returns whether the status calls the Issuer ready and names the account of its spec. cert-manager checks no more
+/// than that and then leaves the generation of its condition behind.
 pub fn is_ready_to_cert_manager(issuer: &Issuer) -> bool {
     let has_account = |acme: &AcmeIssuer| {
         let account = issuer.status.acme.as_ref();
@@ -184,7 +184,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
         }
         Outcome::AccountGone => {
             forget_account(&mut new.status);
-            // Nobody asks in its name until it is registered again.
+            // No request is made for this account until it is registered again.
             new.status.conditions.retain(|condition| condition.kind != "Ready");
         }
         Outcome::KeyStored => forget_account(&mut new.status),
@@ -205,19 +205,19 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
             }
         }
         Outcome::Refused(deed, Refusal::Final(problem)) => {
-            let message = format!("{}{problem}", deed.failed());
+            let message = format!("{}{problem}", deed.failure_prefix());
             new.memory.problem = Some(About::new(&message, problem.kept()));
             new.notes.push(warning(issuer, deed.reason(), message.clone()));
             set_ready(issuer, &mut new, ConditionStatus::False, deed.reason(), message, now);
         }
         Outcome::Refused(deed, Refusal::Until(problem, at)) => {
-            // The same words each time, so that a repeat is counted.
+            // The event has equal words each time, so that a repeat is counted.
             let (reason, told) = match problem.status {
                 500.. => (reason::ERR_INIT_ISSUER, format!("Error initializing issuer: {problem}")),
-                _ => (deed.reason(), format!("{}{problem}", deed.failed())),
+                _ => (deed.reason(), format!("{}{problem}", deed.failure_prefix())),
             };
             new.notes.push(warning(issuer, reason, told));
-            let message = format!("{}{problem}{NEXT_TRY}{at:.0}", deed.failed());
+            let message = format!("{}{problem}{NEXT_TRY}{at:.0}", deed.failure_prefix());
             new.memory.problem = Some(About::new(&message, problem.kept()));
             set_ready(issuer, &mut new, ConditionStatus::False, deed.reason(), message, now);
             new.memory.next_try = Some(at);
@@ -225,7 +225,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
         Outcome::Unreachable(deed, why) => {
             let event = format!("Error initializing issuer: {why}");
             new.notes.push(warning(issuer, reason::ERR_INIT_ISSUER, event));
-            let message = format!("{}{why}", deed.failed());
+            let message = format!("{}{why}", deed.failure_prefix());
             set_ready(issuer, &mut new, ConditionStatus::False, deed.reason(), message, now);
             new.memory.unreachable_since = unreachable_since.or(Some(now));
         }
@@ -238,8 +238,8 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
 }
 
 impl AccountRequest {
-    /// Begins the message of a failure; the missing space is cert-manager's.
-    fn failed(self) -> &'static str {
+    /// Returns the start of the message of a failure; the missing space is cert-manager's.
+    fn failure_prefix(self) -> &'static str {
         match self {
             Self::Register => "Failed to register ACME account: ",
             Self::UpdateContact => "Failed to update ACME account:",
@@ -268,13 +268,13 @@ fn lower(contact: &[String]) -> Vec<String> {
     contact.iter().map(|url| url.to_lowercase()).collect()
 }
 
-/// The first address of a contact, as `lastRegisteredEmail` keeps it.
+/// Returns the first address of a contact, in the form of `lastRegisteredEmail`.
 fn address(contact: &[String]) -> String {
     let first = contact.first().map_or("", String::as_str);
     first.strip_prefix("mailto:").unwrap_or(first).to_owned()
 }
 
-/// Under which controller's name it and its account key are written: one of [`source`].
+/// Returns the controller name under which an Issuer and its account key are written, from [`source`].
 pub fn writer(issuer: &Issuer) -> &'static str {
     if issuer.is_cluster() { source::CLUSTER_ISSUERS } else { source::ISSUERS }
 }
@@ -390,7 +390,7 @@ mod tests {
         ready.map_or_else(String::new, |c| format!("{:?} {} {}", c.status, c.reason, c.message))
     }
 
-    /// What is next for an Issuer; of a conclusion the condition it leads to, and whether an event tells of it.
+    /// Next action for an Issuer; of a conclusion the condition it leads to, and whether there is an event about it.
     fn check(issuer: &Issuer, observed: &Observed, expected: &str) {
         let shown = match next_action(issuer, observed, at(0)) {
             Action::Conclude(outcome) => {

@@ -1,14 +1,36 @@
 //! Order: create, authorize, finalize, download.
 //!
-//! While all Challenges are accepted, the Order is polled alone; a Challenge sees `ready` in the Order that it
-//! observes. While something keeps a Challenge that has its slot from the CA, and nobody was accepted for a second, the
-//! Order is polled for the others. Else nobody asks before 5 s without an acceptance. An order that has turned invalid
-//! has its authorizations read and ends every Challenge. An order that is born `ready` is finalized without reading its
-//! authorizations.
+//! An ACME order goes through these states (RFC 8555 §7.1.6); the code makes or notices each change here:
 //!
-//! A Challenge that ended badly ends the Order even if the CA keeps it pending (after some seconds for `invalid`), and an
-//! order a minute past its `expires` is `expired`: cert-manager's Order stays pending for ever, and every wait of ours
-//! is bounded. For the same reason a pending order of which no end is known is read once.
+//! ```text
+//! (none)                newOrder: `decide` chooses `Action::Create`, `OrderAtCa::create` sends it, `fold` keeps it
+//!    │
+//!    ▼
+//! pending ─────────┐    authorizations: `decide` has them read, `sync_challenges` creates Challenges for open ones;
+//!    │             │    all valid: the CA changes the state, `pending` has the order read, `fold_fetched` notices it
+//!    ▼             │
+//! ready ───────────┤    finalize: `decide` chooses `Action::Finalize`, `OrderAtCa::finalize` sends the signing request
+//!    │             │
+//!    ▼             │
+//! processing ──────┤    issuance: `poll` has the order read, `OrderAtCa::conclude` downloads and checks the chain,
+//!    │             │    `fold` keeps it
+//!    ▼             ▼
+//! valid         invalid an error, or a failed authorization: `fold` notices it, `after_failure` gives up an order
+//!                       that the CA keeps pending, `fail` keeps the state and the reason
+//! ```
+//!
+//! After `valid`, `clear_away` deletes the Challenges. `OrderAtCa` is in `controllers::order_requests`; `fold`,
+//! `fold_fetched` and `fail` are in [`outcome`].
+//!
+//! While all Challenges are accepted, only the Order is polled; a Challenge sees `ready` in the Order that it observes.
+//! While something keeps a Challenge with a slot from the CA, and no Challenge was accepted for a second, the Order is
+//! polled for the other Challenges. Otherwise no poll comes before 5 s without an acceptance. An order that has turned
+//! invalid has its authorizations read and ends every Challenge. An order that is born `ready` is finalized without
+//! reading its authorizations.
+//!
+//! A Challenge that failed ends the Order even if the CA keeps the order pending (after some seconds for `invalid`), and
+//! an order a minute past its `expires` is `expired`: cert-manager's Order stays pending for ever, and every wait of
+//! this program is bounded. For the same reason a pending order without a known expiry is read once.
 
 pub mod outcome;
 pub mod request;
@@ -38,84 +60,84 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
 use crate::model::{Challenge, Order, OrderStatus, Problem, State, Time};
 
-/// How long after the last acceptance of a challenge that is invalid its order may stay pending.
-const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(5);
+/// Longest time after the acceptance of a challenge that turned invalid in which its order may stay pending.
+const PENDING_AFTER_FAILURE_MAX: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long after an acceptance the next one may follow, of an order of which nothing is stuck.
-const FLOWING: SignedDuration = SignedDuration::from_secs(1);
-/// A second more for every so many challenges: a hundred self-checks and acceptances take their time.
-const AT_ONCE: usize = 20;
+/// Longest gap between two acceptances of an order in which no challenge is stuck.
+const ACCEPTANCE_GAP_MAX: SignedDuration = SignedDuration::from_secs(1);
+/// Number of challenges that lengthen the gap by a second: a hundred self-checks and acceptances take their time.
+const CHALLENGES_PER_SECOND: usize = 20;
 
-/// How long after its end an order is given up without asking: clocks differ.
-const EXPIRED_FOR: SignedDuration = SignedDuration::from_secs(60);
-/// When that is looked at.
-const GIVEN_UP_AFTER: SignedDuration = SignedDuration::from_secs(61);
+/// Time after its expiry at which an order is given up without a request: clocks differ.
+const EXPIRY_MARGIN: SignedDuration = SignedDuration::from_secs(60);
+/// Time after its expiry at which an order is checked against [`EXPIRY_MARGIN`].
+const EXPIRY_CHECK_AFTER: SignedDuration = SignedDuration::from_secs(61);
 
-/// What the machine looks at beside the Order.
+/// Observations of one step beside the Order.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
     /// Challenges that this Order owns.
     pub challenges: &'a [Challenge],
-    /// The Challenges that its authorizations call for, or why none can be made; empty before the authorizations are read.
+    /// Challenges that the authorizations call for, or why none can be made; empty before the authorizations are read.
     pub required: Result<&'a [Required], &'a Unsolved>,
     /// Other Orders under way here that got the same order from the CA.
     pub sharers: &'a [Sharer],
-    /// When this process read the order last; another process begins anew.
+    /// Last reading of the order by this process; another process starts anew.
     pub heard: Option<LastRead>,
 }
 
-/// The last time that the order was read.
+/// Last reading of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastRead {
-    /// When, and what the CA said of the next time.
+    /// Moment of the reading, and the CA's Retry-After.
     pub polled: Polled,
-    /// One of its Challenges had failed by then.
+    /// Whether one of the Order's Challenges had failed by then.
     pub after_failure: bool,
 }
 
-/// The next deed.
+/// Next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// newOrder.
+    /// Requests the order (newOrder).
     Create(OrderTerms),
-    /// Make these Challenges.
+    /// Creates these Challenges.
     CreateChallenges(Vec<Required>),
-    /// Delete Challenges by name.
+    /// Deletes Challenges by name.
     DeleteChallenges(Vec<String>),
-    /// Say that the order is too old to go on.
+    /// Records that the order is too old to go on.
     Expire(Timestamp),
-    /// Say for which name there is no solver.
+    /// Records for which name there is no solver.
     Explain(Unsolved),
-    /// Say that there are solvers for all names by now.
+    /// Records that there are solvers for all names by now.
     Solved,
-    /// Read the order, and once it is valid download the chain.
+    /// Reads the order, and downloads the chain once the order is valid.
     Fetch,
-    /// Read these authorizations, side by side.
+    /// Reads these authorizations in parallel.
     FetchAuthorizations(Vec<String>),
-    /// Send the signing request.
+    /// Sends the signing request.
     Finalize,
-    /// Forget the order that another Order has used, and ask for one again.
+    /// Forgets the order that another Order has used, and requests a new one.
     Forget,
-    /// Give up: why, in words, and what the CA has answered, if it did.
+    /// Gives up: why, in words, and the CA's problem, if any.
     GiveUp(String, Option<Box<Problem>>),
-    /// Give up, because the CA has not found the answer for a name: why, in words, and what it said, if it did.
+    /// Gives up, because the CA did not find the answer for a name: why, in words, and the CA's problem, if any.
     Invalidate(String, Option<Box<Problem>>),
-    /// Say that another Order goes first.
+    /// Records that another Order goes first.
     StandBack(String),
-    /// Wait.
+    /// Waits.
     Wait(Wake),
 }
 
 impl Action {
-    /// Whether an answer of the CA that is not in the store yet takes the place of this, see [`is_asked_once`].
+    /// Returns whether a CA's reply that is not in the store yet makes this action superfluous, see [`is_asked_once`].
     pub fn is_answered_by(&self, outcome: &Outcome, now: Timestamp) -> bool {
         let is_over = matches!(outcome, Outcome::Refused(_, Refusal::Until(_, at)) if *at <= now);
         matches!(self, Self::Create(_)) && is_asked_once(outcome) && !is_over
     }
 }
 
-/// Whether asking once more would make a second order, or count as one; that nothing else is asked before the moment that the CA
-/// named is the client's to hold.
+/// Returns whether a repeated request would create a second order, or count as one. The client itself sends no other
+/// request before the moment that the CA named.
 pub fn is_asked_once(outcome: &Outcome) -> bool {
     matches!(
         outcome,
@@ -130,12 +152,12 @@ pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Ac
     let expires = memory.expires.filter(|_| !order.has_ended());
     let is_unanswered = waits_for(order) == Some(OrderWait::Authority)
         && memory.next_try.is_none_or(|at| at <= now);
-    match (action, expires.and_then(|at| at.checked_add(GIVEN_UP_AFTER).ok())) {
+    match (action, expires.and_then(|at| at.checked_add(EXPIRY_CHECK_AFTER).ok())) {
         (Action::Wait(Wake::OnChange), Some(end)) if end > now => Action::Wait(Wake::At(end)),
         (Action::Wait(Wake::At(at)), Some(end)) => Action::Wait(Wake::At(at.min(end))),
-        // Somebody else began it, or we were killed before its end could be written down: the CA tells it again.
+        // Another program began the order, or this one was killed before the expiry was written: the CA has it.
         (Action::Wait(Wake::OnChange), None) if is_endless(order, &memory) => Action::Fetch,
-        // That the CA does not tell it stays said until it does: two reasons would take turns.
+        // The unanswered reading stays in the reason until the CA answers: two reasons would alternate.
         (Action::StandBack(_) | Action::Explain(_), None)
             if is_unanswered && is_endless(order, &memory) =>
         {
@@ -145,7 +167,7 @@ pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Ac
     }
 }
 
-/// Tells whether nothing bounds the wait for the challenges of an order.
+/// Returns whether nothing bounds the wait for the challenges of an order.
 fn is_endless(order: &Order, memory: &Memory) -> bool {
     let Order { status, metadata, .. } = order;
     let is_pending = status.state == Some(State::Pending) && !status.url.is_empty();
@@ -161,12 +183,12 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
     if status.state == Some(State::Valid) && !status.certificate.is_empty() {
         return clear_away(observed.challenges);
     }
-    if let Some(at) = memory.expires.filter(|at| now.duration_since(*at) > EXPIRED_FOR) {
+    if let Some(at) = memory.expires.filter(|at| now.duration_since(*at) > EXPIRY_MARGIN) {
         return Action::Expire(at);
     }
     if let Some(at) = memory.next_try.filter(|at| *at > now) {
-        // The CA asked for patience; what concerns our own objects goes on meanwhile.
-        return own_deeds(order, observed).unwrap_or(Action::Wait(Wake::At(at)));
+        // The CA asked for patience; work on our own objects goes on meanwhile.
+        return sync_challenges(order, observed).unwrap_or(Action::Wait(Wake::At(at)));
     }
     if status.url.is_empty() {
         return match wanted(order, now) {
@@ -188,11 +210,11 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
     if !unread.is_empty() && status.state == Some(State::Pending) {
         return Action::FetchAuthorizations(unread);
     }
-    if let Some(deed) = own_deeds(order, observed) {
+    if let Some(deed) = sync_challenges(order, observed) {
         return deed;
     }
     match status.state {
-        // Another one may have finalized it for its key, of which this process has not heard.
+        // Another Order may have finalized the order for its key, which this process has not observed yet.
         Some(State::Ready) if observed.heard.is_none() && !observed.sharers.is_empty() => poll(),
         Some(State::Ready) if memory.finalized_at.is_none() => Action::Finalize,
         Some(State::Pending) | None => pending(observed, created_at, now),
@@ -207,8 +229,8 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
     }
 }
 
-/// Lets another Order go first that has the same order, and asks for a new one afterwards. Nothing is lost: what the other one
-/// left pending is given back, and what it has proved needs no second proof.
+/// Lets another Order go first that has the same order, and requests a new one afterwards. Nothing is lost: the CA
+/// returns what the other Order left pending, and names that it proved need no second proof.
 fn share(order: &Order, sharers: &[Sharer]) -> Option<Action> {
     let Some(first) = ahead(order, sharers) else {
         let stands_back = waits_for(order) == Some(OrderWait::OtherOrder);
@@ -219,9 +241,9 @@ fn share(order: &Order, sharers: &[Sharer]) -> Option<Action> {
     Some(if told { Action::Wait(Wake::OnChange) } else { Action::StandBack(why) })
 }
 
-/// Makes missing Challenges and deletes those that are no longer called for, once all authorizations are read, and unless another
-/// Order goes first.
-fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
+/// Creates missing Challenges and deletes those no longer called for, once all authorizations are read, and unless
+/// another Order goes first.
+fn sync_challenges(order: &Order, observed: &Observed<'_>) -> Option<Action> {
     let is_pending = !order.status.url.is_empty() && order.status.state == Some(State::Pending);
     let is_read = unread(&order.status).is_empty();
     if !is_pending || !is_read || ahead(order, observed.sharers).is_some() {
@@ -257,13 +279,13 @@ fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
     is_unsolved.then_some(Action::Solved)
 }
 
-/// While challenges are under way the order waits for them; once one is accepted it is polled in its place, and the sooner
-/// the more there is nothing else to wait for.
+/// Returns the action for a pending order: it waits while challenges are under way, and is polled once one is accepted,
+/// the sooner the less else there is to wait for.
 fn pending(observed: &Observed<'_>, created_at: Timestamp, now: Timestamp) -> Action {
     let (mut is_open, mut kept_back_from) = (false, None);
     let mut accepted_last = None;
     let mut unsettled: Vec<Timestamp> = Vec::new();
-    // One of an order that the CA has dropped, and that is about to go, says nothing of this one.
+    // A challenge of an order that the CA has dropped is about to go and has no bearing on the new order.
     let required = observed.required.unwrap_or_default();
     let is_of_this = |c: &&Challenge| required.iter().any(|r| r.name == c.metadata.name);
     for challenge in observed.challenges.iter().filter(is_of_this) {
@@ -281,7 +303,7 @@ fn pending(observed: &Observed<'_>, created_at: Timestamp, now: Timestamp) -> Ac
             kept_back_from = kept_back_from.into_iter().chain(from).min();
         }
     }
-    // When the Order was made tells the clock of an API server, which may be ahead of ours.
+    // The Order's creation time is by the clock of an API server, which may be ahead of ours.
     let last_deed = accepted_last.unwrap_or(created_at);
     let heard_at = observed.heard.map(|heard| heard.polled.at);
     let unheard = unsettled.iter().copied().filter(|at| heard_at.is_none_or(|heard| heard < *at));
@@ -289,14 +311,15 @@ fn pending(observed: &Observed<'_>, created_at: Timestamp, now: Timestamp) -> Ac
         return poll(last_deed, observed, Pace::Eager, now);
     }
     if unsettled.is_empty() {
-        // Not everything is told yet, and there is nothing to hear; its change wakes us.
+        // No challenge is accepted yet, so there is no result to read; a change of a challenge wakes this Order.
         return Action::Wait(Wake::OnChange);
     }
     match kept_back_from {
         Some(from) if from <= now => {
-            // While one acceptance follows the other nothing is stuck.
-            let many = i64::try_from(observed.challenges.len() / AT_ONCE).unwrap_or(i64::MAX);
-            let flowing = FLOWING.saturating_add(SignedDuration::from_secs(many));
+            // While one acceptance follows the other no challenge is stuck.
+            let many = i64::try_from(observed.challenges.len() / CHALLENGES_PER_SECOND)
+                .unwrap_or(i64::MAX);
+            let flowing = ACCEPTANCE_GAP_MAX.saturating_add(SignedDuration::from_secs(many));
             match last_deed.checked_add(flowing).ok().filter(|at| *at > now) {
                 Some(at) => Action::Wait(Wake::At(at)),
                 None => poll(unheard.min().unwrap_or(last_deed), observed, Pace::Beside, now),
@@ -309,14 +332,14 @@ fn pending(observed: &Observed<'_>, created_at: Timestamp, now: Timestamp) -> Ac
     }
 }
 
-/// A challenge failed: the order's own word is read; a CA that keeps it pending does not hold us for ever.
+/// Returns the action after a failed challenge: the order is read, but a CA that keeps it pending does not block us.
 fn after_failure(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
     if !observed.heard.is_some_and(|heard| heard.after_failure) {
         return Action::Fetch;
     }
     let told = challenge.status.state == Some(State::Invalid);
     let since = Memory::read(Holder::Challenge, &challenge.metadata.annotations).accepted_at;
-    let agrees = since.filter(|at| told && now.duration_since(*at) <= AGREE_WITHIN);
+    let agrees = since.filter(|at| told && now.duration_since(*at) <= PENDING_AFTER_FAILURE_MAX);
     if let Some(since) = agrees {
         return poll(since, observed, Pace::Eager, now);
     }
@@ -343,13 +366,13 @@ fn after_failure(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp)
     }
 }
 
-/// Reads the order when its time has come; what it is read for began at `since`.
+/// Reads the order when the poll is due; the operation that is polled for began at `since`.
 fn poll(since: Timestamp, observed: &Observed<'_>, pace: Pace, now: Timestamp) -> Action {
     let polled = observed.heard.map(|heard| heard.polled);
     poll_at(since, polled, pace, now).map_or(Action::Fetch, |at| Action::Wait(Wake::At(at)))
 }
 
-/// The certificate is there: Challenges that have recorded their end are deleted, the others first record it.
+/// Deletes, once the certificate is there, the Challenges that have recorded their end; the others first record it.
 fn clear_away(challenges: &[Challenge]) -> Action {
     let done: Vec<String> = challenges
         .iter()
@@ -420,7 +443,7 @@ mod tests {
 
     /// Until the end of that.
     fn wait() -> Action {
-        Action::Wait(Wake::At(at(1000) + GIVEN_UP_AFTER))
+        Action::Wait(Wake::At(at(1000) + EXPIRY_CHECK_AFTER))
     }
 
     fn accepted(second: i64) -> Challenge {
@@ -504,7 +527,7 @@ mod tests {
             assert_eq!((new.memory.expires, new.memory.next_try), (Some(end), None));
             let mut known = read.clone();
             remember(&mut known, &new.memory);
-            check(&known, &ours, 11, &Action::Wait(Wake::At(end + GIVEN_UP_AFTER)));
+            check(&known, &ours, 11, &Action::Wait(Wake::At(end + EXPIRY_CHECK_AFTER)));
         }
     }
 
@@ -949,7 +972,7 @@ mod tests {
         build.build()
     }
 
-    /// What is next for an order with these challenges, read at that moment.
+    /// Next action for an order with these challenges, read at that moment.
     fn next(challenges: &[Challenge], heard: Option<i64>, second: i64) -> Action {
         let mut read = order("o").state(State::Pending).authorization(NAME);
         let names = challenges.iter().map(|c| c.metadata.name.as_str());

@@ -1,10 +1,10 @@
-//! Order: what came of a deed, and how it is written down.
+//! Order: outcomes of actions, and how each is written down.
 //!
-//! What the CA does not answer stands in the Order's reason until it does, where cert-manager has it in a Challenge and
-//! in its log only: whoever looks from elsewhere has no log.
+//! A request that the CA does not answer stands in the Order's reason until the CA answers. cert-manager has it in a
+//! Challenge and in its log only, which users elsewhere do not see.
 //!
-//! Once the CA has taken the signing request it is not sent again while the chain cannot be had: the next poll finds
-//! the chain.
+//! Once the CA has taken the signing request, the request is not sent again while the chain cannot be had: the next
+//! poll finds the chain.
 
 use std::collections::BTreeSet;
 
@@ -22,64 +22,64 @@ use crate::model::{Blob, Order, OrderSpec, OrderStatus, Problem, State};
 use crate::reconcile::pauses::{Polled, worth_keeping};
 use crate::reconcile::{NEXT_TRY, Note, Recorded, Refusal};
 
-/// How long an order may stay `ready` after finalize before the signing request is sent again.
-const FINALIZE_AGAIN: SignedDuration = SignedDuration::from_secs(10);
-/// How long an order lives whose CA does not say, although RFC 8555 §7.1.3 asks it to.
+/// Longest time that an order may stay `ready` after finalize before the signing request is sent again.
+const FINALIZE_RETRY_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+/// Assumed lifetime of an order whose CA does not give one, although RFC 8555 §7.1.3 asks for it.
 pub(super) const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// How long after the loss of an order to somebody else another one is asked for.
-const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
+/// Pause before a new order is requested in place of one that was dropped or used for another key.
+const REORDER_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
-/// Before what the CA did not do.
-const FAILED: &str = "Failed to ";
+/// Start of a reason about a request that the CA did not carry out.
+const FAILED_TO: &str = "Failed to ";
 
-/// What came of it.
+/// Outcome of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The order exists at the CA, or existed (an identical one is given back).
+    /// The order exists at the CA, or existed before (the CA returns an identical one).
     Created(SeenOrder),
-    /// Challenges were made: name and DNS name of each.
+    /// Challenges were created: object name and DNS name of each.
     ChallengesCreated(Vec<(String, String)>),
     /// Challenges were deleted.
     ChallengesDeleted,
-    /// The CA has dropped the order, in words, and another one may be asked for in its place.
+    /// The CA has dropped the order, in words; another order may be requested in its place.
     Dropped(String),
-    /// Too old to go on.
+    /// The order expired at this moment.
     Expired(Timestamp),
     /// No solver fits a name.
     Explained(Unsolved),
     /// Solvers have been found for all names.
     Solved,
-    /// The order is another one's, and forgotten.
+    /// The order belongs to another Order, and is forgotten.
     Forgotten,
     /// The order was read.
     Fetched(SeenOrder),
-    /// The signing request was taken; this is the CA's answer.
+    /// The signing request was taken; the order in the CA's reply.
     Finalized(SeenOrder),
-    /// Authorizations were read, in the order asked, and why the others were not.
+    /// Authorizations were read, in the requested sequence, and the refusal that left the others unread.
     AuthorizationsFetched(Vec<Authorization>, Option<Refusal>),
-    /// An authorization holds no more, nor can it be shown any more: its name, and the CA's word for that.
+    /// An authorization is no longer valid, nor can it be proved any more: its name, and the CA's word for its state.
     AuthorizationLost(String, &'static str),
-    /// The CA refused.
+    /// The CA refused a request.
     Refused(OrderRequest, Refusal),
-    /// The CA lacks the profile that is asked for, in words.
+    /// The CA lacks the requested profile, in words.
     NoProfile(String),
-    /// The CA did not answer, or not usefully: what it answered, if it did, and why, in words.
+    /// The CA did not reply usefully: its problem, if it sent one, and why, in words.
     Unanswered(OrderRequest, Option<Box<Problem>>, String),
     /// The certificate of the order is for another key than ours, in words.
     OtherKey(String),
-    /// It is not its turn to be begun, in words.
+    /// The Order has to wait for its turn, in words.
     Queued(String),
     /// Another Order goes first, in words.
     StoodBack(String),
-    /// Given up without asking, or because what came is not what was ordered: why, in words, and what the CA has answered to
-    /// something before, if it did.
+    /// The Order is given up without a request, or because the reply does not match the order: why, in words, and the
+    /// CA's problem from an earlier request, if any.
     GivenUp(String, Option<Box<Problem>>),
-    /// Given up, because the CA has not found the answer for a name: why, in words, and what it said, if it did.
+    /// The Order is given up: the CA did not find the answer for a name. Why, in words, and the CA's problem, if any.
     Invalidated(String, Option<Box<Problem>>),
 }
 
-/// What the CA said of the order.
+/// Order as the CA reported it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenOrder {
     /// Order URL.
@@ -88,21 +88,21 @@ pub struct SeenOrder {
     pub finalize_url: String,
     /// Authorization URLs.
     pub authorizations: Vec<String>,
-    /// State; none for a word we do not know, which counts as not final.
+    /// State; `None` for an unknown word, which counts as not final.
     pub state: Option<State>,
-    /// When it ends.
+    /// Expiry of the order.
     pub expires: Option<Timestamp>,
-    /// Why it is invalid, one problem for each name that has one: name (empty for the order itself) and problem.
+    /// Problems of an invalid order, one for each name that has one: name (empty for the order itself) and problem.
     pub problems: Vec<(String, Problem)>,
-    /// The chain, checked, once it is valid and was downloaded.
+    /// Checked chain, once the order is valid and the chain was downloaded.
     pub certificate: Option<Vec<u8>>,
-    /// What the chain has otherwise than ordered.
+    /// Deviations of the chain from what was ordered.
     pub remarks: Vec<String>,
-    /// Not before this moment does the CA want to be asked again.
+    /// Earliest moment at which the CA wants to be asked again.
     pub retry_after: Option<Timestamp>,
 }
 
-/// When the order was read last, if this outcome is an answer that shows it.
+/// Returns the moment and Retry-After of a reading, if this outcome is a reply that shows the order.
 pub fn polled(outcome: &Outcome, now: Timestamp) -> Option<Polled> {
     let (Outcome::Fetched(seen) | Outcome::Finalized(seen)) = outcome else { return None };
     Some(Polled { at: now, retry_after: seen.retry_after })
@@ -122,7 +122,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
                 "Failed to create Order: the CA does not say where it is (no Location header)";
             fail(&mut new, State::Errored, why.to_owned(), now);
         }
-        // One that is valid already is downloaded: its certificate may be for our key.
+        // A valid order is downloaded: its certificate may be for our key.
         Outcome::Created(seen) if seen.state == Some(State::Processing) => {
             let why =
                 format!("Failed to create Order: the CA gave back {}, which is used up", seen.url);
@@ -135,17 +135,17 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             fold(&mut new, &order.spec, seen, now);
         }
         Outcome::Fetched(seen) => {
-            problem = fetched(&mut new, order, seen, now).or(problem);
+            problem = fold_fetched(&mut new, order, seen, now).or(problem);
         }
         Outcome::Finalized(seen) => {
             new.memory.finalized_at = Some(now);
             let passed = new.memory.passed_try(now);
             new.memory.next_try = worth_keeping(seen.retry_after, now).or(passed);
-            answered(&mut new);
+            clear_unanswered(&mut new);
             fold(&mut new, &order.spec, seen, now);
         }
         Outcome::AuthorizationsFetched(read, refusal) => {
-            answered(&mut new);
+            clear_unanswered(&mut new);
             for authorization in read {
                 let slots = new.status.authorizations.iter_mut();
                 for slot in slots.filter(|slot| slot.url == authorization.url) {
@@ -165,7 +165,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         Outcome::Dropped(why) => {
             forget(&mut new);
             new.status.reason = why;
-            new.memory.next_try = now.saturating_add(AGAIN_AFTER).ok();
+            new.memory.next_try = now.saturating_add(REORDER_PAUSE).ok();
         }
         Outcome::ChallengesCreated(made) => {
             new.status.reason = String::new();
@@ -182,23 +182,25 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             new.notes.push(Note::warning(source::ORDERS, reason::SOLVER, why));
         }
         Outcome::Refused(deed, refusal) => refuse(&mut new, deed, refusal, now),
-        Outcome::Unanswered(deed, _, why) => new.status.reason = format!("{FAILED}{deed}: {why}"),
+        Outcome::Unanswered(deed, _, why) => {
+            new.status.reason = format!("{FAILED_TO}{deed}: {why}")
+        }
         Outcome::Expired(at) => {
             fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
         }
         Outcome::Queued(why) | Outcome::StoodBack(why) => new.status.reason = why,
         Outcome::Forgotten => forget(&mut new),
-        // Somebody else was given the same order and was quicker (another store with this account); ours is yet to come.
+        // Another store with this account was given the same order and was quicker; our own order is yet to come.
         Outcome::OtherKey(_) if new.memory.finalized_at.is_none() => {
             forget(&mut new);
-            new.memory.next_try = now.saturating_add(AGAIN_AFTER).ok();
+            new.memory.next_try = now.saturating_add(REORDER_PAUSE).ok();
         }
         Outcome::Invalidated(why, _) => fail(&mut new, State::Invalid, why, now),
         Outcome::OtherKey(why) | Outcome::GivenUp(why, _) | Outcome::NoProfile(why) => {
             fail(&mut new, State::Errored, why, now);
         }
     }
-    tell(&mut new, problem, waits_for);
+    attach_facts(&mut new, problem, waits_for);
     let is_over =
         !new.status.certificate.is_empty() || new.status.state.is_some_and(State::is_failure);
     if is_over {
@@ -208,22 +210,22 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
     new
 }
 
-/// Notes what the CA does not do, and from when on it may be asked again.
+/// Records a refusal, and from when on the CA may be asked again.
 fn refuse(new: &mut Recorded<OrderStatus>, asked: OrderRequest, refusal: Refusal, now: Timestamp) {
     match refusal {
         Refusal::Final(problem) => {
-            fail(new, State::Errored, format!("{FAILED}{asked}: {problem}"), now);
+            fail(new, State::Errored, format!("{FAILED_TO}{asked}: {problem}"), now);
         }
         Refusal::Until(problem, at) => {
             new.memory.next_try = Some(at);
-            new.status.reason = format!("{FAILED}{asked}: {problem}{NEXT_TRY}{at:.0}");
+            new.status.reason = format!("{FAILED_TO}{asked}: {problem}{NEXT_TRY}{at:.0}");
         }
     }
 }
 
-/// Folds in an order as it was read. Returns the problem of an earlier refusal where the CA does not say itself why the order is
-/// invalid.
-fn fetched(
+/// Folds in an order as it was read. Returns the problem of an earlier refusal if the CA itself does not say why the
+/// order is invalid.
+fn fold_fetched(
     new: &mut Recorded<OrderStatus>,
     order: &Order,
     mut seen: SeenOrder,
@@ -232,7 +234,7 @@ fn fetched(
     let earlier = unanswered(order, &new.memory);
     seen.state = own_state(order, seen.state);
     remember(&mut new.memory, &seen, now);
-    answered(new);
+    clear_unanswered(new);
     let is_unexplained = seen.problems.is_empty();
     fold(new, &order.spec, seen, now);
     let (why, said) = earlier?;
@@ -243,9 +245,13 @@ fn fetched(
     Some(said)
 }
 
-/// Keeps what is known of the new reason. Facts of before stay until then, about a reason that is no more: taking them off would be
-/// a write of its own.
-fn tell(new: &mut Recorded<OrderStatus>, problem: Option<Problem>, waits_for: Option<OrderWait>) {
+/// Attaches the known facts to the new reason. Older facts stay until then, although their reason is gone: removal
+/// would be a write of its own.
+fn attach_facts(
+    new: &mut Recorded<OrderStatus>,
+    problem: Option<Problem>,
+    waits_for: Option<OrderWait>,
+) {
     let reason = &new.status.reason;
     if let Some(problem) = problem {
         new.memory.problem = Some(About::new(reason, problem.kept()));
@@ -255,7 +261,7 @@ fn tell(new: &mut Recorded<OrderStatus>, problem: Option<Problem>, waits_for: Op
     }
 }
 
-/// What is known of the reason that an outcome leaves: the CA's problem, and what is waited for.
+/// Returns the facts behind the reason that an outcome leaves: the CA's problem, and the wait.
 fn facts(outcome: &Outcome) -> (Option<Problem>, Option<OrderWait>) {
     match outcome {
         Outcome::Refused(_, refusal) | Outcome::AuthorizationsFetched(_, Some(refusal)) => {
@@ -291,12 +297,12 @@ fn facts(outcome: &Outcome) -> (Option<Problem>, Option<OrderWait>) {
     }
 }
 
-/// What an Order waits for that this program has written; nothing where its reason is somebody else's.
+/// Returns the wait behind an Order's reason; `None` if the reason is not one of this program.
 pub fn waits_for(order: &Order) -> Option<OrderWait> {
     Memory::read(Holder::Order, &order.metadata.annotations).wait_of(&order.status.reason)
 }
 
-/// Why the order of an Order is no more at the CA, if that is what came of a deed before anything was finalized.
+/// Returns why the CA no longer has the order; `None` if the outcome does not show that, or after finalize.
 pub fn dropped(order: &Order, outcome: &Outcome) -> Option<String> {
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
     if memory.finalized_at.is_some() {
@@ -311,31 +317,31 @@ pub fn dropped(order: &Order, outcome: &Outcome) -> Option<String> {
     matches!(problem.status, 404 | 410).then(|| format!("the CA has dropped the order: {problem}"))
 }
 
-/// The CA answers, and refuses no more: what could not be done is done, or asked for again.
-fn answered(new: &mut Recorded<OrderStatus>) {
+/// Clears the reason of a request that the CA refused or did not answer: the CA answers again.
+fn clear_unanswered(new: &mut Recorded<OrderStatus>) {
     if new.memory.wait_of(&new.status.reason) == Some(OrderWait::Authority) {
         new.status.reason = String::new();
     }
 }
 
-/// What is remembered of an order that was read.
+/// Updates the memory from an order that was read.
 fn remember(memory: &mut Memory, seen: &SeenOrder, now: Timestamp) {
     let is_ready = seen.state == Some(State::Ready);
     let is_pending = seen.state == Some(State::Pending);
     let finalized_at = memory.finalized_at;
-    if is_ready && finalized_at.is_some_and(|at| now.duration_since(at) > FINALIZE_AGAIN) {
+    if is_ready && finalized_at.is_some_and(|at| now.duration_since(at) > FINALIZE_RETRY_PAUSE) {
         memory.finalized_at = None;
     }
     let passed = memory.passed_try(now);
     memory.next_try = worth_keeping(seen.retry_after, now).or(passed);
     if memory.expires.is_none() {
         memory.expires = now.saturating_add(LIFE).ok();
-        // Only its end was asked for: nothing is polled while its challenges are under way.
+        // The order was read for its expiry only: nothing is polled while its challenges are under way.
         memory.next_try = memory.next_try.filter(|_| !is_pending);
     }
 }
 
-/// Back to the time before newOrder.
+/// Resets the Order to the time before newOrder.
 fn forget(new: &mut Recorded<OrderStatus>) {
     new.status =
         OrderStatus { other: std::mem::take(&mut new.status.other), ..OrderStatus::default() };
@@ -357,7 +363,7 @@ fn fold(new: &mut Recorded<OrderStatus>, spec: &OrderSpec, seen: SeenOrder, now:
         let bare = |url| Authorization { url, ..Authorization::default() };
         let bare: Vec<Authorization> = once.map(bare).collect();
         surplus = too_many(spec, bare.len());
-        // What is too much is neither kept nor read.
+        // Surplus authorizations are neither kept nor read.
         status.authorizations = if surplus.is_none() { bare } else { Vec::new() };
     }
     new.memory.expires = seen.expires.or(new.memory.expires);

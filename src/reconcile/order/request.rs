@@ -1,4 +1,4 @@
-//! Order: what its CA is asked for.
+//! Order: requests to the CA.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use std::fmt;
 pub enum OrderRequest {
     /// newOrder (RFC 8555 §7.4).
     Create,
-    /// The reading of the order.
+    /// Reading of the order.
     Fetch,
-    /// The reading of its authorizations (RFC 8555 §7.5).
+    /// Reading of the order's authorizations (RFC 8555 §7.5).
     FetchAuthorizations,
-    /// The signing request.
+    /// Submission of the signing request.
     Finalize,
-    /// The download of the chain (RFC 8555 §7.4.2).
+    /// Download of the chain (RFC 8555 §7.4.2).
     Download,
 }
 
 impl fmt::Display for OrderRequest {
-    /// In cert-manager's words.
+    /// Writes the request in cert-manager's words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Create => "create Order",

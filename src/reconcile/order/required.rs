@@ -1,7 +1,7 @@
-//! What an Order asks the CA for, and which Challenges its authorizations call for.
+//! Order: the names that the CA is asked for, and the Challenges that the authorizations call for.
 //!
-//! Authorizations are read once each, whatever the order lists, and more of them than names end the order before any is
-//! read.
+//! Each authorization is read once, whatever the order lists; if there are more authorizations than names, the order
+//! ends before any is read.
 
 use std::collections::BTreeSet;
 
@@ -21,32 +21,32 @@ use crate::model::{
 };
 use crate::reconcile::solver_choice::{Asking, NoSolver, choose};
 
-/// Which types of challenges a store has words for.
+/// Challenge types that a store can hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Types {
-    /// All of ours: a store of our own.
+    /// All types of this program: a store of our own.
     #[default]
     All,
-    /// Those of cert-manager: a cluster.
+    /// Types of cert-manager: a cluster.
     OfCluster,
 }
 
-/// Why a name has nobody who answers for it.
+/// Reason that no solver can be used for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsolved {
-    /// For which name, and why, in cert-manager's words.
+    /// Name and explanation, in cert-manager's words.
     pub why: String,
-    /// What has to change.
+    /// Condition that has to change.
     pub waits_for: OrderWait,
 }
 
 impl Unsolved {
-    /// The issuer's solvers do not fit.
+    /// Builds the reason for solvers of the issuer that do not fit.
     pub fn by_solvers(why: impl Into<String>) -> Self {
         Self { why: why.into(), waits_for: OrderWait::Solver }
     }
 
-    /// The challenge type that an annotation of the issuer asks for is not to be had.
+    /// Builds the reason for a challenge type that an annotation of the issuer asks for but that is not available.
     pub fn by_type(why: impl Into<String>) -> Self {
         Self { why: why.into(), waits_for: OrderWait::ChallengeType }
     }
@@ -55,7 +55,7 @@ impl Unsolved {
 /// Returns the Challenges that the authorizations of an Order call for, in the CA's order; valid ones call for none.
 ///
 /// # Errors
-/// Says for which name no solver can be used, in cert-manager's words.
+/// Fails with the name for which no solver can be used, in cert-manager's words.
 pub fn required(
     order: &Order,
     issuer: &Issuer,
@@ -109,7 +109,7 @@ pub fn required(
     Ok(required)
 }
 
-/// Why nobody answers; with what the CA offers, where that is not what the solvers are for.
+/// Returns why no solver is used, with the types that the CA offers if the solvers are for other ones.
 fn with_offer(
     why: &NoSolver,
     solvers: &[ChallengeSolver],
@@ -135,7 +135,7 @@ fn with_offer(
     }
 }
 
-/// Why a type has no place in a cluster.
+/// Returns why a challenge type cannot be used in a cluster.
 pub fn not_in_a_cluster(kind: ChallengeType) -> String {
     format!(
         "{} is for a store of one machine only: the schema of a Challenge in a cluster admits HTTP-01 and DNS-01 \
@@ -144,7 +144,7 @@ pub fn not_in_a_cluster(kind: ChallengeType) -> String {
     )
 }
 
-/// What a persistent record has to say, for the type that has one.
+/// Returns the content of a persistent record, for the challenge type that has one.
 fn persist_of(
     kind: ChallengeType,
     offered: &OfferedChallenge,
@@ -163,14 +163,14 @@ fn persist_of(
     Persist::of(offer, account, name).map(Some).map_err(|why| unusable(&why))
 }
 
-/// Tells whether an order has the wildcard of a name, so that one record can do for both.
+/// Returns whether an order includes the wildcard of a name, so that one record can do for both.
 fn is_wildcard_anywhere(order: &Order, name: &str) -> bool {
     let mut authorizations = order.status.authorizations.iter();
     authorizations.any(|a| a.wildcard == Some(true) && a.identifier == name)
 }
 
-/// The label of an account (draft-ietf-acme-dns-account-label §3.2), for the type that has one: base32 of the first 10 bytes of
-/// the digest of its URL.
+/// Returns the label of an account (draft-ietf-acme-dns-account-label §3.2), for the type that has one: base32 of the
+/// first 10 bytes of the digest of the account's URL.
 fn account_label(kind: ChallengeType, url: &str) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     if kind != ChallengeType::DnsAccount01 {
@@ -185,10 +185,10 @@ fn account_label(kind: ChallengeType, url: &str) -> String {
     quintets.filter_map(letter).map(|letter| char::from(*letter)).collect()
 }
 
-/// The identifiers of the signing request: DNS names, then addresses, each sorted and once (RFC 8555 §7.4).
+/// Returns the terms of newOrder; identifiers are DNS names, then addresses, each sorted and once (RFC 8555 §7.4).
 ///
 /// # Errors
-/// Fails when a name of the spec is none.
+/// Fails if a name of the spec is not a valid identifier.
 pub fn wanted(order: &Order, now: Timestamp) -> Result<OrderTerms, String> {
     let spec = &order.spec;
     let mut identifiers = Vec::new();
@@ -217,9 +217,9 @@ pub fn wanted(order: &Order, now: Timestamp) -> Result<OrderTerms, String> {
     Ok(OrderTerms { identifiers, not_after, profile, replaces })
 }
 
-/// Says that an order has more authorizations than names, before any is read: each costs a request, and each Challenge objects.
+/// Returns the fault of an order with more authorizations than names, before each costs a request and a Challenge.
 pub fn too_many(spec: &OrderSpec, authorizations: usize) -> Option<String> {
-    let names = ordered(spec);
+    let names = ordered_names(spec);
     (authorizations > names.len()).then(|| {
         format!(
             "the CA asks for {authorizations} authorizations, more than the order has names: it is for {}",
@@ -228,13 +228,13 @@ pub fn too_many(spec: &OrderSpec, authorizations: usize) -> Option<String> {
     })
 }
 
-/// Says what is wrong with the authorizations of an order, once all are read: one that has yet to be shown is for a name
-/// that was not ordered, or a name has none. A valid one may be for a name above (RFC 9444).
+/// Returns the fault of an order's authorizations, once all are read: an open one is for a name that was not ordered,
+/// or a name has none. A valid authorization may be for a parent name (RFC 9444).
 pub fn mismatch(spec: &OrderSpec, authorizations: &[Authorization]) -> Option<String> {
     if authorizations.iter().any(|a| a.identifier.is_empty()) {
         return None;
     }
-    let ordered = ordered(spec);
+    let ordered = ordered_names(spec);
     let authorized: BTreeSet<String> = authorizations.iter().map(name_of).collect();
     let open = |a: &&Authorization| a.initial_state != Some(State::Valid);
     let stray = authorizations.iter().filter(open).map(name_of).find(|n| !ordered.contains(n));
@@ -251,8 +251,8 @@ pub fn mismatch(spec: &OrderSpec, authorizations: &[Authorization]) -> Option<St
     Some(format!("the CA has no authorization for {bare}: it has {}", list(&authorized)))
 }
 
-/// What is ordered, each name once.
-fn ordered(spec: &OrderSpec) -> BTreeSet<String> {
+/// Returns the ordered names, each once.
+fn ordered_names(spec: &OrderSpec) -> BTreeSet<String> {
     let names = spec.dns_names.iter().chain(&spec.ip_addresses).chain([&spec.common_name]);
     names.filter(|name| !name.is_empty()).map(|name| canonical(name)).collect()
 }
@@ -266,12 +266,12 @@ fn name_of(authorization: &Authorization) -> String {
     shown_domain(&base, authorization.wildcard == Some(true))
 }
 
-/// One spelling for every name: lower case, addresses in their shortest form.
+/// Returns the canonical spelling of a name: lower case, addresses in their shortest form.
 fn canonical(name: &str) -> String {
     Identifier::parse(name).map_or_else(|_| name.to_ascii_lowercase(), |id| id.to_string())
 }
 
-/// The key authorization (RFC 8555 §8.1), for DNS-01 its digest (§8.4).
+/// Returns the key authorization (RFC 8555 §8.1), or its digest for DNS-01 (§8.4).
 fn key(kind: ChallengeType, token: &str, thumbprint: &str) -> String {
     let authorization = format!("{token}.{thumbprint}");
     match kind {
@@ -285,18 +285,18 @@ fn key(kind: ChallengeType, token: &str, thumbprint: &str) -> String {
 /// A Challenge that an authorization calls for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Required {
-    /// Its name: a hash over the spec, so that a repeat finds the first.
+    /// Object name: a hash over the spec, so that a repeat finds the first Challenge.
     pub name: String,
-    /// Its spec.
+    /// Spec of the Challenge.
     pub spec: ChallengeSpec,
 }
 
-/// What is asked for at newOrder.
+/// Terms of newOrder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderTerms {
     /// Names, each once, DNS names before addresses.
     pub identifiers: Vec<Identifier>,
-    /// Wanted end of the certificate.
+    /// Requested end of the certificate.
     pub not_after: Option<Timestamp>,
     /// Profile.
     pub profile: Option<String>,
@@ -318,8 +318,8 @@ mod tests {
         directory: "https://ca.example/",
     };
 
-    /// What an order of a name and its wildcard calls for, when the CA offers that challenge; each as name, key, and whether
-    /// its solver has a provider.
+    /// Checks the Challenges for an order of a name and its wildcard, if the CA offers this challenge; each as name,
+    /// key, and whether its solver has a provider.
     fn check(
         asked: &str,
         solvers: &Value,

@@ -1,35 +1,35 @@
-//! Orders that got one and the same order from their CA: Boulder gives an account the order back that it has under way
-//! for the same names. It brings one certificate, for the key of whoever finalizes it.
+//! Orders that got one and the same order from their CA: Boulder returns the order that an account has under way for
+//! the same names. Such an order brings one certificate, for the key of the Order that finalizes it.
 //!
-//! One Order goes on and the others wait and ask anew. An order that somebody else has finalized is forgotten and asked
-//! for again.
+//! One Order goes on; the others wait and then request a new order. An order that another Order has finalized is
+//! forgotten and requested again.
 
 use crate::model::cause::OrderWait;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{ObjectName, Order, State};
 
-/// How far an Order has got with what it shares.
+/// Progress of an Order with a shared order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
-    /// It has nothing but the URL.
+    /// Only the URL is known.
     Created,
-    /// It proves its names.
+    /// Names are being proved.
     Authorizing,
-    /// Its signing request may be with the CA.
+    /// The signing request may be with the CA.
     Finalizing,
 }
 
 /// Another Order under way that got the same order from the CA.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sharer {
-    /// The Order.
+    /// The other Order.
     pub order: Order,
-    /// It had the order before we had it.
+    /// Whether the other Order had the order before ours.
     pub came_first: bool,
 }
 
-/// Returns the Order whose turn it is before this one: the furthest, of these whoever had the order first. No two can both find
-/// that it is their turn, however they take steps between each other's: whoever comes later sees who came first.
+/// Returns the Order whose turn comes before this one: the furthest, and among equals the Order that had the order
+/// first. Two Orders never both have their turn, however their steps interleave: the later one sees which came first.
 pub fn ahead<'a>(order: &Order, sharers: &'a [Sharer]) -> Option<&'a Order> {
     let ours = progress(order);
     let furthest = sharers
@@ -40,14 +40,14 @@ pub fn ahead<'a>(order: &Order, sharers: &'a [Sharer]) -> Option<&'a Order> {
     furthest.map(|(_, other)| &other.order)
 }
 
-/// What an Order waits for that stands back.
+/// Returns the sentence of an Order that stands back, with the Order that goes first.
 pub fn waiting_message(first: &ObjectName) -> String {
     format!(
         "Waiting for order {first}: the CA gave both the same order, which brings one certificate"
     )
 }
 
-/// The state of an order that was read: to an Order that stands back, what another one has proved or sent is nothing of its own.
+/// Returns the state of an order that was read; progress by another Order does not count for an Order that stands back.
 pub fn own_state(order: &Order, read: Option<State>) -> Option<State> {
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
     let stands_back = memory.wait_of(&order.status.reason) == Some(OrderWait::OtherOrder);

@@ -1,13 +1,13 @@
-//! Which Orders may be begun at their CA, and which of those that wait goes first.
+//! Selection of the Orders that may be begun at their CA, and the precedence of those that wait.
 //!
-//! An order that is made long before its challenges can be worked on costs the CA a row and brings nothing sooner. So orders are begun
-//! only as far ahead as challenges can follow: at one directory, while the names that are still to be proved are fewer than twice the
-//! challenges that may be in flight. What has no order yet waits; what has begun is not stopped.
+//! An order created long before its challenges can be worked on costs the CA a row and brings nothing sooner. So Orders
+//! are begun only as far ahead as challenges can follow: at one directory, while the names still to be proved are fewer
+//! than twice the challenges that may be in flight. An Order that has begun is not stopped; the others wait.
 //!
-//! Of those that wait goes first what a person has asked for (`certificate renew`, `order retry`, an Order of no Certificate), then
-//! whoever has no certificate that holds, the oldest first, then the others, whichever certificate ends first. So neither a new
-//! Certificate nor a person's wish waits behind thousands of renewals, and a renewal that waits until its certificate has ended is
-//! older than whatever comes after it: nobody waits for ever.
+//! First come Orders that a person asked for (`certificate renew`, `order retry`, an Order of no Certificate), then
+//! Orders without a valid certificate, the oldest first, then renewals, by the end of their certificate. So neither a
+//! new Certificate nor a person's wish waits behind thousands of renewals. A renewal that waits until its certificate
+//! has ended is older than any Order made later: no Order waits for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,30 +19,30 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::{CertificateStatus, ObjectName, Order, State, Time};
 use crate::reconcile::schedule::Limits;
 
-/// For how many challenges in each slot orders are begun: one that runs, and one that follows it.
+/// Number of names per slot for which orders are begun: one that runs, and one that follows it.
 const NAMES_PER_SLOT: usize = 2;
-/// When an Order among the next ones asks again although nobody has woken it; one further behind does so later.
-const ASKS_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+/// Pause before an Order among the next ones asks again if nothing has woken it; Orders further behind wait longer.
+const TURN_RETRY_PAUSE: SignedDuration = SignedDuration::from_secs(30);
 
-/// What counts of an Order that waits; the least goes first.
+/// Precedence of an Order that waits; the least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence {
     urgency: Urgency,
-    /// When the certificate ends, or when the Order was made if there is none that holds.
+    /// End of the certificate for renewals, otherwise creation of the Order.
     moment: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Urgency {
-    /// A person has asked for it.
+    /// Order that a person has asked for.
     Requested,
-    /// There is no certificate that holds.
+    /// Order without a valid certificate.
     NoCertificate,
-    /// There is one.
+    /// Order for a certificate that is still valid.
     Renewal,
 }
 
-/// Returns the precedence of an Order, with the status of its Certificate if it hangs on one.
+/// Returns the precedence of an Order, given the status of its Certificate, if it has one.
 pub fn precedence(
     order: &Order,
     certificate: Option<&CertificateStatus>,
@@ -63,7 +63,7 @@ pub fn precedence(
     }
 }
 
-/// Tells whether an Order has names to prove at its CA. One that waits for solvers or stands back takes no slot.
+/// Returns whether an Order has names to prove at its CA. An Order that waits for solvers or stands back takes no slot.
 pub fn has_challenges_to_come(order: &Order) -> bool {
     let status = &order.status;
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
@@ -75,21 +75,21 @@ pub fn has_challenges_to_come(order: &Order) -> bool {
     !status.url.is_empty() && is_pending && !takes_no_slot && !order.metadata.is_deleted()
 }
 
-/// Sentence in the reason of an Order that waits; it is written once, so the count is that of the beginning.
+/// Returns the reason of an Order that waits; it is written once, so the count is that of the beginning.
 pub fn waiting_message(under_way: usize) -> String {
     format!("Waiting for its turn: {under_way} orders are under way")
 }
 
-/// Why an Order does not begin yet.
+/// Reason that an Order does not begin yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotYet {
-    /// How many orders are under way at the directory.
+    /// Number of orders under way at the directory.
     pub under_way: usize,
-    /// How long to wait at most before the Order asks again.
+    /// Longest wait before the Order asks again.
     pub pause: SignedDuration,
 }
 
-/// The Orders under way and those that wait, by directory.
+/// Orders under way and Orders that wait, by directory.
 #[derive(Debug)]
 pub struct Turns {
     names_max: usize,
@@ -100,16 +100,16 @@ pub struct Turns {
 /// The Orders of one directory.
 #[derive(Debug, Default)]
 struct Line {
-    /// With how many names.
+    /// Number of names of each Order under way.
     under_way: BTreeMap<ObjectName, usize>,
     names_under_way: usize,
     waiting: BTreeSet<(Precedence, ObjectName)>,
-    /// Precedence and number of names of each that waits.
+    /// Precedence and number of names of each Order that waits.
     known: BTreeMap<ObjectName, (Precedence, usize)>,
 }
 
 impl Turns {
-    /// Nobody waits yet.
+    /// Builds turns without any Order.
     pub fn new(limits: Limits) -> Self {
         Self {
             names_max: limits.max_in_flight.max(1).saturating_mul(NAMES_PER_SLOT),
@@ -118,7 +118,7 @@ impl Turns {
         }
     }
 
-    /// Begins an Order that has its turn, or that does not have to wait for one; returns whether it begins.
+    /// Begins an Order that has its turn or need not wait for one; returns whether the Order begins.
     pub fn begin_if_free(&mut self, order: &ObjectName, directory: &str, names: usize) -> bool {
         let names_max = self.names_max;
         let line = self.line(order, directory);
@@ -132,11 +132,11 @@ impl Turns {
         is_free
     }
 
-    /// Has an Order wait. Whoever asks while there is room begins, see [`Self::begin_if_free`]: those that wait have been given theirs as
-    /// soon as they could.
+    /// Queues an Order, or begins it if there is room, see [`Self::begin_if_free`]: waiting Orders have been admitted
+    /// as soon as they could.
     ///
     /// # Errors
-    /// Fails when it does not begin yet.
+    /// Fails if the Order does not begin yet.
     pub fn ask(
         &mut self,
         order: &ObjectName,
@@ -155,11 +155,11 @@ impl Turns {
         line.waiting.insert(place);
         line.known.insert(order.clone(), (precedence, names));
         let times = i32::try_from(before / names_max).unwrap_or(i32::MAX).saturating_add(1);
-        let pause = ASKS_AGAIN.saturating_mul(times);
+        let pause = TURN_RETRY_PAUSE.saturating_mul(times);
         Err(NotYet { under_way: line.under_way.len(), pause })
     }
 
-    /// Notes an Order that is under way.
+    /// Records that an Order is under way.
     pub fn begin(&mut self, order: &ObjectName, directory: &str, names: usize) {
         let line = self.line(order, directory);
         line.leave(order);
@@ -167,7 +167,7 @@ impl Turns {
         line.names_under_way += names;
     }
 
-    /// Notes that an Order is not under way and does not wait: it has proved its names, has ended, or tries again later.
+    /// Records that an Order neither is under way nor waits: it has proved its names, has ended, or tries again later.
     pub fn leave(&mut self, order: &ObjectName) {
         if let Some(directory) = self.directory_of.remove(order)
             && let Some(line) = self.directories.get_mut(&directory)
@@ -179,7 +179,7 @@ impl Turns {
         }
     }
 
-    /// Gives those that wait their turn as far as there is room, and returns them in the order in which they go.
+    /// Begins waiting Orders as far as there is room, and returns them in the order in which they go.
     pub fn admit(&mut self) -> Vec<ObjectName> {
         let mut next = Vec::new();
         for line in self.directories.values_mut() {
@@ -195,7 +195,7 @@ impl Turns {
         next
     }
 
-    /// The line of an Order, out of that in which it was before.
+    /// Returns the line of an Order, after removing the Order from its former line.
     fn line(&mut self, order: &ObjectName, directory: &str) -> &mut Line {
         if self.directory_of.get(order).is_some_and(|before| before != directory) {
             self.leave(order);

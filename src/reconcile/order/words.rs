@@ -1,23 +1,23 @@
-//! Order: sentences that reasons are made of, and what is known of those that stand there.
+//! Order: sentences for reasons, and the facts behind the present reason.
 
 use crate::model::cause::OrderWait;
 use crate::model::memory::Memory;
 use crate::model::{Order, Problem, State};
 use crate::reconcile::without_moment;
 
-/// cert-manager's sentence when no solver fits.
+/// Returns cert-manager's sentence for an order without a fitting solver.
 pub(super) fn solver_message(why: &str) -> String {
     format!(
         "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
     )
 }
 
-/// cert-manager's sentence for a name that the CA has not found proven.
+/// Returns cert-manager's sentence for a name that the CA has not found proved.
 pub(super) fn unproven(name: &str, problem: &Problem) -> String {
     format!("acme: authorization error for {name}: {problem}")
 }
 
-/// Why the CA has failed an order: the problem of each name that has one, with the order's own under an empty name.
+/// Returns why the CA has failed an order: the problem of each name that has one, the order's own under an empty name.
 pub(super) fn why_failed(state: State, problems: &[(String, Problem)]) -> String {
     if problems.is_empty() {
         return format!("the order is {state}, and the CA gives no reason");
@@ -29,14 +29,14 @@ pub(super) fn why_failed(state: State, problems: &[(String, Problem)]) -> String
     problems.iter().map(sentence).collect::<Vec<_>>().join("; ")
 }
 
-/// What a lost authorization means.
+/// Returns the sentence for a lost authorization.
 pub(super) fn lost(name: &str, word: &str) -> String {
     format!(
         "the authorization of {name} is {word}: the CA has dropped it, and only a new order brings another one"
     )
 }
 
-/// What the CA answered to the last request, if that was no answer, after what the reason says of it.
+/// Returns the reason and the CA's problem, if the last request got no usable reply.
 pub(super) fn unanswered(order: &Order, memory: &Memory) -> Option<(String, Problem)> {
     let reason = &order.status.reason;
     let problem = memory.problem.as_ref()?.of(reason)?;

@@ -1,4 +1,4 @@
-//! acme-dns: a server that holds nothing but the texts of challenges; a CNAME leads there.
+//! acme-dns: a server that only holds the texts of challenges; a CNAME leads to the server.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::model::solver;
 use crate::solvers::SolveError;
 
-/// An acme-dns server, and our accounts there.
+/// acme-dns server, with the accounts on that server.
 #[derive(Debug)]
 pub struct AcmeDns {
     api: Api,
@@ -25,7 +25,7 @@ pub struct AcmeDns {
     accounts: BTreeMap<String, AcmeDnsAccount>,
 }
 
-/// One account: the texts of one name (goacmedns' layout).
+/// Account for the texts of one name (goacmedns' layout).
 #[derive(Deserialize)]
 struct AcmeDnsAccount {
     subdomain: String,
@@ -61,7 +61,7 @@ impl AcmeDns {
         Ok(Self { api, host: fields.host.clone(), secret: selector.name.clone(), accounts })
     }
 
-    /// The account of exactly that name; those of names above it are not looked for, as with cert-manager.
+    /// Returns the account of exactly that name; accounts of parent names do not count, as with cert-manager.
     fn account(&self, domain: &str) -> Result<&AcmeDnsAccount, SolveError> {
         self.accounts.get(domain).ok_or_else(|| {
             let why = format!("account credentials not found for domain {domain}");
@@ -96,12 +96,12 @@ impl Provider for AcmeDns {
         sent.map(drop).map_err(|refusal| refusal.into_error(what(), &hint))
     }
 
-    /// Nothing can be taken away; the next texts push it out.
+    /// Does nothing: acme-dns cannot remove texts, and later texts push old texts out.
     async fn remove(&self, _: &TxtRecord) -> Result<(), SolveError> {
         Ok(())
     }
 
-    /// There is no read.
+    /// Succeeds: acme-dns has no read request.
     async fn check(&self, _: &str) -> Result<(), SolveError> {
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Provider for AcmeDns {
 }
 
 impl AcmeDnsAccount {
-    /// Where the CNAME leads.
+    /// Returns the target of the CNAME.
     fn target(&self) -> &str {
         if self.fulldomain.is_empty() { &self.subdomain } else { &self.fulldomain }
     }

@@ -19,7 +19,7 @@ use crate::solvers::SolveError;
 
 const RIGHTS: &str =
     "the API client needs READ-WRITE on DNS—Zone Record Management for the zone's group";
-/// In seconds, for a set that we make.
+/// TTL of a new record set, in seconds.
 const TTL: u32 = 300;
 
 /// The zones of an Akamai account.
@@ -40,14 +40,14 @@ struct RecordSet {
     rdata: Vec<String>,
 }
 
-/// The set at a name as it is, and its path.
+/// Present record set at a name, and its path.
 struct CurrentSet {
     path: String,
     set: Option<RecordSet>,
 }
 
 impl Akamai {
-    /// Works with the zones of an account, through the API at that host; a URL may be given, too.
+    /// Works with the zones of an account, through the API at that host or URL.
     pub fn new(
         login: EdgeGrid,
         service_consumer_domain: &str,
@@ -86,13 +86,13 @@ impl Akamai {
             read => read,
         };
         let set = read.and_then(|reply| reply.json());
-        Ok(CurrentSet { path, set: Some(set.map_err(|r| failed(r, "retrieve"))?) })
+        Ok(CurrentSet { path, set: Some(set.map_err(|r| solve_error(r, "retrieve"))?) })
     }
 
-    /// Replaces a set that is there.
+    /// Replaces an existing record set.
     async fn replace(&self, path: &str, set: &RecordSet) -> Result<(), SolveError> {
         let reply = self.send(self.api.request(Method::PUT, path).json(set)).await;
-        reply.map(drop).map_err(|r| failed(r, "update"))
+        reply.map(drop).map_err(|r| solve_error(r, "update"))
     }
 }
 
@@ -108,7 +108,7 @@ impl Provider for Akamai {
                 rdata: vec![quoted(&record.value)],
             };
             let reply = self.send(self.api.request(Method::POST, &path).json(&set)).await;
-            return reply.map(drop).map_err(|r| failed(r, "create"));
+            return reply.map(drop).map_err(|r| solve_error(r, "create"));
         };
         if set.rdata.iter().any(|text| unquoted(text) == record.value) {
             return Ok(());
@@ -130,7 +130,7 @@ impl Provider for Akamai {
         }
         match self.send(self.api.request(Method::DELETE, &path)).await {
             Err(refusal) if refusal.is(StatusCode::NOT_FOUND) => Ok(()),
-            reply => reply.map(drop).map_err(|r| failed(r, "delete")),
+            reply => reply.map(drop).map_err(|r| solve_error(r, "delete")),
         }
     }
 
@@ -143,15 +143,15 @@ impl Provider for Akamai {
     }
 }
 
-/// A text that never comes again.
+/// Returns a random text that is never used twice.
 fn nonce() -> String {
     let mut bytes = [0; 16];
-    // Where the system has no randomness left, nothing works: TLS before this.
+    // If the system has no randomness left, nothing works: TLS fails before this.
     rand::fill(&mut bytes).unwrap_or_default();
     hex(&bytes)
 }
 
-fn failed(refusal: ApiRefusal, deed: &str) -> SolveError {
+fn solve_error(refusal: ApiRefusal, deed: &str) -> SolveError {
     refusal.into_error(format!("edgedns: failed to {deed} TXT record"), RIGHTS)
 }
 

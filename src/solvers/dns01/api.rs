@@ -1,4 +1,4 @@
-//! Requests to the APIs of providers: one place for time-outs, rate limits and what goes wrong.
+//! Requests to the APIs of providers: one place for time-outs, rate limits and errors.
 
 use std::fmt;
 use std::time::Duration;
@@ -23,22 +23,22 @@ use crate::model::masked;
 use crate::solvers::SolveError;
 
 /// Largest answer read, in bytes.
-const LIMIT: usize = 8 << 20;
-/// The longest pause that a provider may ask for within one call; for longer ones the whole step is repeated later.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The longest time that a provider is left alone because it asks for it.
-const LONGEST_ABSENCE: Duration = Duration::from_hours(1);
+const MAX_REPLY_BYTES: usize = 8 << 20;
+/// Longest pause within one call that a provider may ask for; for longer pauses the whole step is repeated later.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// Longest time without requests that a provider may ask for.
+const MAX_ABSENCE: Duration = Duration::from_hours(1);
 
-/// What a provider says in the body of an error.
+/// Content of an error's body.
 #[derive(Debug, Default)]
 pub(super) struct Explanation {
-    /// Its own word for the error, such as `InvalidChangeBatch`.
+    /// The provider's code for the error, such as `InvalidChangeBatch`.
     pub(super) code: String,
     /// The text for people.
     pub(super) message: String,
 }
 
-/// Reads the body of an error.
+/// Function that reads the body of an error.
 pub(super) type Explain = fn(&[u8]) -> Option<Explanation>;
 
 /// One server of a provider.
@@ -51,11 +51,11 @@ pub(super) struct Api {
     bodies: Bodies,
 }
 
-/// Whether a log may show what is sent and answered.
+/// Whether a log may show the bodies of requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bodies {
     Shown,
-    /// They hold credentials, or are shown by the caller.
+    /// Bodies hold credentials, or the caller logs them.
     Hidden,
 }
 
@@ -75,25 +75,25 @@ pub(super) struct ApiReply {
     pub(super) body: Vec<u8>,
 }
 
-/// Why there is no good answer.
+/// Reason why there is no good answer.
 #[derive(Debug)]
 pub(super) struct ApiRefusal {
-    /// The status of HTTP; none where no answer came, or none that can be read.
+    /// HTTP status; `None` if there is no answer, or none that can be read.
     pub(super) status: Option<StatusCode>,
-    /// The provider's own word for the error; may be empty.
+    /// The provider's code for the error; may be empty.
     pub(super) code: String,
-    /// One stable line.
+    /// Reason in one line, equal for equal causes.
     pub(super) why: String,
-    /// When it may be asked again, where the provider says so.
+    /// Time of the next allowed request, if the provider names a time.
     pub(super) until: Option<Timestamp>,
-    /// What was asked: method and path.
+    /// Method and URL of the request.
     pub(super) call: String,
-    /// Whether nothing came at all.
+    /// Whether no answer came at all.
     pub(super) is_silence: bool,
 }
 
 impl Api {
-    /// Reaches the server at that URL, which may have a path that all requests begin with.
+    /// Creates a client for the server at that URL, which may have a path that all requests begin with.
     pub(super) fn new(
         base: &str,
         connection: &Connection,
@@ -116,12 +116,12 @@ impl Api {
         Ok(Self { base: url, client, pause, repeats, explain, bodies: Bodies::Shown })
     }
 
-    /// The same server, whose bodies no log shows: they hold credentials.
+    /// Hides the bodies from every log, because they hold credentials.
     pub(super) fn confidential(self) -> Self {
         Self { bodies: Bodies::Hidden, ..self }
     }
 
-    /// The URL that all requests begin with.
+    /// Returns the URL that all requests begin with.
     pub(super) fn base(&self) -> &str {
         self.base.as_str()
     }
@@ -143,7 +143,7 @@ impl Api {
         self.send_signed(request, &|_| {}).await
     }
 
-    /// Sends a request, signed afresh for every try; waits and repeats it where the provider asks for patience.
+    /// Sends a request, signed afresh for every try; waits and repeats the request if the provider asks for patience.
     pub(super) async fn send_signed(
         &self,
         request: Request,
@@ -168,9 +168,9 @@ impl Api {
             if !refusal.asks_for_patience() {
                 return Err(refusal);
             }
-            if repeats >= self.repeats || pause > LONGEST_PAUSE {
-                let asked = asked.filter(|pause| *pause > LONGEST_PAUSE);
-                let until = asked.map(|pause| Timestamp::now() + pause.min(LONGEST_ABSENCE));
+            if repeats >= self.repeats || pause > MAX_PAUSE {
+                let asked = asked.filter(|pause| *pause > MAX_PAUSE);
+                let until = asked.map(|pause| Timestamp::now() + pause.min(MAX_ABSENCE));
                 return Err(ApiRefusal { until, ..refusal });
             }
             repeats += 1;
@@ -178,7 +178,7 @@ impl Api {
         }
     }
 
-    /// Sends a request once, and tells of it.
+    /// Sends a request once, and logs the exchange.
     async fn exchange(&self, request: Request) -> Result<Reply, ApiRefusal> {
         let Request { method, url, headers, body } = request;
         let (verb, shown) = (method.clone(), masked::url(url.as_str()));
@@ -188,7 +188,7 @@ impl Api {
         }
         let began = Instant::now();
         let sending = self.client.request(method, url).headers(headers).body(body);
-        let answered = exchange::send(sending, LIMIT).await.map_err(ApiRefusal::silence);
+        let answered = exchange::send(sending, MAX_REPLY_BYTES).await.map_err(ApiRefusal::silence);
         let took = format!("{}ms", began.elapsed().as_millis());
         match &answered {
             Ok(reply) => {
@@ -221,7 +221,7 @@ impl fmt::Debug for Api {
 }
 
 impl Request {
-    /// With a header; one that cannot be sent is left out, since names and values of ours all can.
+    /// Adds a header; a header that cannot be sent is left out, since all names and values of this program can be sent.
     pub(super) fn header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.insert(name, value);
@@ -229,7 +229,7 @@ impl Request {
         self
     }
 
-    /// With a header that holds a credential.
+    /// Adds a header that holds a credential.
     pub(super) fn secret_header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(mut value) = HeaderValue::from_str(value) {
             value.set_sensitive(true);
@@ -238,26 +238,26 @@ impl Request {
         self
     }
 
-    /// With a bearer token (RFC 6750 §2.1).
+    /// Adds a bearer token (RFC 6750 §2.1).
     pub(super) fn bearer(self, token: &Credential) -> Self {
         self.secret_header(AUTHORIZATION, &format!("Bearer {}", token.expose()))
     }
 
-    /// With a body of JSON.
+    /// Sets a JSON body.
     pub(super) fn json(self, body: &impl Serialize) -> Self {
-        // What we send are maps of texts and numbers, which always can be written.
+        // All bodies here are maps of texts and numbers, which can always be written.
         let body = serde_json::to_vec(body).unwrap_or_default();
         Self { body, ..self }.header(CONTENT_TYPE, "application/json")
     }
 
-    /// With a body as forms send it.
+    /// Sets a form-encoded body.
     pub(super) fn form(self, fields: &[(&str, &str)]) -> Self {
         let mut form = url::form_urlencoded::Serializer::new(String::new());
         let body = form.extend_pairs(fields).finish().into_bytes();
         Self { body, ..self }.header(CONTENT_TYPE, "application/x-www-form-urlencoded")
     }
 
-    /// Path and query, as signatures and errors name them.
+    /// Returns path and query, as signatures and errors name them.
     pub(super) fn target(&self) -> String {
         match self.url.query() {
             Some(query) => format!("{}?{query}", self.url.path()),
@@ -267,7 +267,7 @@ impl Request {
 }
 
 impl ApiReply {
-    /// Reads a body of JSON.
+    /// Reads a JSON body.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiRefusal> {
         serde_json::from_slice(&self.body)
             .map_err(|_| ApiRefusal::unread("its answer is not the JSON that was expected"))
@@ -275,42 +275,44 @@ impl ApiReply {
 }
 
 impl ApiRefusal {
-    /// No answer came, or none that was read to its end.
+    /// Builds the refusal if no answer came, or none that was read to its end.
     fn silence(why: Unanswered) -> Self {
         let is_silence = !matches!(why, Unanswered::TooLarge);
         let why = match why {
             Unanswered::NotConnected => "no connection within the time allowed".to_owned(),
             Unanswered::TimedOut => format!("no answer within {} s", WHOLE.as_secs()),
-            Unanswered::TooLarge => format!("its answer is larger than {} MiB", LIMIT >> 20),
+            Unanswered::TooLarge => {
+                format!("its answer is larger than {} MiB", MAX_REPLY_BYTES >> 20)
+            }
             Unanswered::Broken(error) => innermost(&error),
         };
         Self { is_silence, ..Self::unread(&why) }
     }
 
-    /// An answer came that says nothing to us.
+    /// Builds the refusal for an answer that cannot be understood.
     pub(super) fn unread(why: &str) -> Self {
         let (code, call) = (String::new(), String::new());
         Self { status: None, code, why: why.to_owned(), until: None, call, is_silence: false }
     }
 
-    /// Whether the provider answered with that status.
+    /// Returns whether the provider answered with that status.
     pub(super) fn is(&self, status: StatusCode) -> bool {
         self.status == Some(status)
     }
 
-    /// Whether the credentials are wrong or may not do this.
+    /// Returns whether the credentials are wrong or lack a permission.
     pub(super) fn is_denial(&self) -> bool {
         self.is(StatusCode::UNAUTHORIZED) || self.is(StatusCode::FORBIDDEN)
     }
 
-    /// Whether the server's certificate is not good, which only a person can mend.
+    /// Returns whether the server's certificate is not good, which only a person can mend.
     fn is_about_trust(&self) -> bool {
         self.status.is_none() && self.why.contains("invalid peer certificate")
     }
 
-    /// What helps against it, but for credentials.
+    /// Returns a hint against the refusal, except for credentials.
     fn hint(&self) -> Option<String> {
-        // A bad signature is that of another root of the same name.
+        // A bad signature comes from another root of the same name.
         let is_unknown = ["UnknownIssuer", "BadSignature"].iter().any(|w| self.why.ends_with(w));
         (self.is_about_trust() && is_unknown).then(|| {
             "SSL_CERT_FILE=FILE names the CAs that are trusted in place of this machine's"
@@ -318,7 +320,7 @@ impl ApiRefusal {
         })
     }
 
-    /// Whether the same request is worth repeating in a moment.
+    /// Returns whether the same request is worth repeating in a moment.
     fn asks_for_patience(&self) -> bool {
         self.is(StatusCode::TOO_MANY_REQUESTS)
             || self.is(StatusCode::SERVICE_UNAVAILABLE)
@@ -327,7 +329,7 @@ impl ApiRefusal {
             || self.code == "PriorRequestNotComplete"
     }
 
-    /// Whether it is over by itself some time: no answer, a fault of the server's, too many requests, somebody else's change.
+    /// Returns whether the cause may pass by itself: no answer, a server's fault, too many requests, another client's change.
     fn passes(&self) -> bool {
         let Some(status) = self.status else { return !self.is_about_trust() };
         status.is_server_error()
@@ -336,7 +338,7 @@ impl ApiRefusal {
             || self.asks_for_patience()
     }
 
-    /// The error of a deed that failed for this; the hint is for credentials that may not do it.
+    /// Builds the error of an action that failed by this refusal; the hint is for credentials that lack the permission.
     pub(super) fn into_error(self, what: String, hint: &str) -> SolveError {
         let remedy = self.hint().or_else(|| self.is_denial().then(|| hint.to_owned()));
         SolveError::new(what, self.why.clone(), !self.passes())
@@ -346,7 +348,7 @@ impl ApiRefusal {
     }
 }
 
-/// What lies at the bottom of an error, without the number that the system gives it, and without the moment of the look.
+/// Returns the innermost cause of an error, without the system's error number, and without the time of the verification.
 fn innermost(error: &reqwest::Error) -> String {
     let text = causes(error).last().map(ToString::to_string).unwrap_or_default();
     let text = text.split(" (os error").next().unwrap_or_default();

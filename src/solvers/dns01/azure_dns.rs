@@ -19,12 +19,12 @@ use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::solvers::SolveError;
 
 const RIGHTS: &str = "the identity needs the role DNS Zone Contributor on the zone (Private DNS Zone Contributor for a private one)";
-/// In seconds, for a set that we make.
+/// TTL of a new record set, in seconds.
 const TTL: u32 = 60;
-/// How often a set is read anew because somebody else changed it in between.
-const TRIES: usize = 5;
+/// Most tries of a change that other clients overtake.
+const MAX_TRIES: usize = 5;
 
-/// Which kind of zone.
+/// Kind of zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneType {
     /// Served to the world.
@@ -33,12 +33,12 @@ pub enum ZoneType {
     Private,
 }
 
-/// What a solver says about Azure, with its Secrets read.
+/// Settings of a solver for Azure, with the Secrets read.
 #[derive(Debug)]
 pub struct AzureDnsSettings {
-    /// Who we are.
+    /// Identity at Azure.
     pub login: AzureCredentials,
-    /// Which cloud.
+    /// Azure cloud.
     pub cloud: Cloud,
     /// Subscription.
     pub subscription: String,
@@ -69,7 +69,7 @@ struct AzureRecordSet {
     properties: Properties,
 }
 
-/// Public zones write some names in capitals.
+/// Properties of a record set; public zones write some names in capitals.
 #[derive(Deserialize)]
 struct Properties {
     #[serde(alias = "TTL", default)]
@@ -130,7 +130,7 @@ impl AzureDns {
         Ok(relative(&zone_of(&*self.zones, name).await?).to_owned())
     }
 
-    /// Path of the TXT records at a name.
+    /// Returns the path of the TXT records at a name.
     fn path(&self, zone: &str, name: &str) -> Result<String, SolveError> {
         let (kind, version) = match self.zone_type {
             ZoneType::Public => ("dnsZones", "2018-05-01"),
@@ -152,26 +152,26 @@ impl AzureDns {
         Ok(format!("{group}/{kind}/{zone}/TXT/{set}?api-version={version}"))
     }
 
-    /// Reads the set at a name; none where there is no such record.
+    /// Reads the record set at a name; `None` if there is no such record.
     async fn read(&self, zone: &str, name: &str) -> Result<Option<AzureRecordSet>, SolveError> {
         let request = self.api.request(Method::GET, &self.path(zone, name)?);
         let what = format!("failed to read TXT records of {name} in Azure DNS");
         let reply = match self.send(request).await? {
             Ok(reply) => reply,
             Err(refusal) if is_zone_missing(&refusal) => {
-                return Err(failed(
+                return Err(solve_error(
                     refusal,
                     format!("Zone {zone} not found in AzureDNS for domain {name}"),
                 )
                 .advised("check subscriptionID, resourceGroupName and hostedZoneName"));
             }
             Err(refusal) if refusal.is(StatusCode::NOT_FOUND) => return Ok(None),
-            Err(refusal) => return Err(failed(refusal, what)),
+            Err(refusal) => return Err(solve_error(refusal, what)),
         };
-        reply.json().map(Some).map_err(|refusal| failed(refusal, what))
+        reply.json().map(Some).map_err(|refusal| solve_error(refusal, what))
     }
 
-    /// The request that turns the set into what it should be; none when it is so already.
+    /// Builds the request that adds or removes the text; `None` if the record set is right already.
     fn change(
         &self,
         path: &str,
@@ -214,19 +214,19 @@ impl AzureDns {
         })
     }
 
-    /// Reads the set and writes it, anew when somebody else was quicker.
+    /// Reads the record set and writes the change, anew if another client was quicker.
     async fn write(&self, record: &TxtRecord, edit: Edit) -> Result<(), SolveError> {
         let zone = self.zone(&record.name).await?;
         let path = self.path(&zone, &record.name)?;
         let what = || format!("failed to change TXT records of {} in Azure DNS", record.name);
-        for last in (0..TRIES).map(|number| number + 1 == TRIES) {
+        for last in (0..MAX_TRIES).map(|number| number + 1 == MAX_TRIES) {
             let set = self.read(&zone, &record.name).await?;
             let Some(request) = self.change(&path, set.as_ref(), edit, &record.value) else {
                 return Ok(());
             };
             match self.send(request).await? {
                 Err(refusal) if refusal.is(StatusCode::PRECONDITION_FAILED) && !last => {}
-                reply => return reply.map(drop).map_err(|refusal| failed(refusal, what())),
+                reply => return reply.map(drop).map_err(|refusal| solve_error(refusal, what())),
             }
         }
         Ok(())
@@ -249,7 +249,7 @@ impl Provider for AzureDns {
     }
 }
 
-/// A missing zone, group or subscription is told from a missing record by the code, and where that is vague, by the path.
+/// Returns whether a zone, group or subscription is missing, not just a record: by the code or, if it is vague, by the path.
 fn is_zone_missing(refusal: &ApiRefusal) -> bool {
     match refusal.code.as_str() {
         "ParentResourceNotFound" | "ResourceGroupNotFound" | "SubscriptionNotFound" => true,
@@ -258,11 +258,11 @@ fn is_zone_missing(refusal: &ApiRefusal) -> bool {
     }
 }
 
-fn failed(refusal: ApiRefusal, what: String) -> SolveError {
+fn solve_error(refusal: ApiRefusal, what: String) -> SolveError {
     refusal.into_error(what, RIGHTS)
 }
 
-/// Reads `{"error": {"code": "…", "message": "…"}}`, or the same without its shell, as some of Azure's services write it.
+/// Reads `{"error": {"code": "…", "message": "…"}}`, or the inner object alone, as some of Azure's services write it.
 fn explain(body: &[u8]) -> Option<Explanation> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let error = body.get("error").unwrap_or(&body);

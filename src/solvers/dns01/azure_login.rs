@@ -1,4 +1,4 @@
-//! Who we are to Azure: a client with its secret, a workload identity, or the machine's managed identity.
+//! Identity at Azure: a client with its secret, a workload identity, or the machine's managed identity.
 
 use http::{HeaderName, Method};
 
@@ -9,9 +9,9 @@ use super::text::encoded;
 use super::token::{Token, TokenPlace, explain};
 use crate::solvers::SolveError;
 
-/// Where machines get the tokens of their identities.
-const MACHINES: &str = "http://169.254.169.254";
-const DEED: &str = "cannot get a token from Azure";
+/// Server that gives machines the tokens of their identities.
+const MACHINE_METADATA_URL: &str = "http://169.254.169.254";
+const TOKEN_FAILURE: &str = "cannot get a token from Azure";
 
 /// Addresses of one of Azure's clouds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub struct Cloud {
     pub authority: String,
     /// The resource manager.
     pub manager: String,
-    /// For whom tokens are.
+    /// Audience of the tokens.
     pub audience: String,
 }
 
 impl Cloud {
-    /// The cloud of that name, as the field `environment` has it; the public one when it is empty.
+    /// Returns the cloud of that name, as in the field `environment`; the public cloud if the name is empty.
     pub fn named(name: &str) -> Result<Self, SolveError> {
         let (authority, manager, audience) = match name.to_ascii_uppercase().as_str() {
             "" | "AZURECLOUD" | "AZUREPUBLICCLOUD" => {
@@ -50,7 +50,7 @@ impl Cloud {
     }
 }
 
-/// Who we are to Azure.
+/// Identity at Azure.
 #[derive(Clone, Debug)]
 pub enum AzureCredentials {
     /// An application with a secret.
@@ -62,27 +62,27 @@ pub enum AzureCredentials {
         /// Secret.
         secret: Credential,
     },
-    /// Whatever surrounds the process: a workload identity where there is one, else the machine's managed identity.
+    /// Surroundings of the process: a workload identity if there is one, else the machine's managed identity.
     Ambient {
-        /// What surrounds it.
+        /// Variables of the process.
         ambient: Ambient,
-        /// Which identity, where there are several.
+        /// Managed identity, if there are several.
         identity: ManagedIdentity,
     },
 }
 
-/// Which managed identity; all empty means the only one.
+/// Choice of a managed identity; all fields are empty if there is only one.
 #[derive(Clone, Debug, Default)]
 pub struct ManagedIdentity {
-    /// By client.
+    /// Client id.
     pub client_id: String,
-    /// By resource.
+    /// Resource id.
     pub resource_id: String,
-    /// Its tenant; workload identities only.
+    /// Tenant id; only for workload identities.
     pub tenant_id: String,
 }
 
-/// Gives tokens for the resource manager.
+/// Source of tokens for the resource manager.
 #[derive(Debug)]
 pub(super) struct AzureLogin {
     login: AzureCredentials,
@@ -107,12 +107,12 @@ impl AzureLogin {
         Self { login, cloud, connection: connection.clone(), place }
     }
 
-    /// A good token.
+    /// Returns a good token.
     pub(super) async fn token(&self) -> Result<Credential, SolveError> {
         self.place.token(self.fetch()).await
     }
 
-    /// Fetches another one next time.
+    /// Forgets the token, so that the next call fetches another.
     pub(super) async fn clear(&self) {
         self.place.clear().await;
     }
@@ -135,7 +135,7 @@ impl AzureLogin {
         }
     }
 
-    /// By client credentials (RFC 6749 §4.4); `proof` is the secret or the assertion.
+    /// Gets a token by client credentials (RFC 6749 §4.4); `proof` is the secret or the assertion.
     async fn grant(
         &self,
         authority: &str,
@@ -150,7 +150,7 @@ impl AzureLogin {
         let request = api.request(Method::POST, &path).form(&[&fields, proof].concat());
         let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
         reply.map_err(|r| {
-            failed(r, "check tenantID, clientID and the client secret, which may have expired")
+            solve_error(r, "check tenantID, clientID and the client secret, which may have expired")
         })
     }
 
@@ -165,7 +165,7 @@ impl AzureLogin {
             let chosen = (!given.is_empty()).then(|| given.to_owned()).or_else(fallback);
             chosen.ok_or_else(|| {
                 SolveError::lasting(
-                    DEED.to_owned(),
+                    TOKEN_FAILURE.to_owned(),
                     format!("AZURE_FEDERATED_TOKEN_FILE is set, {variable} is not"),
                 )
             })
@@ -181,7 +181,7 @@ impl AzureLogin {
         self.grant(authority, &tenant, &client, &proof).await
     }
 
-    /// Where an app of App Service, Functions or Container Apps gets its tokens.
+    /// Gets a token for an app of App Service, Functions or Container Apps.
     async fn with_app_service(
         &self,
         (endpoint, secret): (&str, &str),
@@ -195,7 +195,7 @@ impl AzureLogin {
         let request = api.request(Method::GET, &path).secret_header(flag, secret);
         let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
         reply.map_err(|r| {
-            failed(r, "").advised(
+            solve_error(r, "").advised(
                 "has the app this identity? Without clientID its system-assigned one is used",
             )
         })
@@ -206,7 +206,8 @@ impl AzureLogin {
         ambient: &Ambient,
         identity: &ManagedIdentity,
     ) -> Result<Token, SolveError> {
-        let base = ambient.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST").unwrap_or(MACHINES);
+        let base =
+            ambient.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST").unwrap_or(MACHINE_METADATA_URL);
         let api = Api::new(base, &self.connection, explain)?.confidential();
         let which = which(identity, "msi_res_id");
         let path = format!(
@@ -216,12 +217,12 @@ impl AzureLogin {
         let flag = HeaderName::from_static("metadata");
         let request = api.request(Method::GET, &path).header(flag, "true");
         let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
-        reply.map_err(|r| failed(r, "").advised("without clientID the identity of the machine is used: is this a machine of Azure's with that identity?"))
+        reply.map_err(|r| solve_error(r, "").advised("without clientID the identity of the machine is used: is this a machine of Azure's with that identity?"))
     }
 }
 
-/// Where App Service gives tokens, and the header that it wants. Service Fabric, which pins a certificate, and machines of Azure
-/// Arc, which answer with a file to read, name the first alone or more.
+/// Returns App Service's address for tokens, and the value of the required header. `None` on Service Fabric, which names
+/// more and pins a certificate, and on machines of Azure Arc, which name the address alone and answer with a file to read.
 fn app_service(ambient: &Ambient) -> Option<(&str, &str)> {
     if ambient.variable("IDENTITY_SERVER_THUMBPRINT").is_some() {
         return None;
@@ -229,7 +230,7 @@ fn app_service(ambient: &Ambient) -> Option<(&str, &str)> {
     Some((ambient.variable("IDENTITY_ENDPOINT")?, ambient.variable("IDENTITY_HEADER")?))
 }
 
-/// Which identity is meant, where there are several; services differ in what they call a resource.
+/// Builds the query parameter that chooses the identity, if there are several; services differ in the name of the resource.
 fn which(identity: &ManagedIdentity, resource: &str) -> String {
     if !identity.resource_id.is_empty() {
         return format!("&{resource}={}", encoded(&identity.resource_id));
@@ -240,9 +241,9 @@ fn which(identity: &ManagedIdentity, resource: &str) -> String {
     String::new()
 }
 
-fn failed(refusal: ApiRefusal, hint: &'static str) -> SolveError {
+fn solve_error(refusal: ApiRefusal, hint: &'static str) -> SolveError {
     let is_final = refusal.status.is_some_and(|status| status.is_client_error());
-    let error = refusal.into_error(DEED.to_owned(), hint);
+    let error = refusal.into_error(TOKEN_FAILURE.to_owned(), hint);
     if error.remedy.is_none() && is_final { error.advised(hint) } else { error }
 }
 

@@ -18,15 +18,15 @@ use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::model::provider_zone::ProviderZone;
 use crate::solvers::SolveError;
 
-/// Where the API is.
+/// URL of the API.
 pub const ENDPOINT: &str = "https://dns.googleapis.com";
 
 const RIGHTS: &str = "the service account needs dns.managedZones.list, dns.resourceRecordSets.list, .create, .update and .delete, \
     and dns.changes.create, .get and .list in the project, as the role DNS Administrator has them";
-/// In seconds, for a set that we make.
+/// TTL of a new record set, in seconds.
 const TTL: u32 = 60;
-/// How often a set is read anew because somebody else changed it in between.
-const TRIES: usize = 5;
+/// Most tries of a change that other clients overtake.
+const MAX_TRIES: usize = 5;
 
 /// The managed zones of a project.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ struct RecordSets {
     rrsets: Vec<RecordSet>,
 }
 
-/// A set must be given back as it was read to be deleted.
+/// Record set; a deletion must contain the set exactly as read.
 #[derive(Clone, Serialize, Deserialize)]
 struct RecordSet {
     name: String,
@@ -91,7 +91,7 @@ impl RecordSet {
 }
 
 impl CloudDns {
-    /// Works with the managed zones of a project, through the API at that URL; a zone's name may be given.
+    /// Works with the managed zones of a project, through the API at that URL; the name of a zone may be given.
     pub fn new(
         login: GoogleCredentials,
         project: &str,
@@ -124,10 +124,10 @@ impl CloudDns {
         what: &str,
     ) -> Result<T, SolveError> {
         let sent = self.send(self.api.request(Method::GET, path)).await?;
-        sent.and_then(|reply| reply.json()).map_err(|r| failed(r, what.to_owned()))
+        sent.and_then(|reply| reply.json()).map_err(|r| solve_error(r, what.to_owned()))
     }
 
-    /// Path of the managed zone that holds a name; a public one where there are several.
+    /// Returns the path of the managed zone that holds a name; of a public zone if there are several.
     async fn zone(&self, name: &str) -> Result<String, SolveError> {
         if !self.hosted_zone_name.is_empty() {
             return Ok(format!("{}/{}", self.project, encoded(&self.hosted_zone_name)));
@@ -147,7 +147,7 @@ impl CloudDns {
         Ok(format!("{}/{}", self.project, encoded(&found.name)))
     }
 
-    /// The TXT records at a name.
+    /// Reads the TXT records at a name.
     async fn read(&self, zone: &str, name: &str) -> Result<Option<RecordSet>, SolveError> {
         let path = format!("{zone}/rrsets?name={}&type=TXT", encoded(name));
         let what = format!("failed to read TXT records of {name} in Cloud DNS");
@@ -155,10 +155,10 @@ impl CloudDns {
         Ok(found.rrsets.into_iter().find(|set| set.kind == "TXT" && same_name(&set.name, name)))
     }
 
-    /// Replaces the set in one change, anew when somebody else was quicker.
+    /// Replaces the record set in one change, anew if another client was quicker.
     async fn write(&self, record: &TxtRecord, edit: Edit) -> Result<(), SolveError> {
         let zone = self.zone(&record.name).await?;
-        for last in (0..TRIES).map(|number| number + 1 == TRIES) {
+        for last in (0..MAX_TRIES).map(|number| number + 1 == MAX_TRIES) {
             let old = self.read(&zone, &record.name).await?;
             let Some(change) = change(old, record, edit) else { return Ok(()) };
             let request = self.api.request(Method::POST, &format!("{zone}/changes"));
@@ -167,7 +167,7 @@ impl CloudDns {
                 sent => {
                     let what =
                         || format!("failed to change TXT records of {} in Cloud DNS", record.name);
-                    return sent.map(drop).map_err(|refusal| failed(refusal, what()));
+                    return sent.map(drop).map_err(|refusal| solve_error(refusal, what()));
                 }
             }
         }
@@ -221,7 +221,7 @@ impl Provider for CloudDns {
     }
 }
 
-/// The change that turns the set into what it should be; none when it is so already.
+/// Builds the change that adds or removes the text; `None` if the record set is right already.
 fn change(old: Option<RecordSet>, record: &TxtRecord, edit: Edit) -> Option<Value> {
     let is_there = old.as_ref().is_some_and(|set| set.has(record));
     if is_there == matches!(edit, Edit::Add) {
@@ -241,12 +241,12 @@ fn change(old: Option<RecordSet>, record: &TxtRecord, edit: Edit) -> Option<Valu
     Some(json!({"additions": additions, "deletions": old.into_iter().collect::<Vec<_>>()}))
 }
 
-/// The set was not as we had read it any more.
+/// Returns whether the record set has changed since it was read.
 fn is_overtaken(refusal: &ApiRefusal) -> bool {
     refusal.is(StatusCode::PRECONDITION_FAILED) || refusal.is(StatusCode::CONFLICT)
 }
 
-fn failed(refusal: ApiRefusal, what: String) -> SolveError {
+fn solve_error(refusal: ApiRefusal, what: String) -> SolveError {
     refusal.into_error(what, RIGHTS)
 }
 

@@ -11,19 +11,19 @@ use super::{Provider, TxtRecord};
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::solvers::SolveError;
 
-/// Where the API is.
+/// URL of the API.
 pub const ENDPOINT: &str = "https://api.cloudflare.com/client/v4";
 
 const RIGHTS: &str =
     "the API token needs the permissions Zone - DNS - Edit and Zone - Zone - Read for the zone";
-/// In seconds; the least that the API takes.
+/// TTL in seconds; the shortest that the API takes.
 const TTL: u32 = 60;
-/// Records asked for at once.
-const PAGE: usize = 100;
-/// "An identical record already exists", in both wordings of the API.
-const EXISTS: [&str; 2] = ["81057", "81058"];
+/// Records in one page.
+const PAGE_SIZE: usize = 100;
+/// Codes of "An identical record already exists", in both wordings of the API.
+const EXISTS_CODES: [&str; 2] = ["81057", "81058"];
 
-/// Who we are to Cloudflare.
+/// Identity at Cloudflare.
 #[derive(Debug)]
 pub enum CloudflareLogin {
     /// API token.
@@ -44,7 +44,7 @@ pub struct Cloudflare {
     login: CloudflareLogin,
 }
 
-/// What surrounds every good answer.
+/// Frame of every good answer.
 #[derive(Deserialize)]
 struct Envelope<T> {
     result: Vec<T>,
@@ -116,14 +116,15 @@ impl Cloudflare {
         &self,
         path: &str,
     ) -> Result<Envelope<T>, SolveError> {
-        let reply = self.send(self.api.request(Method::GET, path), path).await.map_err(failed)?;
+        let reply =
+            self.send(self.api.request(Method::GET, path), path).await.map_err(solve_error)?;
         let unread = |refusal: ApiRefusal| {
-            failed((refusal, format!("while querying the Cloudflare API for GET \"{path}\"")))
+            solve_error((refusal, format!("while querying the Cloudflare API for GET \"{path}\"")))
         };
         reply.json().map_err(unread)
     }
 
-    /// The id of the zone that holds a name: that of the name itself, or of the nearest parent that is there.
+    /// Returns the id of the zone that holds a name: the zone of the name itself, or of the nearest parent with a zone.
     async fn zone(&self, name: &str) -> Result<String, SolveError> {
         let mut candidate = relative(name);
         while candidate.contains('.') {
@@ -144,10 +145,10 @@ impl Cloudflare {
             .refused(ProviderRefusal::new(ProviderFault::NoZone, call, what)))
     }
 
-    /// The TXT records at a name, page by page.
+    /// Reads the TXT records at a name, page by page.
     async fn records(&self, zone: &str, name: &str) -> Result<Vec<CloudflareRecord>, SolveError> {
         let first = format!(
-            "/zones/{zone}/dns_records?per_page={PAGE}&type=TXT&name={}",
+            "/zones/{zone}/dns_records?per_page={PAGE_SIZE}&type=TXT&name={}",
             encoded(relative(name))
         );
         let mut records = Vec::new();
@@ -163,7 +164,7 @@ impl Cloudflare {
         }
     }
 
-    /// The ids of the records that have our text.
+    /// Returns the ids of the records that have this text.
     async fn ours(&self, zone: &str, record: &TxtRecord) -> Result<Vec<String>, SolveError> {
         let records = self.records(zone, &record.name).await?;
         let is_ours = |r: &CloudflareRecord| unquoted(&r.content) == record.value;
@@ -182,8 +183,8 @@ impl Provider for Cloudflare {
         let name = relative(&record.name);
         let new = NewRecord { kind: "TXT", name, content: &record.value, ttl: TTL };
         match self.send(self.api.request(Method::POST, &path).json(&new), &path).await {
-            Err((refusal, _)) if EXISTS.contains(&refusal.code.as_str()) => Ok(()),
-            sent => sent.map(drop).map_err(failed),
+            Err((refusal, _)) if EXISTS_CODES.contains(&refusal.code.as_str()) => Ok(()),
+            sent => sent.map(drop).map_err(solve_error),
         }
     }
 
@@ -193,7 +194,7 @@ impl Provider for Cloudflare {
             let path = format!("/zones/{zone}/dns_records/{id}");
             match self.send(self.api.request(Method::DELETE, &path), &path).await {
                 Err((refusal, _)) if refusal.is(StatusCode::NOT_FOUND) => {}
-                sent => drop(sent.map_err(failed)?),
+                sent => drop(sent.map_err(solve_error)?),
             }
         }
         Ok(())
@@ -205,7 +206,7 @@ impl Provider for Cloudflare {
     }
 }
 
-fn failed((refusal, what): (ApiRefusal, String)) -> SolveError {
+fn solve_error((refusal, what): (ApiRefusal, String)) -> SolveError {
     refusal.into_error(what, RIGHTS)
 }
 

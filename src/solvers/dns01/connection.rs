@@ -1,4 +1,4 @@
-//! How providers are reached: the HTTP clients of the process.
+//! Connections to providers: the HTTP clients of the process.
 
 use std::ptr;
 use std::sync::Arc;
@@ -14,33 +14,33 @@ use crate::http::client;
 #[cfg(feature = "many-providers")]
 use crate::solvers::SolveError;
 
-/// What helps where no roots are found.
+/// Hint if no root certificates are found.
 pub(super) const NO_ROOTS: &str = "install the certificates of public authorities (package ca-certificates), or name a file of them: SSL_CERT_FILE=FILE";
-/// How often a provider that asks for patience is asked again within one call.
-const REPEATS: u32 = 3;
-const CONNECT: Duration = Duration::from_secs(10);
-const CONNECT_NEAR: Duration = Duration::from_secs(2);
-/// How long one exchange may take.
+/// Most repeats within one call to a provider that asks for patience.
+const MAX_REPEATS: u32 = 3;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT_NEAR: Duration = Duration::from_secs(2);
+/// Longest time of one exchange.
 pub(super) const WHOLE: Duration = Duration::from_secs(30);
 
-/// How providers are reached: by which look-ups, and how patiently.
+/// Connection to providers: the lookups, and the patience.
 #[derive(Clone, Debug)]
 pub struct Connection {
     resolver: Option<Arc<dyn Resolve>>,
-    /// Before the first repeat, when the provider names no time; then twice as long each.
+    /// Pause before the first repeat if the provider names no time; each further pause is twice as long.
     pub(super) pause: Duration,
-    /// How often a provider that asks for patience is asked again within one call.
+    /// Most repeats within one call to a provider that asks for patience.
     pub(super) repeats: u32,
 }
 
 impl Connection {
-    /// Reaches providers by the system's look-ups, unless these stand in for them.
+    /// Reaches providers by the system's lookups, unless this resolver replaces the system's.
     pub fn new(resolver: &Arc<dyn Resolve>) -> Self {
         let resolver = resolver.replaces_system().then(|| Arc::clone(resolver));
-        Self { resolver, pause: Duration::from_secs(1), repeats: REPEATS }
+        Self { resolver, pause: Duration::from_secs(1), repeats: MAX_REPEATS }
     }
 
-    /// The same, and takes the first answer for an answer.
+    /// Returns the connection without repeats: the first answer counts.
     #[must_use]
     pub fn impatient(self) -> Self {
         Self { repeats: 0, ..self }
@@ -49,11 +49,11 @@ impl Connection {
     /// Reaches stubs: by the system's look-ups, with hardly a pause.
     #[cfg(test)]
     pub(super) fn hasty() -> Self {
-        Self { resolver: None, pause: Duration::from_millis(1), repeats: REPEATS }
+        Self { resolver: None, pause: Duration::from_millis(1), repeats: MAX_REPEATS }
     }
 
-    /// The process's HTTP client for servers like that one: providers are built anew for every step, their connections are kept,
-    /// and the system's roots are read once.
+    /// Returns the process's HTTP client for servers such as this server. Providers are built anew
+    /// for every step; their connections are kept, and the system's roots are read once.
     pub(super) fn client(&self, server: &Url) -> reqwest::Result<Client> {
         let (is_near, is_plain) = (Self::is_near(server), server.scheme() == "http");
         let is_it = |known: &&Known| {
@@ -73,7 +73,7 @@ impl Connection {
         Ok(client)
     }
 
-    /// Tells whether clients can be made at all: without roots on this machine, none that speaks TLS can.
+    /// Checks that clients can be made at all: without roots on this machine, no client for TLS can.
     #[cfg(feature = "many-providers")]
     pub(super) fn usable() -> Result<(), SolveError> {
         client::anonymous(None).build().map(drop).map_err(|error| {
@@ -82,16 +82,16 @@ impl Connection {
         })
     }
 
-    /// Builds the HTTP client for a server: no redirects, proxies from the environment but for this machine and its neighbours.
+    /// Builds the HTTP client for a server: no redirects, proxies from the environment except for this machine and its link.
     fn new_client(&self, server: &Url) -> reqwest::Result<Client> {
         let is_near = Self::is_near(server);
-        // Metadata is next door or nowhere.
-        let connect = if is_near { CONNECT_NEAR } else { CONNECT };
+        // A metadata service is on the same link, or does not exist.
+        let connect = if is_near { CONNECT_TIMEOUT_NEAR } else { CONNECT_TIMEOUT };
         let resolver = self.resolver.as_ref().and_then(in_place_of_system);
         client::named(server, is_near, (connect, WHOLE), resolver).build()
     }
 
-    /// Whether a server is this machine or on its link, where clouds serve their metadata: never asked through a proxy.
+    /// Returns whether a server is this machine or on its link, where clouds serve metadata: never reached through a proxy.
     pub(super) fn is_near(server: &Url) -> bool {
         match server.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".internal"),
@@ -102,7 +102,7 @@ impl Connection {
     }
 }
 
-/// A client, and what it differs in from others.
+/// HTTP client, with the properties in which clients differ.
 struct Known {
     resolver: Option<Arc<dyn Resolve>>,
     is_near: bool,
@@ -110,7 +110,7 @@ struct Known {
     client: Client,
 }
 
-/// The clients of the process.
+/// HTTP clients of the process.
 static CLIENTS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 #[cfg(test)]

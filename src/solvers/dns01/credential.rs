@@ -1,4 +1,4 @@
-//! Credentials of providers: read without white space around them, never printed; and those that surround the process.
+//! Credentials of providers, read without outer white space and never printed; and credentials in the process's environment.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,17 +12,17 @@ use zeroize::Zeroizing;
 pub struct Credential(Zeroizing<String>);
 
 impl Credential {
-    /// Takes a text; a line break at its end, which editors and `echo` leave in Secrets, is not part of it.
+    /// Takes a text; a line break at the end, as editors and `echo` leave in Secrets, is not part of the credential.
     pub fn new(text: &str) -> Self {
         Self(Zeroizing::new(text.trim().to_owned()))
     }
 
-    /// The text itself.
+    /// Returns the text itself.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether the credential is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -40,7 +40,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// What surrounds the process: variables that name credentials or where to get them. Held only where an Issuer may use it.
+/// Surroundings of the process: variables that name credentials or their sources. Present only if an Issuer may use them.
 #[derive(Clone, Default)]
 pub struct Ambient(BTreeMap<String, Credential>);
 
@@ -54,12 +54,12 @@ impl Ambient {
         texts.filter(|(name, _)| is_ours(name)).collect()
     }
 
-    /// Names and values, to tell one surrounding from another.
+    /// Returns names and values, which distinguish one set of surroundings from another.
     pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|(name, value)| [name.as_str(), value.expose()])
     }
 
-    /// A variable that is set and not empty.
+    /// Returns a variable that is set and not empty.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(Credential::expose).filter(|value| !value.is_empty())
     }

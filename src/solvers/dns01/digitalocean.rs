@@ -14,14 +14,14 @@ use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::solvers::SolveError;
 
-/// Where the API is.
+/// URL of the API.
 pub const ENDPOINT: &str = "https://api.digitalocean.com";
 
 const RIGHTS: &str = "the API token needs the scopes domain:read, domain:create and domain:delete";
-/// In seconds.
+/// TTL in seconds.
 const TTL: u32 = 60;
-/// Records asked for at once; the most that the API takes.
-const PAGE: usize = 200;
+/// Records in one page; the most that the API takes.
+const PAGE_SIZE: usize = 200;
 
 /// A DigitalOcean account.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ struct Pages {
 #[derive(Deserialize)]
 struct DigitalOceanRecord {
     id: u64,
-    /// Relative to the zone; `@` is the zone itself.
+    /// Name relative to the zone; `@` is the zone itself.
     name: String,
     data: String,
 }
@@ -83,22 +83,22 @@ impl DigitalOcean {
         self.api.send(request.bearer(&self.token)).await.map_err(|refusal| (refusal, what))
     }
 
-    /// The TXT records at a name, page by page.
+    /// Reads the TXT records at a name, page by page.
     async fn records(&self, zone: &str, name: &str) -> Result<Vec<DigitalOceanRecord>, SolveError> {
         let mut records = Vec::new();
         for number in 1.. {
             let request = self.api.request(
                 Method::GET,
                 &format!(
-                    "/v2/domains/{}/records?type=TXT&name={}&page={number}&per_page={PAGE}",
+                    "/v2/domains/{}/records?type=TXT&name={}&page={number}&per_page={PAGE_SIZE}",
                     encoded(zone),
                     encoded(relative(name)),
                 ),
             );
             let deed =
                 format!("while querying the DigitalOcean API for GET \"{}\"", request.target());
-            let reply = self.send(request).await.map_err(failed)?;
-            let page: RecordPage = reply.json().map_err(|refusal| failed((refusal, deed)))?;
+            let reply = self.send(request).await.map_err(solve_error)?;
+            let page: RecordPage = reply.json().map_err(|refusal| solve_error((refusal, deed)))?;
             let is_there = |r: &DigitalOceanRecord| {
                 let is_apex = r.name == "@" && same_name(zone, name);
                 is_apex
@@ -113,7 +113,7 @@ impl DigitalOcean {
         Ok(records)
     }
 
-    /// The zone without its final dot, and the ids of the records that have our text.
+    /// Returns the zone without its final dot, and the ids of the records that have this text.
     async fn ours(&self, record: &TxtRecord) -> Result<(String, Vec<u64>), SolveError> {
         let zone = relative(&zone_of(&*self.zones, &record.name).await?).to_owned();
         let records = self.records(&zone, &record.name).await?;
@@ -133,7 +133,7 @@ impl Provider for DigitalOcean {
         let new = NewRecord { kind: "TXT", name: &name, data: &record.value, ttl: TTL };
         let path = format!("/v2/domains/{}/records", encoded(&zone));
         let sent = self.send(self.api.request(Method::POST, &path).json(&new)).await;
-        sent.map(drop).map_err(failed)
+        sent.map(drop).map_err(solve_error)
     }
 
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
@@ -142,7 +142,7 @@ impl Provider for DigitalOcean {
             let path = format!("/v2/domains/{}/records/{id}", encoded(&zone));
             match self.send(self.api.request(Method::DELETE, &path)).await {
                 Err((refusal, _)) if refusal.is(StatusCode::NOT_FOUND) => {}
-                sent => drop(sent.map_err(failed)?),
+                sent => drop(sent.map_err(solve_error)?),
             }
         }
         Ok(())
@@ -154,7 +154,7 @@ impl Provider for DigitalOcean {
     }
 }
 
-fn failed((refusal, what): (ApiRefusal, String)) -> SolveError {
+fn solve_error((refusal, what): (ApiRefusal, String)) -> SolveError {
     refusal.into_error(what, RIGHTS)
 }
 

@@ -12,10 +12,10 @@ use url::Position;
 use super::api::Request;
 use super::credential::Credential;
 
-/// So much of a body is signed, in bytes.
-const LONGEST_BODY: usize = 131_072;
+/// Most bytes of a body that are signed.
+const MAX_SIGNED_BYTES: usize = 131_072;
 
-/// Who we are to Akamai.
+/// Identity at Akamai.
 #[derive(Clone, Debug)]
 pub struct EdgeGrid {
     /// Client token.
@@ -29,7 +29,7 @@ pub struct EdgeGrid {
 impl EdgeGrid {
     /// Signs a request; the nonce must never have been used before.
     pub(super) fn sign(&self, request: &mut Request, nonce: &str, now: Timestamp) {
-        let authorization = self.authorization(request, nonce, now, LONGEST_BODY);
+        let authorization = self.authorization(request, nonce, now, MAX_SIGNED_BYTES);
         *request = request.clone().secret_header(AUTHORIZATION, &authorization);
     }
 
@@ -54,7 +54,7 @@ impl EdgeGrid {
             String::new()
         };
         let host = &request.url[Position::BeforeHost..Position::AfterPort];
-        // Between target and body stand the headers that are signed, of which Akamai's DNS wants none.
+        // The empty part is for signed headers, of which Akamai's DNS wants none.
         let to_sign = [
             request.method.as_str(),
             request.url.scheme(),

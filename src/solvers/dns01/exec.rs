@@ -1,7 +1,7 @@
-//! A program that publishes and takes away, called as lego calls one: `PROGRAM present|cleanup NAME TEXT`.
+//! Program that publishes and removes records, called in lego's way: `PROGRAM present|cleanup NAME TEXT`.
 //!
-//! Programs run only from a local store and by a flag: else whoever may write an Issuer could run programs in the
-//! controller.
+//! Programs run only from a local store and by a flag: otherwise anyone who may write an Issuer
+//! could run programs in the controller.
 
 use std::env;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,24 +25,24 @@ use crate::solvers::SolveError;
 
 /// The exit status of a program that asks for another try (EX_TEMPFAIL of BSD's sysexits).
 const ANOTHER_TRY: i32 = 75;
-/// The deed, in the words of lego.
+/// Actions, in the words of lego.
 const PRESENT: &str = "present";
 const CLEAN_UP: &str = "cleanup";
 
-/// A program.
+/// Program that publishes and removes records.
 #[derive(Debug)]
 pub(super) struct Exec {
     program: String,
     arguments: Vec<String>,
     variables: Vec<(String, Credential)>,
-    /// Those of its variables that come from Secrets.
+    /// Values of the variables that come from Secrets.
     secrets: Vec<Credential>,
     timeout: Duration,
     zones: Arc<dyn FindZone>,
 }
 
 impl Exec {
-    /// Takes the program with its variables, those in Secrets too.
+    /// Builds the program with its variables, with values read from Secrets.
     pub(super) async fn of(hook: Hook, site: &Site<'_>) -> Result<Self, SolveError> {
         let mut words = hook.command.into_iter().chain(hook.args);
         let program = words.next().unwrap_or_default();
@@ -79,7 +79,7 @@ impl Exec {
             .env("DNS01_RECORD", &record.name)
             .env("DNS01_VALUE", &record.value)
             .stdin(Stdio::null());
-        // A program that knows its zones needs no help, so it is none of its matters that nobody else does.
+        // A program that knows its zones needs no help, so a failed lookup of the zone is no error.
         match zone_of(&*self.zones, &record.name).await {
             Ok(zone) => command.env("DNS01_ZONE", zone),
             Err(_) => command.env_remove("DNS01_ZONE"),
@@ -87,7 +87,7 @@ impl Exec {
         match programs::run(command, self.timeout).await {
             Ok(Ended { status: Some(status), .. }) if status.success() => Ok(()),
             Ok(Ended { status: Some(status), said }) => {
-                Err(self.failed(action, record, status, &said))
+                Err(self.exit_error(action, record, status, &said))
             }
             Ok(Ended { status: None, said }) => {
                 let why = format!(
@@ -106,7 +106,7 @@ impl Exec {
         }
     }
 
-    fn failed(
+    fn exit_error(
         &self,
         action: &str,
         record: &TxtRecord,
@@ -131,7 +131,7 @@ impl Exec {
         ))
     }
 
-    /// Adds the last lines that it said, without what is in its Secrets.
+    /// Adds the last lines of the output, without values from Secrets.
     fn with_last_words(&self, why: String, said: &[u8]) -> String {
         let said = String::from_utf8_lossy(said);
         let said = without(&said, self.secrets.iter());
@@ -139,8 +139,8 @@ impl Exec {
         if last.is_empty() { why } else { format!("{why}: {}", super::text::one_line(&last)) }
     }
 
-    /// Where the program is, as it would be found when it is run.
-    fn found(&self) -> Option<PathBuf> {
+    /// Returns the path of the program, as the system finds it for a run.
+    fn find_program(&self) -> Option<PathBuf> {
         if self.program.contains('/') {
             return Some(PathBuf::from(&self.program)).filter(|path| path.is_file());
         }
@@ -164,9 +164,9 @@ impl Provider for Exec {
         self.run(CLEAN_UP, record).await
     }
 
-    /// Only whether there is such a program: what it does, nobody knows.
+    /// Checks only that the program exists and is executable: the program's work is unknown.
     async fn check(&self, _: &str) -> Result<(), SolveError> {
-        let why = match self.found() {
+        let why = match self.find_program() {
             Some(path) if is_executable(&path) => return Ok(()),
             Some(_) => "the file is not executable",
             None => "there is no such program",

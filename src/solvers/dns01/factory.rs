@@ -1,6 +1,6 @@
-//! Which provider a solver names, built from its fields, its Secrets and its surroundings.
+//! Construction of the provider that a solver names, from its fields, its Secrets and its surroundings.
 //!
-//! A provider is built anew for every step, so that a Secret that changes counts at the next step.
+//! A provider is built anew for every step, so that a changed Secret counts at the next step.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::solvers::SolveError;
 /// Builds the provider that a solver names.
 ///
 /// # Errors
-/// Fails when it names none, or when a Secret or a field of its is missing or cannot be used.
+/// Fails if the solver names no provider, or if a Secret or a field is missing or cannot be used.
 pub async fn provider(
     solver: &Dns01Solver,
     site: &Site<'_>,

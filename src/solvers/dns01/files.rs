@@ -1,4 +1,4 @@
-//! Credentials that lie in files, where clouds put them for a process.
+//! Credentials in files, where clouds put credentials for a process.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use super::credential::Credential;
 use crate::disk;
 use crate::solvers::SolveError;
 
-/// Far above any credential.
-const LARGEST: u64 = 1 << 20;
-/// How long a file may take; a pipe may never end.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Most bytes of a file, far above any credential.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Longest time to read a file; a pipe may never end.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reads a token from a file.
 pub(super) async fn read_credential(path: &str) -> Result<Credential, SolveError> {
@@ -26,13 +26,15 @@ pub(super) async fn read_credential(path: &str) -> Result<Credential, SolveError
     Ok(Credential::new(&text))
 }
 
-/// Reads a file of credentials: a regular one, a link or a pipe, as whoever runs this has named it.
+/// Reads a file of credentials: a regular file, a link or a pipe, as named by the user who runs the program.
 pub(super) async fn read(path: &str) -> io::Result<Zeroizing<String>> {
     let path = PathBuf::from(path);
-    let reading = tokio::task::spawn_blocking(move || disk::read_given(&path, LARGEST));
-    match tokio::time::timeout(LONGEST, reading).await {
+    let reading = tokio::task::spawn_blocking(move || disk::read_given(&path, MAX_FILE_BYTES));
+    match tokio::time::timeout(READ_TIMEOUT, reading).await {
         Ok(Ok(read)) => read.map(Zeroizing::new),
         Ok(Err(_)) => Err(io::Error::other("interrupted")),
-        Err(_) => Err(io::Error::other(format!("nothing came within {} s", LONGEST.as_secs()))),
+        Err(_) => {
+            Err(io::Error::other(format!("nothing came within {} s", READ_TIMEOUT.as_secs())))
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Google's tokens for those whom somebody else knows: a foreign token is exchanged (RFC 8693), and a service account impersonated.
+//! Google's tokens for foreign identities: a foreign token is exchanged (RFC 8693), and a service account impersonated.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use super::text::one_line;
 use super::token::{Token, explain};
 use crate::solvers::SolveError;
 
-/// What is asked for where the token is only a step to another one.
+/// Scope of a token that is only a step to another token.
 pub(super) const EVERYTHING: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-/// Who somebody is elsewhere, and where Google takes that for one of its own.
+/// Identity at another issuer, and the Google service that accepts the identity.
 #[derive(Deserialize)]
 pub(super) struct Federation {
     audience: String,
@@ -32,7 +32,7 @@ pub(super) struct Federation {
     credential_source: TokenSource,
 }
 
-/// Where the foreign token is.
+/// Source of the foreign token.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct TokenSource {
@@ -44,7 +44,7 @@ struct TokenSource {
     executable: Option<Value>,
 }
 
-/// How it is written there.
+/// Format of the foreign token.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Format {
@@ -53,14 +53,14 @@ struct Format {
     subject_token_field_name: String,
 }
 
-/// Asks Google's services, and reads what surrounds the process.
+/// Client of Google's services, with the surroundings of the process.
 pub(super) struct Services<'a> {
     pub(super) connection: &'a Connection,
     pub(super) ambient: &'a Ambient,
 }
 
 impl Services<'_> {
-    /// A token for what a file of type `external_account` says.
+    /// Gets a token for a file of type `external_account`.
     pub(super) async fn federated(&self, federation: &Federation) -> Result<Token, SolveError> {
         let subject = self.subject_token(&federation.credential_source).await?;
         let impersonated = &federation.service_account_impersonation_url;
@@ -85,7 +85,7 @@ impl Services<'_> {
         self.impersonate(impersonated, &[], &token).await
     }
 
-    /// A token of a service account, for one who may act as it.
+    /// Gets a token of a service account, for an identity that may act as the account.
     pub(super) async fn impersonate(
         &self,
         url: &str,
@@ -109,8 +109,8 @@ impl Services<'_> {
         Ok(Token::new(granted.access_token, granted.expire_time))
     }
 
-    /// The address of one of Google's services, as a file names it; another one only as gcloud's own variable names it. A file may
-    /// have come from anybody, and what is sent there is worth as much as a password.
+    /// Returns the address of a Google service, as a file names the service; another server only if gcloud's own
+    /// variable names the server. A file may come from anyone, and the data sent there is worth as much as a password.
     fn google(&self, url: &str, service: &str) -> Result<String, SolveError> {
         let refused = |why: &str| unusable(&format!("{} is {why}", one_line(url)));
         let read = Url::parse(url).map_err(|_| refused("no URL"))?;
@@ -150,7 +150,7 @@ impl Services<'_> {
         }
     }
 
-    /// A token from a server, in the clear only on this machine and its link.
+    /// Gets a token from a server, without TLS only on this machine and its link.
     async fn fetch(
         &self,
         url: &str,
@@ -183,7 +183,7 @@ impl Services<'_> {
     }
 }
 
-/// Whether an address is that of one of Google's services.
+/// Returns whether a URL is an address of Google's services.
 pub(super) fn is_google(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     url.scheme() == "https" && (host == "googleapis.com" || host.ends_with(".googleapis.com"))

@@ -1,7 +1,7 @@
-//! Who we are to Google: a service account by its key, or what surrounds the process.
+//! Identity at Google: a service account by its key, or the surroundings of the process.
 //!
-//! A key from a Secret has its tokens from Google alone, whatever its `token_uri` says: whoever may write a Secret
-//! could have us ask any server that we reach.
+//! A key from a Secret gets its tokens from Google alone, whatever its `token_uri`: otherwise
+//! anyone who may write a Secret could make this program call any server in its reach.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeyPair;
@@ -22,23 +22,23 @@ use super::text::{encoded, one_line};
 use super::token::{Token, TokenPlace, explain};
 use crate::solvers::SolveError;
 
-/// Where machines get the tokens of their service accounts.
-const MACHINES: &str = "169.254.169.254";
-/// Where users' tokens are renewed, and those of service accounts whose key does not say where.
-const TOKENS: &str = "https://oauth2.googleapis.com/token";
-/// How long an assertion is good, in seconds; the longest that Google takes.
-const LIFE: i64 = 3600;
+/// Server that gives machines the tokens of their service accounts.
+const METADATA_HOST: &str = "169.254.169.254";
+/// URL of users' tokens, and of tokens of service accounts whose key names no URL.
+const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
+/// Lifetime of an assertion in seconds; the longest that Google takes.
+const ASSERTION_SECONDS: i64 = 3600;
 
-/// Who we are to Google.
+/// Identity at Google.
 #[derive(Clone, Debug)]
 pub enum GoogleCredentials {
     /// A service account's key, the JSON file that Google gives out.
     Key(Credential),
-    /// Whatever surrounds the process: a key file, gcloud's own credentials, else the machine's service account.
+    /// Surroundings of the process: a key file, gcloud's own credentials, else the machine's service account.
     Ambient(Ambient),
 }
 
-/// Where a key was read.
+/// Source of a key.
 #[derive(Clone, Copy)]
 enum KeySource<'a> {
     Secret,
@@ -63,7 +63,7 @@ impl KeySource<'_> {
     }
 }
 
-/// A file of credentials, as far as we read it.
+/// File of credentials, as far as its fields are used.
 #[derive(Deserialize)]
 struct KeyFile {
     #[serde(rename = "type", default)]
@@ -84,7 +84,7 @@ struct KeyFile {
     refresh_token: Credential,
 }
 
-/// A service account, and who acts as it.
+/// Service account, and the identity that acts as the account.
 #[derive(Deserialize)]
 struct Impersonation {
     #[serde(rename = "service_account_impersonation_url")]
@@ -94,7 +94,7 @@ struct Impersonation {
     source_credentials: KeyFile,
 }
 
-/// Gives tokens for Cloud DNS.
+/// Source of tokens for Cloud DNS.
 #[derive(Debug)]
 pub(super) struct GoogleLogin {
     login: GoogleCredentials,
@@ -113,12 +113,12 @@ impl GoogleLogin {
         Self { login, connection: connection.clone(), place }
     }
 
-    /// A good token.
+    /// Returns a good token.
     pub(super) async fn token(&self) -> Result<Credential, SolveError> {
         self.place.token(self.fetch()).await
     }
 
-    /// Fetches another one next time.
+    /// Forgets the token, so that the next call fetches another.
     pub(super) async fn clear(&self) {
         self.place.clear().await;
     }
@@ -146,8 +146,8 @@ impl GoogleLogin {
         self.by_machine(ambient).await
     }
 
-    /// By what a file holds. Federation and impersonation are only for files beside the process: whoever may write a Secret would
-    /// have files and servers of ours read.
+    /// Gets a token by the content of a file. Federation and impersonation are only for files beside the process:
+    /// otherwise anyone who may write a Secret could make this program read its own files and call servers.
     async fn by_text(&self, text: &Credential, source: KeySource<'_>) -> Result<Token, SolveError> {
         let unreadable = || source.unusable("it is not the JSON of a service account key");
         let file: KeyFile = serde_json::from_str(text.expose()).map_err(|_| unreadable())?;
@@ -220,7 +220,7 @@ impl GoogleLogin {
     }
 
     async fn by_machine(&self, ambient: &Ambient) -> Result<Token, SolveError> {
-        let host = ambient.variable("GCE_METADATA_HOST").unwrap_or(MACHINES);
+        let host = ambient.variable("GCE_METADATA_HOST").unwrap_or(METADATA_HOST);
         let api = Api::new(&format!("http://{host}"), &self.connection, explain)?.confidential();
         let path = format!(
             "/computeMetadata/v1/instance/service-accounts/default/token?scopes={}",
@@ -234,18 +234,18 @@ impl GoogleLogin {
     }
 }
 
-/// What a file lacks, without the place.
+/// Describes the field that a file lacks, without the position.
 fn lacking(error: &serde_json::Error) -> String {
     error.to_string().split(" at line").next().unwrap_or_default().to_owned()
 }
 
 fn audience(file: &KeyFile) -> &str {
-    if file.token_uri.is_empty() { TOKENS } else { &file.token_uri }
+    if file.token_uri.is_empty() { TOKEN_URL } else { &file.token_uri }
 }
 
-/// Where a file has its tokens from. Whoever may write a Secret would have us ask any server that we reach, and read what it answers
-/// in a status: one in a Secret leads to Google, whose tokens alone are good there. A file beside the process leads where its owner
-/// says, as with Google's own libraries, but not in the clear across a network.
+/// Returns the URL from which a file gets its tokens. Anyone who may write a Secret could make this program call any server
+/// in its reach and read the answer in a status: a URL in a Secret must be Google's, whose tokens alone are good there. A
+/// file beside the process may name any URL, as with Google's own libraries, but none without TLS across a network.
 fn token_service<'a>(file: &'a KeyFile, source: KeySource<'_>) -> Result<&'a str, SolveError> {
     let text = audience(file);
     let Ok(url) = Url::parse(text) else {
@@ -263,7 +263,7 @@ fn token_service<'a>(file: &'a KeyFile, source: KeySource<'_>) -> Result<&'a str
     }
 }
 
-/// A statement, signed by the service account's key, that we are it (RFC 7523 §3).
+/// Builds a statement of the service account's identity, signed by the account's key (RFC 7523 §3).
 fn assertion(
     file: &KeyFile,
     scope: &str,
@@ -282,7 +282,7 @@ fn assertion(
         "scope": scope,
         "aud": audience(file),
         "iat": issued,
-        "exp": issued + LIFE,
+        "exp": issued + ASSERTION_SECONDS,
     });
     let [header, claims] =
         [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string().as_bytes()));

@@ -1,4 +1,4 @@
-//! The providers of clouds, built from a solver's fields, its Secrets and, where it may use them, the process's surroundings.
+//! Providers of clouds, built from a solver's fields, its Secrets and, if allowed, the surroundings of the process.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::model::solver::{
 };
 use crate::solvers::SolveError;
 
-/// For whom AWS wants tokens of ServiceAccounts to be.
+/// Audience that AWS wants in tokens of ServiceAccounts.
 const AWS_AUDIENCE: &str = "sts.amazonaws.com";
 const AMBIENT: &str = "name credentials in the solver, use a ClusterIssuer, or allow Issuers what surrounds the process with \
     --issuer-ambient-credentials";
 
-/// Builds the provider that a solver names, if it is one of these.
+/// Builds the provider that a solver names; `None` if the solver names no cloud.
 pub(super) async fn provider(
     solver: &Dns01Solver,
     site: &Site<'_>,
@@ -205,7 +205,7 @@ async fn route53(
     })
 }
 
-/// The way of Route 53 to be a ServiceAccount.
+/// Field `auth` of Route 53, which names a ServiceAccount.
 #[derive(Deserialize)]
 struct Auth {
     kubernetes: KubernetesAuth,
@@ -255,7 +255,7 @@ async fn route53_login(fields: &Route53, site: &Site<'_>) -> Result<route53::Aws
     Ok(route53::AwsLogin::Keys { id, secret })
 }
 
-/// The value of a key of a Secret, which must not be empty.
+/// Reads the value of a key of a Secret; the value must not be empty.
 async fn credential(
     selector: &SecretKeySelector,
     site: &Site<'_>,

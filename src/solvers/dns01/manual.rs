@@ -1,7 +1,7 @@
-//! A person in place of a provider: makes the records, and takes them away again.
+//! Person in place of a provider, who makes the records and removes them again.
 //!
-//! Records that are left to a person are marked on the Challenge (annotation `kubectl-acme/challenge-by-hand`), so that
-//! no later run asks a provider to take them away.
+//! Records that are left to a person are marked on the Challenge (annotation
+//! `kubectl-acme/challenge-by-hand`), so that no later run asks a provider to remove the records.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge};
 use crate::solvers::{SolveError, Solver};
 
-/// Leaves every record to a person. What a person made is a person's; what a provider published before is taken away by it.
+/// Leaves every record to a person, who also removes the record; a provider removes records that it published.
 #[derive(Clone, Debug)]
 pub struct Manual {
-    /// Whoever answered before a person did.
+    /// Solver that answered before a person did.
     pub provider: Arc<dyn Solver>,
 }
 
-/// Tells whether a person makes the record of a Challenge, whoever drives it now.
+/// Returns whether a person makes the record of a Challenge, whichever controller drives the Challenge now.
 pub fn is_a_persons(challenge: &Challenge) -> bool {
     Memory::read(Holder::Challenge, &challenge.metadata.annotations).by_hand
 }
@@ -36,7 +36,7 @@ impl Solver for Manual {
         self.provider.clean_up(challenge, answer).await
     }
 
-    /// Whether the record is there, only a look can tell.
+    /// Returns true: only a lookup can show whether the record is there.
     fn stands(&self, _: &Challenge, _: &Answer) -> bool {
         true
     }

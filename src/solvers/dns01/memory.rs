@@ -1,6 +1,6 @@
-//! What the process remembers of providers, which are built anew for every step: tokens that are still good.
+//! Memory of the process for providers, which are built anew for every step: tokens that are still good.
 //!
-//! Tokens are kept under a digest of the credentials that brought them.
+//! Tokens are kept under a digest of the credentials that obtained them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use aws_lc_rs::digest::{Context, SHA256};
 use parking_lot::Mutex as Lock;
 use tokio::sync::Mutex;
 
-/// A place that nobody asks for is kept for so long: about as long as tokens are good.
-const IDLE: Duration = Duration::from_hours(1);
+/// Time for which an unused place is kept: about as long as tokens are good.
+const MAX_IDLE: Duration = Duration::from_hours(1);
 
-/// Places for things of one kind, each found by a digest of whom it belongs to.
+/// Places for values of one kind, each found by a digest of its owner.
 pub(super) struct SharedCache<T>(Lock<BTreeMap<Digest, Kept<T>>>);
 
-/// A place, and when it was asked for last.
+/// Place, with the time of its last use.
 struct Kept<T> {
     place: Place<T>,
     used: Instant,
 }
 
-/// The place of one thing. Whoever holds it may fetch the thing; others wait for what comes.
+/// Place of one value. The holder of the lock may fetch the value; others wait for the result.
 pub(super) type Place<T> = Arc<Mutex<Option<T>>>;
 
-/// Of whom it belongs to.
+/// Digest of an owner.
 type Digest = Vec<u8>;
 
 impl<T> SharedCache<T> {
-    /// Remembers nothing yet.
+    /// Creates an empty memory.
     pub(super) const fn new() -> Self {
         Self(Lock::new(BTreeMap::new()))
     }
 
-    /// The place that belongs to these texts, among them the credentials: with others it is another place.
-    /// Places that are idle are given up meanwhile.
+    /// Returns the place that belongs to these texts, which include the credentials: other
+    /// credentials have another place. Idle places are dropped meanwhile.
     pub(super) fn place<'a>(&self, owner: impl IntoIterator<Item = &'a str>) -> Place<T> {
         self.place_at(owner, Instant::now())
     }
@@ -49,7 +49,8 @@ impl<T> SharedCache<T> {
         let key = digest.finish().as_ref().to_vec();
         let mut places = self.0.lock();
         let in_use = |kept: &Kept<T>| {
-            Arc::strong_count(&kept.place) > 1 || now.saturating_duration_since(kept.used) < IDLE
+            Arc::strong_count(&kept.place) > 1
+                || now.saturating_duration_since(kept.used) < MAX_IDLE
         };
         places.retain(|_, kept| in_use(kept));
         let kept = places.entry(key).or_insert_with(|| Kept { place: Place::default(), used: now });
@@ -78,11 +79,15 @@ mod tests {
         *held.lock().await = Some(1);
         *memory.place_at(["idle"], start).lock().await = Some(2);
         *memory.place_at(["asked for"], start).lock().await = Some(3);
-        memory.place_at(["asked for"], start + IDLE / 2);
-        memory.place_at(["another"], start + IDLE);
+        memory.place_at(["asked for"], start + MAX_IDLE / 2);
+        memory.place_at(["another"], start + MAX_IDLE);
         assert_eq!(memory.0.lock().len(), 3, "the idle one is gone");
         for (owner, expected) in [("held", Some(1)), ("asked for", Some(3)), ("idle", None)] {
-            assert_eq!(*memory.place_at([owner], start + IDLE).lock().await, expected, "{owner}");
+            assert_eq!(
+                *memory.place_at([owner], start + MAX_IDLE).lock().await,
+                expected,
+                "{owner}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
+//! DNS-01: a TXT record that the CA looks up (RFC 8555 §8.4), by the provider that the Challenge's solver names.
 
 pub mod acme_dns;
 pub mod akamai;
@@ -47,57 +47,57 @@ pub use credential::{Ambient, Credential};
 use super::SolveError;
 use crate::model::provider_zone::ProviderZone;
 
-/// What is to become of a text among those of its name.
+/// Change of one text among the texts of its name.
 #[derive(Clone, Copy, Debug)]
 enum Edit {
     Add,
     Remove,
 }
 
-/// One text at one name.
+/// TXT record: one text at one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxtRecord {
-    /// The name of the Challenge's spec, without `*.`: some providers keep credentials for each.
+    /// Name in the Challenge's spec, without `*.`: some providers keep credentials for each name.
     pub domain: String,
-    /// Absolute name with the final dot: `_acme-challenge.example.com.`, or where a followed CNAME leads.
+    /// Absolute name with the final dot: `_acme-challenge.example.com.`, or the target of a followed CNAME.
     pub name: String,
     /// The text, without quotes: base64url of the key authorization's SHA-256, 43 characters.
     pub value: String,
 }
 
-/// A place where names are served, written through its own API.
+/// Provider of DNS, changed through its own API.
 #[async_trait]
 pub trait Provider: fmt::Debug + Send + Sync {
-    /// Adds the text beside those that others have at the same name, and returns at once: it need not be visible yet. Safe to
-    /// repeat.
+    /// Adds the text beside other texts at the name, and returns at once, before the text has to be
+    /// visible. Safe to repeat.
     async fn add(&self, record: &TxtRecord) -> Result<(), SolveError>;
 
-    /// Takes this text away and leaves all others. Safe to repeat; succeeds when it is not there.
+    /// Removes this text and leaves all others. Safe to repeat; succeeds if the text is not there.
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError>;
 
-    /// Asks whether the credentials are good for the zone of that name, by one cheap read; writes nothing. Providers without
-    /// such a read succeed.
+    /// Checks by one cheap read that the credentials are good for the zone of that name; writes
+    /// nothing. Providers without such a read succeed.
     async fn check(&self, name: &str) -> Result<(), SolveError>;
 
-    /// Asks the same by reading alone, for those who may change nothing.
+    /// Checks the credentials by reading alone, for callers that may change nothing.
     async fn look(&self, name: &str) -> Result<(), SolveError> {
         self.check(name).await
     }
 
-    /// Whether there is what a record of that domain needs, as far as nobody has to be asked; the name of the Challenge's spec,
-    /// without `*.`.
+    /// Checks, as far as possible without a request, that the provider has everything for a record
+    /// of that domain, the name in the Challenge's spec without `*.`.
     fn knows(&self, _domain: &str) -> Result<(), SolveError> {
         Ok(())
     }
 
-    /// The zones of the name of the zone that holds a name: a provider may have several, of which it writes into one. Providers that
-    /// cannot have more than one name none.
+    /// Returns the provider's zones with the name of the zone that holds `name`: a provider may have several,
+    /// and writes into one of them. Providers that cannot have more than one zone return none.
     async fn zones_of_name(&self, _name: &str) -> Result<Vec<ProviderZone>, SolveError> {
         Ok(Vec::new())
     }
 
-    /// Whether what was added has reached all of the provider's servers, as the provider itself says; true where it does not
-    /// say, and after a restart. One name served from many places cannot be looked at in all of them.
+    /// Returns whether an added record has reached all of the provider's servers, by the provider's own report; true
+    /// without a report, and after a restart. A lookup cannot check every place from which a name is served.
     async fn is_everywhere(&self, _record: &TxtRecord) -> Result<bool, SolveError> {
         Ok(true)
     }

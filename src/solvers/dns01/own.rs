@@ -1,4 +1,4 @@
-//! Solvers of our own group: a program, a person, or one of the many providers.
+//! Solvers of this program's own API group: a program, a person, or one of the many providers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::model::own_solver::OwnSolver;
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 
-/// Builds the provider that a solver of ours is.
+/// Builds the provider of a solver of this group.
 pub(super) async fn provider(
     read: Result<OwnSolver, Vec<Remark>>,
     site: &Site<'_>,
@@ -31,17 +31,17 @@ pub(super) async fn provider(
     }
 }
 
-/// What keeps this process from serving a solver of ours, whatever its Secrets hold.
+/// Returns the reason why this process cannot serve a solver of this group, whatever its Secrets hold; `None` if it can.
 pub fn obstacle(own: &OwnSolver, hooks: Hooks) -> Option<SolveError> {
     match (own, hooks) {
         (OwnSolver::Exec(hook), Hooks::NotAllowed) => {
             let program = hook.command.first().map_or("", String::as_str);
             let why = format!("{program} is run only where that is allowed");
-            Some(refused(why, Remedy::AllowPrograms))
+            Some(lasting_error(why, Remedy::AllowPrograms))
         }
         (OwnSolver::Exec(_), Hooks::Never) => {
             let why = "in a cluster no program is run that an Issuer names: whoever may write one would run programs here";
-            Some(refused(why.to_owned(), Remedy::ProgramsOnThisMachine))
+            Some(lasting_error(why.to_owned(), Remedy::ProgramsOnThisMachine))
         }
         (OwnSolver::Provider(settings), _) if !cfg!(feature = "many-providers") => {
             Some(not_built_in(settings.provider.name))
@@ -54,22 +54,22 @@ pub fn obstacle(own: &OwnSolver, hooks: Hooks) -> Option<SolveError> {
 
 fn left_to_a_person() -> SolveError {
     let why = "the solver \"manual\" leaves it to a person".to_owned();
-    refused(why, Remedy::RecordByHand)
+    lasting_error(why, Remedy::RecordByHand)
 }
 
 fn not_built_in(name: &str) -> SolveError {
     let why =
         format!("{name} is one of the many providers, and this program was built without them");
-    refused(why, Remedy::BuildWithProviders)
+    lasting_error(why, Remedy::BuildWithProviders)
 }
 
 fn unreadable(remarks: &[Remark]) -> SolveError {
     let hint = remarks.iter().find_map(|remark| remark.hint.clone());
     let words: Vec<String> = remarks.iter().map(ToString::to_string).collect();
     let hint = hint.unwrap_or_else(|| "mend it in the solver of the issuer".to_owned());
-    refused(words.join("; "), hint)
+    lasting_error(words.join("; "), hint)
 }
 
-fn refused(why: String, remedy: impl Into<Remedy>) -> SolveError {
+fn lasting_error(why: String, remedy: impl Into<Remedy>) -> SolveError {
     SolveError::lasting("cannot publish the record", why).advised(remedy)
 }

@@ -1,4 +1,4 @@
-//! Words of others, without our credentials in them.
+//! Foreign texts, without this program's credentials in them.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -7,19 +7,19 @@ use zeroize::Zeroizing;
 use super::credential::Credential;
 use super::text::encoded;
 
-/// Shorter texts are no credentials, and would tear holes into words.
-const SHORTEST: usize = 4;
-/// What stands in their place.
-const HIDDEN: &str = "***";
+/// Fewest bytes of a credential; a shorter text is no credential, and hiding it would tear holes into words.
+const MIN_CREDENTIAL_BYTES: usize = 4;
+/// Text in place of a credential.
+const MASK: &str = "***";
 
-/// The text without these credentials, as they are, as URLs have them and as Basic authentication does; of those with many lines,
-/// without each line.
+/// Returns the text without these credentials: as they are, as URLs encode them and as Basic
+/// authentication does; of a credential with several lines, each line is hidden.
 pub(super) fn without<'a>(text: &str, hidden: impl Iterator<Item = &'a Credential>) -> String {
     let mut forms: Vec<Zeroizing<String>> = Vec::new();
     for credential in hidden {
         for line in credential.expose().lines().chain([credential.expose()]) {
             let line = line.trim();
-            if line.len() >= SHORTEST {
+            if line.len() >= MIN_CREDENTIAL_BYTES {
                 forms.push(Zeroizing::new(line.to_owned()));
                 forms.push(Zeroizing::new(encoded(line)));
                 let in_base64 = BASE64_STANDARD.encode(line);
@@ -29,7 +29,7 @@ pub(super) fn without<'a>(text: &str, hidden: impl Iterator<Item = &'a Credentia
     }
     // Longest first: one may hold another.
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-    forms.iter().fold(text.to_owned(), |text, form| text.replace(form.as_str(), HIDDEN))
+    forms.iter().fold(text.to_owned(), |text, form| text.replace(form.as_str(), MASK))
 }
 
 #[cfg(test)]

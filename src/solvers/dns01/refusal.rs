@@ -1,12 +1,12 @@
-//! What an answer of a provider's API that says no means, as data: who or what is at fault, by its status and its own code.
+//! Refusals by a provider's API as data: the party at fault, by the HTTP status and the provider's code.
 
 use http::StatusCode;
 
 use super::api::ApiRefusal;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal, is_about_address};
 
-/// Codes by which APIs say that they do not know whoever asks: Cloudflare, AWS, and token services (RFC 6749 §5.2).
-const CREDENTIALS: &[&str] = &[
+/// Codes for unknown credentials: Cloudflare, AWS, and token services (RFC 6749 §5.2).
+const CREDENTIAL_CODES: &[&str] = &[
     "6003",
     "6103",
     "6111",
@@ -34,8 +34,8 @@ const CREDENTIALS: &[&str] = &[
     "invalid_grant",
     "unauthorized_client",
 ];
-/// Codes by which APIs say that somebody may not do this, whatever the status.
-const PERMISSION: &[&str] = &[
+/// Codes for a missing permission, whatever the status.
+const PERMISSION_CODES: &[&str] = &[
     "AccessDenied",
     "AccessDeniedException",
     "AuthorizationFailed",
@@ -43,8 +43,8 @@ const PERMISSION: &[&str] = &[
     "forbidden",
     "insufficientPermissions",
 ];
-/// Codes by which APIs say that there is no such zone here.
-const NO_ZONE: &[&str] = &[
+/// Codes for a missing zone.
+const NO_ZONE_CODES: &[&str] = &[
     "7003",
     "NoSuchHostedZone",
     "ParentResourceNotFound",
@@ -52,8 +52,8 @@ const NO_ZONE: &[&str] = &[
     "SubscriptionNotFound",
     "InvalidSubscriptionId",
 ];
-/// Codes by which APIs ask for patience under another status than 429.
-const BUSY: &[&str] = &[
+/// Codes that ask for patience under another status than 429.
+const BUSY_CODES: &[&str] = &[
     "10429",
     "PriorRequestNotComplete",
     "RateLimitExceeded",
@@ -65,7 +65,7 @@ const BUSY: &[&str] = &[
 ];
 
 impl ApiRefusal {
-    /// The refusal as data. Who calls itself what, and of which zone it was, is known further up.
+    /// Returns the refusal as data. Callers add the name of the provider and the zone.
     pub(super) fn fact(&self) -> ProviderRefusal {
         ProviderRefusal {
             status: self.status.map(|status| status.as_u16()),
@@ -84,12 +84,14 @@ impl ApiRefusal {
             return ProviderFault::AddressRefused;
         }
         match status {
-            _ if is_one_of(BUSY) || self.code.starts_with("Throttling") => ProviderFault::Busy,
+            _ if is_one_of(BUSY_CODES) || self.code.starts_with("Throttling") => {
+                ProviderFault::Busy
+            }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => ProviderFault::Busy,
             _ if status.is_server_error() => ProviderFault::Busy,
-            _ if is_one_of(CREDENTIALS) => ProviderFault::Credentials,
-            _ if is_one_of(PERMISSION) => ProviderFault::Permission,
-            _ if is_one_of(NO_ZONE) => ProviderFault::NoZone,
+            _ if is_one_of(CREDENTIAL_CODES) => ProviderFault::Credentials,
+            _ if is_one_of(PERMISSION_CODES) => ProviderFault::Permission,
+            _ if is_one_of(NO_ZONE_CODES) => ProviderFault::NoZone,
             StatusCode::UNAUTHORIZED => ProviderFault::Credentials,
             StatusCode::FORBIDDEN => ProviderFault::Permission,
             StatusCode::NOT_FOUND => ProviderFault::NoZone,

@@ -20,21 +20,21 @@ use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
 use crate::model::{SecretKeySelector, solver};
 use crate::solvers::SolveError;
 
-/// Kept by few resolvers, and for some seconds: a CA that has asked for one text of a name may ask for the next one soon, and must
-/// not see the first again. cert-manager says 60, and waits for so long. Where others have texts at the name, it is theirs.
+/// TTL in seconds. Few resolvers cache the text, for seconds: a CA that asked for one text of a name may ask for the next soon,
+/// and must not get the first again. cert-manager uses 60, and waits that long. Other texts at the name keep their TTL.
 const TTL: u32 = 0;
-/// How long the server is asked which TTL others have given the record; it may take updates only.
-const QUESTION: Duration = Duration::from_secs(1);
-/// A text that nobody publishes: taking it away changes nothing, and shows whether we may.
-const NOBODYS: &str = "kubectl-acme looks whether it may change this name";
+/// Longest wait for the server's answer on the TTL of other texts; the server may take updates only.
+const TTL_QUERY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Text that no client publishes: removing the text changes nothing, and shows whether updates are allowed.
+const PROBE_TEXT: &str = "kubectl-acme looks whether it may change this name";
 
-/// The record of an update is in another zone (RFC 2136 §2.2).
+/// Response code for a record in another zone than the update's (RFC 2136 §2.2).
 const NOTZONE: u16 = 10;
 /// Most addresses of a server that are tried.
-const ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
-/// What helps against a server that takes no updates since nothing comes from it.
-const SILENT: &str = "start that name server and open its port to this machine (UDP, or TCP by protocol: TCP), or correct \
+/// Hint for a server that does not answer updates.
+const SILENCE_HINT: &str = "start that name server and open its port to this machine (UDP, or TCP by protocol: TCP), or correct \
                       nameserver in the dns01 solver";
 
 /// Addresses that have not answered this process.
@@ -43,11 +43,11 @@ static SILENCES: Silences = Silences::new();
 /// A server that takes dynamic updates.
 #[derive(Debug)]
 pub struct Rfc2136 {
-    /// One for each of its addresses.
+    /// Updaters, one for each address of the server.
     updaters: Vec<Updater>,
     /// The key's name and algorithm, for hints.
     key: Option<(String, Algorithm)>,
-    /// Asks the server what is there.
+    /// Client for queries to the server.
     wire: Wire,
     zones: Arc<dyn FindZone>,
 }
@@ -77,9 +77,9 @@ impl Rfc2136 {
             _ => Protocol::Udp,
         };
         let named = key.as_ref().map(|_| (name.clone(), algorithm));
-        let addresses = addresses.into_iter().take(ADDRESSES);
+        let addresses = addresses.into_iter().take(MAX_ADDRESSES);
         let updaters = addresses.map(|server| Updater::new(server, protocol, key.clone()));
-        let wire = Wire::new(Arc::clone(site.resolver)).with_patience(QUESTION);
+        let wire = Wire::new(Arc::clone(site.resolver)).with_patience(TTL_QUERY_TIMEOUT);
         let updaters = updaters.collect();
         Ok(Self { updaters, key: named, wire, zones: Arc::clone(site.zones) })
     }
@@ -91,7 +91,7 @@ impl Rfc2136 {
             let change = match edit {
                 Edit::Remove => Change::Remove,
                 Edit::Add if was_silent => Change::Add { ttl: TTL },
-                // All texts at a name have one TTL (RFC 2181 §5.2): ours would change that of the others.
+                // All texts at a name have one TTL (RFC 2181 §5.2): another TTL would change the TTL of the others.
                 Edit::Add => {
                     let theirs = self.wire.ttl_of_texts(updater.server(), name).await;
                     Change::Add { ttl: theirs.unwrap_or(TTL) }
@@ -107,14 +107,14 @@ impl Rfc2136 {
                     silent.insert(number, error.to_string());
                 }
                 Err(error) => {
-                    return Err(self.explained(&error, updater.server(), (name, &zone)).await);
+                    return Err(self.explain_error(&error, updater.server(), (name, &zone)).await);
                 }
             }
         }
         Err(all_silent("DNS update failed", &format!("update of {zone}"), silent))
     }
 
-    /// Asks by one signed question what the server would make of our key and of the zone.
+    /// Checks by one signed query whether the server accepts the key and has the zone.
     async fn ask(&self, name: &str) -> Result<(), SolveError> {
         let zone = zone_of(&*self.zones, name).await?;
         let mut silent = BTreeMap::new();
@@ -135,7 +135,7 @@ impl Rfc2136 {
                     silent.insert(number, error.to_string());
                 }
                 Err(error) => {
-                    let mut error = self.explained(&error, server, (name, &zone)).await;
+                    let mut error = self.explain_error(&error, server, (name, &zone)).await;
                     if let Some(refusal) = &mut error.refusal {
                         refusal.call = format!("SOA of {zone} at {server}{}", self.signature());
                     }
@@ -146,8 +146,8 @@ impl Rfc2136 {
         Err(all_silent("cannot ask the name server", &format!("SOA of {zone}"), silent))
     }
 
-    /// In cert-manager's words, and what to change.
-    async fn explained(
+    /// Builds the error in cert-manager's words, with a hint.
+    async fn explain_error(
         &self,
         error: &UpdateError,
         server: SocketAddr,
@@ -171,7 +171,7 @@ impl Rfc2136 {
             }
             UpdateError::Unwritable(_) => failed("DNS update failed", true, None),
             UpdateError::Silent { .. } => {
-                failed("DNS update failed", false, Some(SILENT.to_owned()))
+                failed("DNS update failed", false, Some(SILENCE_HINT.to_owned()))
             }
             UpdateError::Forwarded { server } => {
                 let hint = format!(
@@ -186,13 +186,13 @@ impl Rfc2136 {
         }
     }
 
-    /// By which key a message is signed.
+    /// Describes the key that signs messages.
     fn signature(&self) -> String {
         let key = self.key.as_ref();
         key.map(|(key, algorithm)| format!(", key {key}, {algorithm}")).unwrap_or_default()
     }
 
-    /// The refusal as data.
+    /// Returns the refusal as data.
     fn refusal(&self, error: &UpdateError, server: SocketAddr, zone: &str) -> ProviderRefusal {
         let (fault, code) = match error {
             UpdateError::Refused(refusal) if refusal.code() == Some(NOTIMP) => {
@@ -211,7 +211,7 @@ impl Rfc2136 {
         ProviderRefusal { code, zone: zone.to_owned(), is_unsigned, ..refusal }
     }
 
-    /// What to change where the zone that was found for a name is not the one that the server would change.
+    /// Builds the hint if the server would change another zone than the zone found for a name.
     async fn elsewhere(&self, server: SocketAddr, name: &str, zone: &str) -> Option<String> {
         match self.wire.zone_at(server, name).await {
             Some(own) if own.eq_ignore_ascii_case(zone) => None,
@@ -219,7 +219,7 @@ impl Rfc2136 {
                 "the zone found for {name} is {zone}, but {server} has it in its zone {own}: have {own} delegated to \
                  {server}, or name a resolver that knows {own} in the solver's nameservers"
             )),
-            // Nobody changes the zone of a registry: that of the domain is missing.
+            // A zone with one label belongs to a registry, and takes no updates: the zone of the domain is missing.
             None if zone.trim_end_matches('.').contains('.') => None,
             None => Some(format!(
                 "the zone found for {name} is {zone}, not one of the domain's own, and {server} has none for it either: \
@@ -229,7 +229,7 @@ impl Rfc2136 {
         }
     }
 
-    /// What a person has to change; nothing where it may pass.
+    /// Builds the hint for a person; `None` if the refusal may pass by itself.
     fn hint(&self, refusal: UpdateRefusal, server: SocketAddr, zone: &str) -> Option<String> {
         match refusal.code() {
             Some(NOTIMP) => {
@@ -297,7 +297,7 @@ impl Provider for Rfc2136 {
     }
 
     async fn check(&self, name: &str) -> Result<(), SolveError> {
-        self.update(name, NOBODYS, Edit::Remove).await
+        self.update(name, PROBE_TEXT, Edit::Remove).await
     }
 
     async fn look(&self, name: &str) -> Result<(), SolveError> {
@@ -305,11 +305,11 @@ impl Provider for Rfc2136 {
     }
 }
 
-/// The error where nothing comes from any address of the server.
+/// Builds the error if no address of the server answers.
 fn all_silent(what: &str, call: &str, silent: BTreeMap<usize, String>) -> SolveError {
     let why = silent.into_values().collect::<Vec<_>>().join("; ");
     let refusal = ProviderRefusal::new(ProviderFault::Unreachable, call, &*why);
-    SolveError::passing(what, why).advised(SILENT.to_owned()).refused(refusal)
+    SolveError::passing(what, why).advised(SILENCE_HINT.to_owned()).refused(refusal)
 }
 
 fn unusable_key(secret: &SecretKeySelector, why: String) -> SolveError {

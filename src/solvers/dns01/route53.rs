@@ -24,22 +24,22 @@ use crate::solvers::SolveError;
 const VERSION: &str = "/2013-04-01";
 const RIGHTS: &str = "the identity needs route53:ChangeResourceRecordSets and route53:ListResourceRecordSets on the hosted zone, \
     route53:ListHostedZonesByName, and route53:GetChange";
-/// In seconds.
+/// TTL in seconds.
 const TTL: u32 = 10;
-const ZONE: &str = "failed to determine Route 53 hosted zone ID";
-const CHANGE: &str = "failed to change Route 53 record set";
-const STATUS: &str = "failed to query Route 53 change status";
+const ZONE_FAILURE: &str = "failed to determine Route 53 hosted zone ID";
+const CHANGE_FAILURE: &str = "failed to change Route 53 record set";
+const STATUS_FAILURE: &str = "failed to query Route 53 change status";
 
-/// What a solver says about Route 53, with its Secrets read.
+/// Settings of a solver for Route 53, with the Secrets read.
 #[derive(Debug)]
 pub struct Route53Settings {
-    /// Who we are.
+    /// Identity at AWS.
     pub login: AwsLogin,
     /// ARN of a role to assume; may be empty.
     pub role: String,
     /// Id of the hosted zone; may be empty.
     pub hosted_zone_id: String,
-    /// Where the services are.
+    /// Addresses of the services.
     pub endpoints: Endpoints,
 }
 
@@ -52,10 +52,10 @@ pub struct Route53 {
     zones: Arc<dyn FindZone>,
 }
 
-/// Server, name and text.
+/// Server, name and text of a change.
 type ChangedText = [String; 3];
 
-/// Ids of the process's changes that are under way: providers are built anew for every step.
+/// Ids of the process's changes under way, kept here because providers are built anew for every step.
 static CHANGES: Mutex<BTreeMap<ChangedText, String>> = Mutex::new(BTreeMap::new());
 
 fn changes() -> MutexGuard<'static, BTreeMap<ChangedText, String>> {
@@ -102,18 +102,18 @@ impl Route53 {
 
     async fn get(&self, path: &str, what: &str) -> Result<String, SolveError> {
         let request = self.api.request(Method::GET, &format!("{VERSION}{path}"));
-        let reply = self.send(request, what).await?.map_err(|r| failed(r, what))?;
+        let reply = self.send(request, what).await?.map_err(|r| solve_error(r, what))?;
         Ok(String::from_utf8_lossy(&reply.body).into_owned())
     }
 
-    /// The id of the public hosted zone that holds a name, the nearest one where there are several.
+    /// Returns the id of the public hosted zone that holds a name; of the nearest zone if there are several.
     async fn zone(&self, name: &str) -> Result<String, SolveError> {
         if !self.hosted_zone_id.is_empty() {
             return Ok(self.hosted_zone_id.clone());
         }
         let zone = zone_of(&*self.zones, name).await?;
         let path = format!("/hostedzonesbyname?dnsname={}", encoded(relative(&zone)));
-        let list = self.get(&path, ZONE).await?;
+        let list = self.get(&path, ZONE_FAILURE).await?;
         let public = xml::all(&list, "HostedZone").filter_map(|entry| {
             let is_private = xml::first(entry, "PrivateZone").is_some_and(|text| text == "true");
             let found = (xml::first(entry, "Name")?, xml::first(entry, "Id")?);
@@ -130,16 +130,16 @@ impl Route53 {
             );
             let refusal = ProviderRefusal::new(ProviderFault::NoZone, call, &*why)
                 .knowing(xml::all(&list, "Name").map(str::to_owned));
-            return Err(SolveError::lasting(ZONE, why).advised(hint).refused(refusal));
+            return Err(SolveError::lasting(ZONE_FAILURE, why).advised(hint).refused(refusal));
         };
         Ok(id.trim_start_matches("/hostedzone/").to_owned())
     }
 
-    /// The name servers of a hosted zone; a private one has none.
+    /// Returns the name servers of a hosted zone; a private zone has none.
     async fn name_servers(&self, id: &str) -> Vec<String> {
         let path = format!("/hostedzone/{}", encoded(id));
-        // Who may list zones need not be allowed to read one.
-        let read = self.get(&path, ZONE).await.unwrap_or_default();
+        // Credentials that may list zones need not be allowed to read a zone.
+        let read = self.get(&path, ZONE_FAILURE).await.unwrap_or_default();
         xml::all(&read, "NameServer").map(str::to_owned).collect()
     }
 
@@ -147,7 +147,7 @@ impl Route53 {
         [self.api.base(), &record.name, &record.value].map(str::to_owned)
     }
 
-    /// Sends one change. Every text is a record set of its own, so that others at the same name stay as they are.
+    /// Sends one change. Every text is a record set of its own, so that other texts at the name stay as they are.
     async fn change(
         &self,
         action: &str,
@@ -168,14 +168,15 @@ impl Route53 {
         let path = format!("{VERSION}/hostedzone/{}/rrset", encoded(&zone));
         let mut request = self.api.request(Method::POST, &path).header(CONTENT_TYPE, "text/xml");
         request.body = body.into_bytes();
-        self.send(request, CHANGE).await
+        self.send(request, CHANGE_FAILURE).await
     }
 }
 
 #[async_trait]
 impl Provider for Route53 {
     async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        let reply = self.change("UPSERT", record).await?.map_err(|r| failed(r, CHANGE))?;
+        let reply =
+            self.change("UPSERT", record).await?.map_err(|r| solve_error(r, CHANGE_FAILURE))?;
         if let Some(id) = xml::first(&String::from_utf8_lossy(&reply.body), "Id") {
             let id = id.trim_start_matches("/change/").to_owned();
             changes().insert(self.key(record), id);
@@ -186,9 +187,9 @@ impl Provider for Route53 {
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
         changes().remove(&self.key(record));
         match self.change("DELETE", record).await? {
-            // So it is told that the set is not there.
+            // AWS reports a missing record set by this code.
             Err(refusal) if refusal.code == "InvalidChangeBatch" => Ok(()),
-            sent => sent.map(drop).map_err(|r| failed(r, CHANGE)),
+            sent => sent.map(drop).map_err(|r| solve_error(r, CHANGE_FAILURE)),
         }
     }
 
@@ -199,12 +200,12 @@ impl Provider for Route53 {
             encoded(&zone),
             encoded(name)
         );
-        match self.send(self.api.request(Method::GET, &path), ZONE).await? {
-            // Who may change records need not be allowed to list them, and the signature was good.
+        match self.send(self.api.request(Method::GET, &path), ZONE_FAILURE).await? {
+            // Credentials that may change records need not be allowed to list them, and the signature was good.
             Err(refusal) if refusal.is(StatusCode::FORBIDDEN) && refusal.code == "AccessDenied" => {
                 Ok(())
             }
-            sent => sent.map(drop).map_err(|r| failed(r, ZONE)),
+            sent => sent.map(drop).map_err(|r| solve_error(r, ZONE_FAILURE)),
         }
     }
 
@@ -212,7 +213,7 @@ impl Provider for Route53 {
         let zone = zone_of(&*self.zones, name).await?;
         let written = self.zone(name).await?;
         let path = format!("/hostedzonesbyname?dnsname={}", encoded(relative(&zone)));
-        let list = self.get(&path, ZONE).await?;
+        let list = self.get(&path, ZONE_FAILURE).await?;
         let mut found = Vec::new();
         for entry in xml::all(&list, "HostedZone") {
             let (Some(name), Some(id)) = (xml::first(entry, "Name"), xml::first(entry, "Id"))
@@ -236,7 +237,7 @@ impl Provider for Route53 {
     async fn is_everywhere(&self, record: &TxtRecord) -> Result<bool, SolveError> {
         let key = self.key(record);
         let Some(id) = changes().get(&key).cloned() else { return Ok(true) };
-        let reply = self.get(&format!("/change/{}", encoded(&id)), STATUS).await?;
+        let reply = self.get(&format!("/change/{}", encoded(&id)), STATUS_FAILURE).await?;
         if xml::first(&reply, "Status").as_deref() != Some("INSYNC") {
             return Ok(false);
         }
@@ -249,6 +250,6 @@ fn unusable(why: &str) -> SolveError {
     SolveError::lasting("unable to construct route53 provider", why.to_owned())
 }
 
-fn failed(refusal: ApiRefusal, what: &str) -> SolveError {
+fn solve_error(refusal: ApiRefusal, what: &str) -> SolveError {
     refusal.into_error(what.to_owned(), RIGHTS)
 }

@@ -1,4 +1,4 @@
-//! Which addresses of name servers have not answered lately: the others are tried before them.
+//! Addresses of name servers that have not answered lately: other addresses are tried before them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,19 +8,19 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::dns::update::Updater;
 
-/// How long a silence is remembered: about as long as an order takes.
-const LONG: Duration = Duration::from_mins(5);
+/// Time for which a silence is remembered: about as long as an order takes.
+const SILENCE_MEMORY: Duration = Duration::from_mins(5);
 
-/// When addresses were last silent.
+/// Times at which addresses were last silent.
 pub(super) struct Silences(Mutex<BTreeMap<SocketAddr, Instant>>);
 
 impl Silences {
-    /// Remembers none yet.
+    /// Creates an empty memory.
     pub(super) const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// Notes whether an address has answered.
+    /// Records whether an address has answered.
     pub(super) fn heard(&self, server: SocketAddr, answered: bool) {
         if answered {
             self.lock().remove(&server);
@@ -29,10 +29,10 @@ impl Silences {
         }
     }
 
-    /// The same servers with their numbers, those that were silent behind the others, with less patience, and marked.
+    /// Returns the servers with their numbers; servers that were silent come last, with less patience, and marked.
     pub(super) fn in_turn(&self, updaters: &[Updater]) -> Vec<(usize, Updater, bool)> {
         let mut silences = self.lock();
-        silences.retain(|_, since| since.elapsed() < LONG);
+        silences.retain(|_, since| since.elapsed() < SILENCE_MEMORY);
         let updaters = updaters.iter().cloned().enumerate();
         let marked = updaters.map(|(number, updater)| {
             let was_silent = silences.contains_key(&updater.server());

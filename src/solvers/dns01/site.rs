@@ -1,4 +1,4 @@
-//! What a provider works with beyond its own fields: Secrets, zones, webhooks, and what it may do.
+//! Surroundings of a provider beyond its own fields: Secrets, zones, webhooks, and permissions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::dns::{FindZone, Resolve};
 use crate::model::{Secret, SecretKeySelector};
 use crate::solvers::SolveError;
 
-/// Reads the Secrets that solvers name.
+/// Source of the Secrets that solvers name.
 #[async_trait]
 pub trait Credentials: fmt::Debug + Send + Sync {
-    /// A Secret, if it is there.
+    /// Returns a Secret, if the Secret exists.
     ///
     /// # Errors
-    /// Fails when it cannot be told, such as for want of a permission.
+    /// Fails if the Secret cannot be read, for example without the permission.
     async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>, SolveError>;
 
-    /// A token for a service account with these audiences (Kubernetes TokenRequest), valid for ten minutes.
+    /// Returns a token for a service account with these audiences (Kubernetes TokenRequest), valid for ten minutes.
     ///
     /// # Errors
-    /// Fails where there is no cluster, and when the API server refuses.
+    /// Fails without a cluster, and if the API server refuses.
     async fn service_account_token(
         &self,
         namespace: &str,
@@ -33,38 +33,38 @@ pub trait Credentials: fmt::Debug + Send + Sync {
     ) -> Result<Zeroizing<String>, SolveError>;
 }
 
-/// What every provider is built with, beside its own fields.
+/// Surroundings with which every provider is built, beside its own fields.
 #[derive(Debug)]
 pub struct Site<'a> {
-    /// Where the Secrets are: the Issuer's namespace, or that of cluster resources for ClusterIssuers.
+    /// Namespace of the Secrets: the Issuer's namespace, or the namespace of cluster resources for ClusterIssuers.
     pub namespace: &'a str,
-    /// Reads them.
+    /// Source of the Secrets.
     pub credentials: &'a dyn Credentials,
     /// Whether credentials from around the process may be used: environment, metadata services, workload identity.
     pub ambient: bool,
-    /// Finds zones, by way of the solver's own name servers where it has any.
+    /// Finder of zones, by the solver's own name servers if the solver has any.
     pub zones: &'a Arc<dyn FindZone>,
-    /// Looks up hosts of APIs and name servers.
+    /// Resolver for hosts of APIs and name servers.
     pub resolver: &'a Arc<dyn Resolve>,
-    /// Calls webhooks.
+    /// Client of webhooks.
     pub webhooks: &'a Arc<dyn Webhooks>,
     /// Whether programs may be run.
     pub hooks: Hooks,
-    /// Whether a provider's first answer counts, although it asks for patience.
+    /// Whether a provider's first answer counts, although the provider asks for patience.
     pub impatient: bool,
 }
 
 impl Site<'_> {
-    /// How providers are reached.
+    /// Returns the connection to providers.
     pub(super) fn connection(&self) -> Connection {
         let connection = Connection::new(self.resolver);
         if self.impatient { connection.impatient() } else { connection }
     }
 
-    /// The value of a key of a Secret.
+    /// Returns the value of a key of a Secret.
     ///
     /// # Errors
-    /// Fails when the Secret or the key is not there, or is not text; the error names both.
+    /// Fails if the Secret or the key is not there, or the value is not text; the error names both.
     pub async fn secret(
         &self,
         selector: &SecretKeySelector,
@@ -104,7 +104,7 @@ impl Site<'_> {
     }
 }
 
-/// The error of a solver that only another manifest helps.
+/// Builds the error of a solver that only another manifest can fix.
 pub(crate) fn unusable(why: String) -> SolveError {
     let what = "cannot publish the record".to_owned();
     SolveError::lasting(what, why)
@@ -113,21 +113,21 @@ pub(crate) fn unusable(why: String) -> SolveError {
 /// Whether programs that a manifest names may be run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hooks {
-    /// They may: a person has said so.
+    /// Programs may be run: a person has allowed them.
     Allowed,
-    /// Nobody has said so.
+    /// No person has allowed programs.
     #[default]
     NotAllowed,
-    /// Others write manifests here, whatever a person says.
+    /// Programs never run, because others write the manifests here.
     Never,
 }
 
-/// Calls webhooks: through an API server that knows them, or directly.
+/// Client of webhooks: through an API server that knows the webhooks, or directly.
 #[async_trait]
 pub trait Webhooks: fmt::Debug + Send + Sync {
-    /// Posts a payload to a solver of a group, and returns the payload that comes back.
+    /// Posts a payload to a solver of a group, and returns the payload of the answer.
     ///
     /// # Errors
-    /// Fails when the solver cannot be reached, or answers with anything but a payload.
+    /// Fails if the solver cannot be reached, or answers without a payload.
     async fn call(&self, group: &str, solver: &str, payload: &Value) -> Result<Value, SolveError>;
 }

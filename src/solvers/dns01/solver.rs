@@ -1,4 +1,4 @@
-//! The solver of DNS-01: finds the name and the provider of a Challenge, and has the text published there.
+//! Solver of DNS-01: finds the name and the provider of a Challenge, and publishes the text there.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -27,31 +27,31 @@ use crate::model::{Answer, Challenge, ChallengeType, IssuerRef};
 use crate::solvers::remedy::Remedy;
 use crate::solvers::{SolveError, Solver};
 
-/// How long the zone of a record that has to stay is looked for.
+/// Longest wait for lookups about a record's zone.
 const ZONE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Answers DNS-01 by the provider that each Challenge names.
 #[derive(Clone, Debug)]
 pub struct Dns01 {
-    /// Reads Secrets.
+    /// Source of Secrets.
     pub credentials: Arc<dyn Credentials>,
-    /// Calls webhooks.
+    /// Client of webhooks.
     pub webhooks: Arc<dyn Webhooks>,
-    /// Finds zones, and where aliases lead.
+    /// Finder of zones, and of the targets of aliases.
     pub zones: Zones,
-    /// Looks up hosts of APIs and name servers.
+    /// Resolver for hosts of APIs and name servers.
     pub resolver: Arc<dyn Resolve>,
-    /// Where the Secrets of ClusterIssuers are.
+    /// Namespace of the Secrets of ClusterIssuers.
     pub cluster_namespace: String,
-    /// Who may use credentials from around the process.
+    /// Kinds of issuers that may use credentials from around the process.
     pub ambience: Ambience,
     /// Whether programs that a solver names may be run.
     pub hooks: Hooks,
-    /// Whether a provider's first answer counts, although it asks for patience.
+    /// Whether a provider's first answer counts, although the provider asks for patience.
     pub impatient: bool,
 }
 
-/// Who may use credentials from around the process: environment, files, metadata services, workload identities.
+/// Issuers that may use credentials from around the process: environment, files, metadata services, workload identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ambience {
     /// ClusterIssuers (`--cluster-issuer-ambient-credentials`).
@@ -61,14 +61,14 @@ pub struct Ambience {
 }
 
 impl Default for Ambience {
-    /// As cert-manager: whoever may write an Issuer in a namespace need not be trusted with the process's own credentials.
+    /// Returns cert-manager's default: writers of Issuers in a namespace need not be trusted with the process's credentials.
     fn default() -> Self {
         Self { cluster_issuers: true, issuers: false }
     }
 }
 
 impl Dns01 {
-    /// The provider of a solver of an issuer that is used in that namespace.
+    /// Builds the provider of a solver, for an issuer that is used in that namespace.
     ///
     /// # Errors
     /// Fails when a Secret or a field is missing or cannot be used.
@@ -90,13 +90,13 @@ impl Dns01 {
             hooks: self.hooks,
             impatient: self.impatient,
         };
-        factory::provider(solver, &site).await.map_err(|error| named(solver, error))
+        factory::provider(solver, &site).await.map_err(|error| with_provider_name(solver, error))
     }
 
-    /// Asks the provider of a solver by reading alone what it would say of the record of that name (absolute).
+    /// Asks the provider of a solver, by reading alone, whether the provider would take the record of that name (absolute).
     ///
     /// # Errors
-    /// Fails when it refuses, or cannot be asked.
+    /// Fails if the provider refuses, or cannot be asked.
     pub async fn look(
         &self,
         solver: &Dns01Solver,
@@ -105,7 +105,7 @@ impl Dns01 {
         own: &str,
     ) -> Result<(), SolveError> {
         let provider = self.provider(solver, issuer, namespace).await?;
-        provider.knows(domain_of(own)).map_err(|error| named(solver, error))?;
+        provider.knows(domain_of(own)).map_err(|error| with_provider_name(solver, error))?;
         let name = self.record_name(solver, own.to_owned()).await?;
         match provider.look(&name).await {
             Ok(()) => Ok(()),
@@ -116,7 +116,7 @@ impl Dns01 {
     /// Asks the provider of a solver whether it takes records of these names (absolute), one in each zone; writes nothing.
     ///
     /// # Errors
-    /// Fails when it does not, or cannot be asked.
+    /// Fails if the provider refuses, or cannot be asked.
     pub async fn check(
         &self,
         solver: &Dns01Solver,
@@ -128,9 +128,9 @@ impl Dns01 {
         let zones = self.zones_of(solver)?;
         let mut asked = BTreeSet::new();
         for own in names {
-            provider.knows(domain_of(own)).map_err(|error| named(solver, error))?;
+            provider.knows(domain_of(own)).map_err(|error| with_provider_name(solver, error))?;
             let name = self.record_name(solver, own.clone()).await?;
-            // Where nobody can tell the zone, the provider may do without.
+            // If the zone cannot be found, the provider may work without the zone.
             let zone = zones.zone_of(&name).await.unwrap_or_else(|_| name.clone());
             if asked.insert(zone)
                 && let Err(error) = provider.check(&name).await
@@ -142,7 +142,7 @@ impl Dns01 {
         Ok(())
     }
 
-    /// The zones at the provider of a solver that have the name of the zone of a record (absolute); nothing is written.
+    /// Returns the provider's zones with the name of the zone of a record (absolute); writes nothing.
     ///
     /// # Errors
     /// Fails when the provider cannot be asked.
@@ -158,8 +158,8 @@ impl Dns01 {
         provider.zones_of_name(&name).await
     }
 
-    /// What a wildcard alone gives to the host that a record (absolute) is about, which would be gone while that stands; `None` where
-    /// aliases lead the record elsewhere, and where nobody can say.
+    /// Returns the records that a wildcard alone gives to the host of a record (absolute), and that would be
+    /// gone while the record exists; `None` if aliases lead the record elsewhere, or if lookups fail.
     pub async fn hidden_by(&self, solver: &Dns01Solver, own: &str) -> Option<ByWildcard> {
         let host = domain_of(own);
         let given = self.zones_of(solver).ok()?.by_wildcard(host).await?;
@@ -167,10 +167,10 @@ impl Dns01 {
         name.eq_ignore_ascii_case(own).then_some(given)
     }
 
-    /// Where the record of a name is written: at the name itself, or where its aliases lead if they are to be followed.
+    /// Returns the name at which a record is written: the name itself, or the target of its aliases if they are to be followed.
     ///
     /// # Errors
-    /// Fails when nobody can say where they lead.
+    /// Fails if the target of the aliases cannot be found.
     pub async fn record_name(
         &self,
         solver: &Dns01Solver,
@@ -186,8 +186,8 @@ impl Dns01 {
         })
     }
 
-    /// Adds to what a provider refuses that the name of the record is an alias, which may be why: it leads to a zone of others,
-    /// or to the one that was meant.
+    /// Adds to an error of a provider that the record's name is an alias, which may be the cause:
+    /// the alias leads to a zone of others, or to the zone that was meant.
     async fn with_alias(&self, solver: &Dns01Solver, own: &str, error: SolveError) -> SolveError {
         if !error.needs_person {
             return error;
@@ -203,9 +203,9 @@ impl Dns01 {
         error.advised(Remedy::Alias { record, end, follows, beside })
     }
 
-    /// Adds to what a provider refuses which provider it is, and the zone of the record.
+    /// Adds the provider and the zone of the record to a provider's refusal.
     async fn placed(&self, solver: &Dns01Solver, name: &str, error: SolveError) -> SolveError {
-        let mut error = named(solver, error);
+        let mut error = with_provider_name(solver, error);
         if let Some(refusal) = error.refusal.as_mut().filter(|refusal| refusal.zone.is_empty())
             && let Ok(zones) = self.zones_of(solver)
             && let Ok(Ok(zone)) = timeout(ZONE_TIMEOUT, zones.zone_of(name)).await
@@ -219,10 +219,10 @@ impl Dns01 {
         self.zones.for_solver(&solver.nameservers).map_err(site::unusable)
     }
 
-    /// Whether every server that can be asked has a record that stays and is good, whoever made it: ours would stand beside it
-    /// for ever. Records of names above are not looked for, although `policy=wildcard` lets a CA take one of those, too
-    /// (draft-ietf-acme-dns-persist-02 §6): it may, no challenge says that it does, and Boulder and Pebble ask for the name
-    /// alone. Without a record of its own the name would be refused by them.
+    /// Returns whether every server that can be asked has a good persistent record, whichever client made the record:
+    /// another record would stay beside it for ever. Records of parent names do not count, although `policy=wildcard`
+    /// lets a CA take such a record, too (draft-ietf-acme-dns-persist-02 §6): the CA may, no challenge says whether the
+    /// CA does, and Boulder and Pebble look up the name alone. Both would refuse the name without a record of its own.
     async fn is_good_already(&self, challenge: &Challenge, name: &str) -> bool {
         let (spec, now) = (&challenge.spec, Timestamp::now());
         let (Some(persist), Some(solver)) = (&spec.persist, &spec.solver.dns01) else {
@@ -263,7 +263,7 @@ impl Solver for Dns01 {
         if self.is_good_already(challenge, &record.name).await {
             return Ok(());
         }
-        let added = told("add", &record, provider.add(&record)).await;
+        let added = change_record("add", &record, provider.add(&record)).await;
         match (added, &challenge.spec.solver.dns01) {
             (Err(error), Some(solver)) => {
                 let error = self.placed(solver, &record.name, error).await;
@@ -281,7 +281,7 @@ impl Solver for Dns01 {
         }
         let (provider, record) = self.target(challenge, answer).await?;
         match (
-            told("remove", &record, provider.remove(&record)).await,
+            change_record("remove", &record, provider.remove(&record)).await,
             &challenge.spec.solver.dns01,
         ) {
             (Err(error), Some(solver)) => Err(self.placed(solver, &record.name, error).await),
@@ -289,7 +289,7 @@ impl Solver for Dns01 {
         }
     }
 
-    /// Records stay whoever ends. One that was left to a person is ours to publish now, unless it has been seen already.
+    /// Returns whether the record is up: records outlive processes; a record left to a person counts only after it was seen.
     fn stands(&self, challenge: &Challenge, _: &Answer) -> bool {
         let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
         !memory.by_hand || memory.accepted_at.is_some()
@@ -322,7 +322,7 @@ impl Solver for Dns01 {
     }
 }
 
-/// The domain that a record is about: the labels that begin with `_` are those of the challenge type.
+/// Returns the domain of a record, without leading labels that begin with `_`, which belong to the challenge type.
 pub fn domain_of(record: &str) -> &str {
     let mut domain = record.trim_end_matches('.');
     while let Some((_, below)) = domain.split_once('.').filter(|(label, _)| label.starts_with('_'))
@@ -332,10 +332,10 @@ pub fn domain_of(record: &str) -> &str {
     domain
 }
 
-/// Adds to what a provider refuses which provider it is.
-fn named(solver: &Dns01Solver, mut error: SolveError) -> SolveError {
+/// Adds the provider's name to a provider's refusal.
+fn with_provider_name(solver: &Dns01Solver, mut error: SolveError) -> SolveError {
     if let Some(refusal) = error.refusal.as_mut().filter(|refusal| refusal.provider.is_empty()) {
-        // One of the many providers goes by its own name.
+        // One of the many providers has a name of its own.
         let webhook = solver.webhook.as_ref().filter(|fields| fields.group_name == GROUP);
         let name = webhook.map(|fields| fields.solver_name.clone());
         refusal.provider = name.unwrap_or_else(|| provider_name(solver).to_owned());
@@ -343,12 +343,12 @@ fn named(solver: &Dns01Solver, mut error: SolveError) -> SolveError {
     error
 }
 
-/// Whose turn it is to change a record, by a digest of its name: some APIs replace all values of a name at once, so that of two
-/// changes at the same time one would be lost.
-static TURNS: [Mutex<()>; 256] = [const { Mutex::const_new(()) }; 256];
+/// Locks for changes of records, by a digest of the record's name: some APIs replace all values of
+/// a name at once, so that one of two simultaneous changes would be lost.
+static RECORD_LOCKS: [Mutex<()>; 256] = [const { Mutex::const_new(()) }; 256];
 
-/// Has a provider change a record, and tells of it.
-async fn told(
+/// Runs a provider's change of a record under the record's lock, and logs the result.
+async fn change_record(
     deed: &'static str,
     record: &TxtRecord,
     change: impl Future<Output = Result<(), SolveError>>,
@@ -356,7 +356,7 @@ async fn told(
     let mut hasher = DefaultHasher::new();
     record.name.to_ascii_lowercase().hash(&mut hasher);
     let [turn, ..] = hasher.finish().to_ne_bytes();
-    let _turn = TURNS[usize::from(turn)].lock().await;
+    let _turn = RECORD_LOCKS[usize::from(turn)].lock().await;
     let began = Instant::now();
     let done = change.await;
     let (name, took) = (&record.name, format!("{}ms", began.elapsed().as_millis()));

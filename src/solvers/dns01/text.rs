@@ -1,26 +1,26 @@
-//! How providers spell names and texts.
+//! Spellings of names and texts at providers.
 
 use std::fmt::Write as _;
 
 use crate::model::text::is_steering;
 
-/// A name without the final dot.
+/// Returns a name without the final dot.
 pub(super) fn relative(name: &str) -> &str {
     name.trim_end_matches('.')
 }
 
-/// A name with the final dot.
+/// Returns a name with the final dot.
 pub(super) fn absolute(name: &str) -> String {
     format!("{}.", relative(name))
 }
 
-/// Whether two names are one, whatever their case and with or without the final dot.
+/// Returns whether two names are equal, whatever their case and with or without the final dot.
 pub(super) fn same_name(one: &str, other: &str) -> bool {
     relative(one).eq_ignore_ascii_case(relative(other))
 }
 
-/// What stands before the zone in an absolute name: `_acme-challenge.www` of `_acme-challenge.www.example.com.`; none for the zone
-/// itself and for a name outside of it.
+/// Returns the part of an absolute name before the zone: `_acme-challenge.www` of
+/// `_acme-challenge.www.example.com.`; `None` for the zone itself and for a name outside of the zone.
 pub(super) fn below<'a>(name: &'a str, zone: &str) -> Option<&'a str> {
     let (name, zone) = (relative(name), relative(zone));
     let at = name.len().checked_sub(zone.len())?;
@@ -31,7 +31,7 @@ pub(super) fn below<'a>(name: &'a str, zone: &str) -> Option<&'a str> {
     head.strip_suffix('.').filter(|head| !head.is_empty())
 }
 
-/// The text of a TXT record as some providers write it, `"abc" "def"`, without its quotes.
+/// Returns the text of a TXT record without the quotes of some providers: `"abc" "def"`.
 pub(super) fn unquoted(text: &str) -> String {
     let text = text.trim();
     match text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
@@ -40,14 +40,14 @@ pub(super) fn unquoted(text: &str) -> String {
     }
 }
 
-/// The text of a TXT record in quotes, a long one in several strings of at most 255 characters.
+/// Returns the text of a TXT record in quotes; a long text becomes several strings of at most 255 characters.
 pub(super) fn quoted(text: &str) -> String {
     let strings = text.as_bytes().chunks(255).map(String::from_utf8_lossy);
     let strings: Vec<String> = strings.map(|string| format!("\"{string}\"")).collect();
     if strings.is_empty() { "\"\"".to_owned() } else { strings.join(" ") }
 }
 
-/// A part of a URL, with everything but unreserved characters in per cent (RFC 3986 §2.3), as AWS wants it for signatures, too.
+/// Percent-encodes a part of a URL, except unreserved characters (RFC 3986 §2.3), as AWS wants it for signatures, too.
 pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -62,12 +62,12 @@ pub(super) fn encoded(text: &str) -> String {
     encoded
 }
 
-/// A text that others wrote as one line, without what steers terminals, no longer than a status should be.
+/// Returns a foreign text as one line, without characters that steer terminals, no longer than a status should be.
 pub(super) fn one_line(text: &str) -> String {
-    const LONGEST: usize = 300;
+    const MAX_CHARS: usize = 300;
     let blank = |c: char| c.is_whitespace() || is_steering(c);
     let words = text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(LONGEST) {
+    match words.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!("{}…", &words[..at]),
         None => words,
     }

@@ -12,28 +12,28 @@ use super::memory::{Place, SharedCache};
 use super::text::one_line;
 use crate::solvers::SolveError;
 
-/// A token is given up this long before it ends.
-const MARGIN: SignedDuration = SignedDuration::from_mins(5);
+/// Time before its end at which a token is given up.
+const EXPIRY_MARGIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// A token, and when it ends.
+/// Token, with its end.
 pub(super) struct Token {
     text: Credential,
     end: Timestamp,
 }
 
-/// The tokens of the process.
+/// Cached tokens of the process.
 static TOKENS: SharedCache<Token> = SharedCache::new();
 
-/// The place of one token.
+/// Place of one token in the cache.
 pub(super) struct TokenPlace(Place<Token>);
 
 impl Token {
-    /// A token that ends then.
+    /// Creates a token that ends at `end`.
     pub(super) fn new(text: Credential, end: Timestamp) -> Self {
         Self { text, end }
     }
 
-    /// The token itself.
+    /// Returns the text of the token.
     pub(super) fn text(&self) -> &Credential {
         &self.text
     }
@@ -60,18 +60,18 @@ impl Token {
 }
 
 impl TokenPlace {
-    /// The place that belongs to these texts: the server and the credentials.
+    /// Returns the place that belongs to these texts: the server and the credentials.
     pub(super) fn of<'a>(owner: impl IntoIterator<Item = &'a str>) -> Self {
         Self(TOKENS.place(owner))
     }
 
-    /// The token that is here, while it is good; else what is fetched.
+    /// Returns the cached token while it is good, else a token from `fetch`.
     pub(super) async fn token(
         &self,
         fetch: impl Future<Output = Result<Token, SolveError>> + Send,
     ) -> Result<Credential, SolveError> {
         let mut kept = self.0.lock().await;
-        let is_good = |token: &&Token| token.end.duration_since(Timestamp::now()) > MARGIN;
+        let is_good = |token: &&Token| token.end.duration_since(Timestamp::now()) > EXPIRY_MARGIN;
         if let Some(token) = kept.as_ref().filter(is_good) {
             return Ok(token.text.clone());
         }
@@ -102,7 +102,7 @@ pub(super) fn explain(body: &[u8]) -> Option<Explanation> {
         error_description: String,
     }
     let Body { error, error_description } = serde_json::from_slice(body).ok()?;
-    // What comes behind in Microsoft's answers differs each time.
+    // The rest of Microsoft's answers differs each time.
     let description = one_line(&error_description);
     let cut = |text: &str, before| text.split(before).next().unwrap_or_default().to_owned();
     let description = cut(&cut(&description, " Trace ID:"), " Current time:");

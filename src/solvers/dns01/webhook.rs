@@ -1,7 +1,7 @@
-//! cert-manager's webhook protocol: somebody else's program publishes, and is told by one object what.
+//! cert-manager's webhook protocol: another program publishes the record that one object describes.
 //!
-//! A webhook that is named by `--dns01-webhook` goes before the API server's, because it was asked for. Payloads carry
-//! `apiVersion` and `kind`; servers take them with or without.
+//! A webhook that `--dns01-webhook` names goes before the API server's, because the user asked for
+//! it. Payloads carry `apiVersion` and `kind`; servers take payloads with or without these fields.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::model::validation::{object_name_fault, path_segment_fault};
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 
-/// The path of a solver, at an API server and at the webhook itself.
+/// Returns the path of a solver, at an API server and at the webhook itself.
 ///
 /// # Errors
-/// Fails when the names would lead elsewhere: whoever writes an Issuer would send us anywhere.
+/// Fails if the names would lead elsewhere: otherwise anyone who writes an Issuer could choose any path.
 pub fn path(group: &str, solver: &str) -> Result<String, SolveError> {
     let wrong = |field: &str, name: &str, why: &str| {
         SolveError::lasting(
@@ -45,14 +45,14 @@ pub fn path(group: &str, solver: &str) -> Result<String, SolveError> {
     Ok(format!("/apis/{group}/v1alpha1/{solver}"))
 }
 
-/// Webhooks that are called directly (`--dns01-webhook GROUP=URL`); without a URL, by others where there are others.
+/// Webhooks that are called directly (`--dns01-webhook GROUP=URL`); groups without a URL go to the other client, if any.
 #[derive(Debug)]
 pub struct DirectWebhooks {
     /// URL of each group.
     pub urls: BTreeMap<String, String>,
-    /// Looks their hosts up.
+    /// Resolver for the webhooks' hosts.
     pub resolver: Arc<dyn Resolve>,
-    /// Who knows the other groups.
+    /// Client for the other groups.
     pub others: Option<Arc<dyn Webhooks>>,
 }
 
@@ -80,7 +80,7 @@ impl Webhooks for DirectWebhooks {
     }
 }
 
-/// Kubernetes' own object for what went wrong.
+/// Reads Kubernetes' own object for errors.
 fn explain(body: &[u8]) -> Option<Explanation> {
     #[derive(Deserialize)]
     struct Status {
@@ -92,7 +92,7 @@ fn explain(body: &[u8]) -> Option<Explanation> {
     Some(Explanation { code: reason, message })
 }
 
-/// A solver that somebody else's program is.
+/// Solver that another program implements.
 #[derive(Debug)]
 pub struct Webhook {
     group: String,
@@ -105,7 +105,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Takes what is told at every call.
+    /// Takes the values that every call contains.
     pub(super) fn of(fields: &solver::Webhook, site: &Site<'_>) -> Self {
         Self {
             group: fields.group_name.clone(),
@@ -176,7 +176,7 @@ impl Provider for Webhook {
         self.call("CleanUp", record).await
     }
 
-    /// There is no read.
+    /// Succeeds: the protocol has no read request.
     async fn check(&self, _: &str) -> Result<(), SolveError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Takes down the files that earlier processes of this machine have left in document roots, whatever answers now.
+//! Removes the files that earlier processes of this machine have left in document roots, whichever solver answers now.
 
 use std::net::SocketAddr;
 use std::path::{Path, absolute};
@@ -13,12 +13,12 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge};
 use crate::solvers::{SolveError, Solver};
 
-/// A solver of HTTP-01 on this machine that also removes what a Challenge remembers to be in a document root. Not for a cluster,
-/// where others write what a Challenge remembers.
+/// Solver of HTTP-01 on this machine that also removes the file in the document root that a
+/// Challenge remembers. Not for a cluster, where others write the Challenge's memory.
 #[derive(Clone, Debug)]
 pub struct Files {
     chosen: Arc<dyn Solver>,
-    /// Where the chosen solver writes files, if it does; absolute.
+    /// Document root of the chosen solver, if it writes files; absolute.
     webroot: Option<String>,
 }
 
@@ -34,8 +34,8 @@ impl Files {
         Self { chosen: Arc::new(webroot), webroot: path }
     }
 
-    /// The document root in which an earlier process has left the answer, where that is another one.
-    fn left(&self, challenge: &Challenge) -> Option<Webroot> {
+    /// Returns the document root in which an earlier process has left the answer, if it is another root.
+    fn find_left_webroot(&self, challenge: &Challenge) -> Option<Webroot> {
         let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
         let path = memory.webroot.filter(|path| Path::new(path).is_absolute())?;
         let is_ours = self.webroot.as_ref().is_some_and(|own| Path::new(own) == Path::new(&path));
@@ -49,10 +49,10 @@ impl Solver for Files {
         self.chosen.present(challenge, answer).await
     }
 
-    /// Takes down what can be taken down, and then returns the first error.
+    /// Takes down all that can be taken down, and then returns the first error.
     async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         let result = self.chosen.clean_up(challenge, answer).await;
-        match self.left(challenge) {
+        match self.find_left_webroot(challenge) {
             Some(webroot) => result.and(webroot.clean_up(challenge, answer).await),
             None => result,
         }
@@ -139,7 +139,7 @@ mod tests {
         for (path, is_left) in
             [("/srv/www", false), ("/srv/old", true), ("srv/old", false), ("", false)]
         {
-            assert_eq!(own.left(&left_in(path)).is_some(), is_left, "{path}");
+            assert_eq!(own.find_left_webroot(&left_in(path)).is_some(), is_left, "{path}");
         }
     }
 }

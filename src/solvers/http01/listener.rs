@@ -1,5 +1,5 @@
-//! Serves all answers from one table in memory, whoever stands in front: the token is the secret part, so that no Host is asked for,
-//! and a header of the PROXY protocol is read. What came is kept for a while, as evidence for whoever does not see an answer.
+//! Serves all answers from one table in memory, behind any proxy: the token is the secret part, so every Host is accepted,
+//! and a header of the PROXY protocol is read. Arrivals are kept for a while, as evidence if an answer is not visible.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -27,22 +27,22 @@ use crate::serve::opening::{self, Opening, Speech};
 use crate::serve::{self, ConnectionSlots, Patience};
 use crate::solvers::{SolveError, Solver, sockets};
 
-/// Where the CA looks.
+/// Port that the CA connects to.
 const PORT: u16 = 80;
-/// How long an answer is still served after its clean-up: the CA's remote perspectives may come late, when the
-/// authorization is valid already.
-const GRACE: Duration = Duration::from_secs(10);
-/// How long a shutdown waits for requests under way.
-const FAREWELL: Duration = Duration::from_secs(5);
-/// How many arrivals are kept of those that name a token, and of the others.
+/// Time for which an answer is still served after its clean-up: the CA's remote perspectives may
+/// come late, when the authorization is valid already.
+const CLEAN_UP_GRACE: Duration = Duration::from_secs(10);
+/// Longest wait of a shutdown for requests under way.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most arrivals kept of each kind: with a token, and without.
 const MAX_ARRIVALS: usize = 64;
-/// What whoever speaks no HTTP is answered: in plain text, so that a TLS client learns that this is not TLS.
-const REFUSAL: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
+/// Reply to a client without HTTP: in plain text, so that a TLS client learns that the port has no TLS.
+const BAD_REQUEST_REPLY: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Cache-Control: no-store\r\nConnection: close\r\nContent-Length: 30\r\n\r\nthis port speaks HTTP/1.1 only";
-/// How much of what comes after a refusal is read, so that the refusal itself arrives.
+/// Most bytes read after a refusal, so that the refusal itself arrives.
 const MAX_REFUSED_BYTES: u64 = 64 * 1024;
 
-/// Answers HTTP-01 on its own sockets; as soon as it is dropped, nobody answers any more.
+/// HTTP-01 solver with its own sockets; a dropped listener answers no more.
 #[derive(Debug)]
 pub struct Listener {
     addresses: Vec<SocketAddr>,
@@ -52,7 +52,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on all these addresses, or on none: the first that cannot be had is the error.
+    /// Listens on all these addresses, or on none: the first address that fails is the error.
     pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, SolveError> {
         Self::serve(sockets::at(addresses).await?)
     }
@@ -62,17 +62,17 @@ impl Listener {
         Self::serve(sockets::everywhere(port).await?)
     }
 
-    /// Answers for one name and token from now on.
+    /// Serves this answer for its name and token from now on.
     pub fn put(&self, answer: &Answer) {
         self.table.put(answer);
     }
 
-    /// The addresses it listens on, each with its real port.
+    /// Returns the listening addresses, each with its real port.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What has come since that moment for an answer, or for no answer that can be known.
+    /// Returns the arrivals since a moment for an answer, or for no known answer.
     pub fn came_since(&self, answer: &Answer, since: Timestamp) -> Vec<Arrival> {
         self.table.came_since(&answer.token, since)
     }
@@ -82,8 +82,8 @@ impl Listener {
         let Self { mut servers, stop, .. } = self;
         drop(stop);
         let all_ended = async { while servers.join_next().await.is_some() {} };
-        // Whoever has not read the answer by now will not.
-        if timeout(FAREWELL, all_ended).await.is_err() {
+        // A client that has not read the answer by now will not read it.
+        if timeout(CLOSE_TIMEOUT, all_ended).await.is_err() {
             servers.shutdown().await;
         }
     }
@@ -111,7 +111,7 @@ impl Solver for Listener {
     }
 
     async fn clean_up(&self, _: &Challenge, answer: &Answer) -> Result<(), SolveError> {
-        self.table.retire(answer, Instant::now() + GRACE);
+        self.table.retire(answer, Instant::now() + CLEAN_UP_GRACE);
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl Solver for Listener {
     }
 }
 
-/// One connection, with what it needs to answer.
+/// One connection, with the data that its answers need.
 #[derive(Clone)]
 struct Caller {
     table: AnswerTable,
@@ -136,7 +136,7 @@ struct Caller {
     is_proxied: bool,
 }
 
-/// Serves one connection, whatever a proxy says before the first request.
+/// Serves one connection, after an optional header of a proxy.
 async fn converse(stream: TcpStream, table: AnswerTable, stop: CancellationToken) {
     let Ok(peer) = stream.peer_addr() else { return };
     let opening = opening::read(stream, Patience::SHORT.header);
@@ -155,12 +155,14 @@ async fn converse(stream: TcpStream, table: AnswerTable, stop: CancellationToken
         Speech::Garbled => Came::Garbled,
     };
     caller.note(came, None);
-    // Whoever has hung up does not need it.
-    let _in_time = timeout(FAREWELL, refuse(stream)).await;
+    // A client that has hung up does not need the reply.
+    let _in_time = timeout(CLOSE_TIMEOUT, refuse(stream)).await;
 }
 
 async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-    if stream.write_all(REFUSAL.as_bytes()).await.is_ok() && stream.shutdown().await.is_ok() {
+    if stream.write_all(BAD_REQUEST_REPLY.as_bytes()).await.is_ok()
+        && stream.shutdown().await.is_ok()
+    {
         let _rest =
             tokio::io::copy(&mut stream.take(MAX_REFUSED_BYTES), &mut tokio::io::sink()).await;
     }
@@ -190,13 +192,13 @@ async fn answer(State(caller): State<Caller>, headers: HeaderMap, uri: Uri) -> R
         let fresh = (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate");
         return ([fresh], body).into_response();
     }
-    // A cache that keeps it would hide the answer that is put up next.
+    // A cache that keeps this reply would hide the answer that is put up next.
     let fresh = (header::CACHE_CONTROL, "no-store");
     (StatusCode::NOT_FOUND, [DECLINED_BY], [fresh], "404 page not found\n").into_response()
 }
 
 impl Caller {
-    /// Keeps what came, with the token that it names.
+    /// Records an arrival, with the token that it names.
     fn note(&self, came: Came, token: Option<&str>) {
         let (at, from, is_proxied) = (Timestamp::now(), self.from, self.is_proxied);
         let token = token.filter(|_| came.names_token()).unwrap_or_default().to_owned();
@@ -205,20 +207,20 @@ impl Caller {
     }
 }
 
-/// Key authorizations by identifier and token, and what came for them.
+/// Key authorizations by identifier and token, and the arrivals.
 #[derive(Clone, Debug, Default)]
 struct AnswerTable {
     entries: Arc<Mutex<HashMap<(Identifier, String), ShownAnswer>>>,
-    /// Arrivals that name no token, and those that name one.
+    /// Arrivals that name no token, and arrivals that name a token.
     arrivals: Arc<Mutex<[Arrivals; 2]>>,
 }
 
-/// Arrivals, each with its token, or with an empty one; the oldest first.
+/// Arrivals, each with its token or an empty text; the oldest first.
 type Arrivals = VecDeque<(String, Arrival)>;
 
 struct ShownAnswer {
     key_authorization: String,
-    /// From when on it is not served any more; none while it is up.
+    /// Time from which the answer is not served any more; `None` while it is up.
     until: Option<Instant>,
 }
 
@@ -229,7 +231,7 @@ impl std::fmt::Debug for ShownAnswer {
 }
 
 impl AnswerTable {
-    /// Locks the table; whatever is over is forgotten on the way.
+    /// Locks the table, without the answers whose time is over.
     fn current(&self) -> MutexGuard<'_, HashMap<(Identifier, String), ShownAnswer>> {
         let mut entries = self.entries.lock();
         let now = Instant::now();
@@ -254,7 +256,7 @@ impl AnswerTable {
         })
     }
 
-    /// The answer to a token: that of the host, where several have it, else of any.
+    /// Returns the answer to a token: of the host if several hosts have the token, else of any host.
     fn find(&self, host: &str, token: &str) -> Option<String> {
         let identifier = Identifier::parse(without_port(host)).ok();
         let entries = self.current();
@@ -263,7 +265,7 @@ impl AnswerTable {
         found.map(|(_, entry)| entry.key_authorization.clone())
     }
 
-    /// Tells whether there is an answer to a token, written in whatever case: a proxy may have changed that, too.
+    /// Returns whether there is an answer to a token in any case of letters: a proxy may have changed the case, too.
     fn holds_like(&self, token: &str) -> bool {
         self.current().keys().any(|(_, of)| of.eq_ignore_ascii_case(token))
     }
@@ -290,7 +292,7 @@ fn key(answer: &Answer) -> (Identifier, String) {
     (answer.identifier.clone(), answer.token.clone())
 }
 
-/// Takes the port and an IPv6 address's brackets off a Host header (RFC 9110 §7.2).
+/// Removes the port and an IPv6 address's brackets from a Host header (RFC 9110 §7.2).
 fn without_port(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
@@ -473,7 +475,7 @@ mod tests {
         let table = AnswerTable::default();
         let answer = answer_for("a.example");
         table.put(&answer);
-        table.retire(&answer, Instant::now() + GRACE);
+        table.retire(&answer, Instant::now() + CLEAN_UP_GRACE);
         assert!(!table.stands(&answer));
         tokio::time::advance(Duration::from_millis(9_999)).await;
         assert!(table.find("a.example", "token").is_some());
@@ -487,9 +489,9 @@ mod tests {
         let table = AnswerTable::default();
         let answer = answer_for("a.example");
         table.put(&answer);
-        table.retire(&answer, Instant::now() + GRACE);
+        table.retire(&answer, Instant::now() + CLEAN_UP_GRACE);
         table.put(&answer);
-        tokio::time::advance(GRACE * 2).await;
+        tokio::time::advance(CLEAN_UP_GRACE * 2).await;
         assert!(table.stands(&answer));
     }
 

@@ -6,10 +6,10 @@ pub mod listener;
 pub mod single;
 pub mod webroot;
 
-/// Where answers stand on a web server; the token follows.
+/// Path of answers on a web server; the token follows.
 pub const PATH: &str = "/.well-known/acme-challenge/";
 
-/// Tells whether a token may stand in a path: base64url, as the RFC demands, so that it can never lead elsewhere.
+/// Returns whether a token may stand in a path: base64url, as the RFC demands, so that the path can never lead elsewhere.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }

@@ -1,4 +1,4 @@
-//! What a solver Pod serves: one answer, as cert-manager's solver image does.
+//! Server of a solver Pod: one answer, as in cert-manager's solver image.
 
 use std::fmt;
 use std::io;
@@ -18,13 +18,13 @@ use super::PATH;
 use crate::model::arrival::DECLINED_BY;
 use crate::serve::{self, ConnectionSlots, Patience};
 
-/// How long requests under way may take at the end.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// Longest wait for requests under way at the end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The one answer of a solver Pod.
 #[derive(Clone)]
 pub struct Single {
-    /// The name or address that the CA asks; others are not answered.
+    /// Name or address that the CA requests; other hosts get no answer.
     pub domain: String,
     /// Token: the last part of the path.
     pub token: String,
@@ -46,13 +46,13 @@ impl fmt::Debug for Single {
 pub async fn listen(port: u16) -> io::Result<TcpListener> {
     match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).await {
         Ok(listener) => Ok(listener),
-        // A machine without IPv6 says so in several ways; any other reason comes again.
+        // A machine without IPv6 fails in several ways; any other error comes again for IPv4.
         Err(_) => TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await,
     }
 }
 
 impl Single {
-    /// Serves until it is told to stop, and at most 5 s longer.
+    /// Serves until `stop` is cancelled, and at most 5 s longer.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
         let router = Router::new().fallback(answer).with_state(Arc::new(self));
         let stopped = stop.clone();
@@ -61,7 +61,7 @@ impl Single {
         let server = serve::accept_all(listener, ConnectionSlots::default(), stop.clone(), serve);
         let too_late = async {
             stop.cancelled().await;
-            tokio::time::sleep(FAREWELL).await;
+            tokio::time::sleep(CLOSE_TIMEOUT).await;
         };
         tokio::select! {
             () = server => {}
@@ -85,7 +85,7 @@ async fn answer(State(single): State<Arc<Single>>, headers: HeaderMap, uri: Uri)
     ([fresh], single.key.clone()).into_response()
 }
 
-/// A Host header without port and brackets; an address of IPv6 may stand there without brackets too.
+/// Returns a Host header without port and brackets; an IPv6 address may lack the brackets.
 fn bare(host: &str) -> &str {
     if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address;

@@ -1,7 +1,7 @@
-//! Writes answers as files for a web server that runs already.
+//! Writes answers as files for a running web server.
 //!
-//! On local stores a Challenge remembers its document root (annotation `kubectl-acme/challenge-webroot`), so that
-//! whoever cleans up finds the file, by whatever flags it was started.
+//! On local stores a Challenge remembers its document root (annotation `kubectl-acme/challenge-webroot`), so
+//! that a later process finds the file at clean-up, whatever its own flags.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -22,27 +22,27 @@ use crate::solvers::{SolveError, Solver};
 
 /// Answers HTTP-01 through files below a web server's document root.
 ///
-/// A file goes at clean-up, and with the last one the folders that this process made.
+/// Clean-up removes a file, and with the last file the folders that this process made.
 #[derive(Clone, Debug)]
 pub struct Webroot(Arc<WebrootState>);
 
 #[derive(Debug)]
 struct WebrootState {
     root: PathBuf,
-    /// Folders that were not there before us; the lock also keeps one answer from removing another's folder.
+    /// Folders that this process made; the lock also keeps one answer from removing another answer's folder.
     made: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Webroot {
-    /// Answers below that document root, which must be there when the first answer is put up.
+    /// Answers below that document root, which must exist when the first answer is put up.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self(Arc::new(WebrootState { root: root.into(), made: Mutex::default() }))
     }
 
-    /// Answers below that document root, once it is sure that files can be written there; writes nothing.
+    /// Answers below that document root, after a check that files can be written there; writes nothing.
     ///
     /// # Errors
-    /// Fails when it is missing, no folder, or not this user's to write.
+    /// Fails if the document root is missing, no folder, or not writable by this user.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, SolveError> {
         let webroot = Self::new(root);
         let inner = Arc::clone(&webroot.0);
@@ -78,7 +78,7 @@ async fn aside(
 }
 
 impl WebrootState {
-    /// The folders below the document root, the outer one first.
+    /// Returns the folders below the document root, the outer folder first.
     fn folders(&self) -> [PathBuf; 2] {
         let outer = self.root.join(".well-known");
         let inner = outer.join("acme-challenge");
@@ -97,7 +97,7 @@ impl WebrootState {
         ))
     }
 
-    /// Tells whether an answer of ours is there.
+    /// Returns whether the file of this answer is there.
     fn holds(&self, answer: &Answer) -> bool {
         let [_, folder] = self.folders();
         self.expect_token(answer).is_ok()
@@ -115,7 +115,7 @@ impl WebrootState {
                 "no such folder",
             )
             .advised(Remedy::DocumentRoot(RootFault::Missing)),
-            _ => failed("write to", &self.root, &error),
+            _ => solve_error("write to", &self.root, &error),
         })
     }
 
@@ -126,10 +126,10 @@ impl WebrootState {
         let there = [&inner, &outer].into_iter().find(|folder| folder.exists());
         let folder = there.unwrap_or(&self.root);
         if !folder.is_dir() {
-            return Err(failed("write to", folder, &io::ErrorKind::NotADirectory.into()));
+            return Err(solve_error("write to", folder, &io::ErrorKind::NotADirectory.into()));
         }
         accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-            .map_err(|error| failed("write to", folder, &error.into()))
+            .map_err(|error| solve_error("write to", folder, &error.into()))
     }
 
     fn write(&self, answer: &Answer) -> Result<(), SolveError> {
@@ -138,7 +138,7 @@ impl WebrootState {
         self.is_folder()?;
         let [_, innermost] = self.folders();
         for folder in self.folders() {
-            if make(&folder).map_err(|error| failed("make", &folder, &error))? {
+            if make(&folder).map_err(|error| solve_error("make", &folder, &error))? {
                 made.insert(folder);
             }
         }
@@ -151,24 +151,24 @@ impl WebrootState {
             let draft = format!(".{}.{}", answer.token, std::process::id());
             folder.replace(&answer.token, &draft, text, Readers::Everybody, Durability::Fleeting)
         };
-        replace().map_err(|error| failed("write to", &innermost, &error))
+        replace().map_err(|error| solve_error("write to", &innermost, &error))
     }
 
     fn remove(&self, answer: &Answer) -> Result<(), SolveError> {
-        // What could not be put up is not there.
+        // An answer that could not be put up is not there.
         if self.expect_token(answer).is_err() {
             return Ok(());
         }
         let mut made = self.made.lock();
         let [outer, inner] = self.folders();
-        // Somebody else's file under our token's name stays.
+        // A foreign file under the token's name stays.
         let folder = open(&inner).ok();
         if let Some(folder) = folder.filter(|folder| is_there(folder, answer)) {
             let removed = folder.remove(&answer.token);
-            removed.map_err(|error| failed("remove the answer from", &inner, &error))?;
+            removed.map_err(|error| solve_error("remove the answer from", &inner, &error))?;
         }
         for folder in [inner, outer] {
-            // A folder with something in it refuses to go, and so it should.
+            // A folder that is not empty cannot be removed, and has to stay.
             if made.contains(&folder) && fs::remove_dir(&folder).is_ok() {
                 made.remove(&folder);
             }
@@ -177,7 +177,7 @@ impl WebrootState {
     }
 }
 
-/// Makes one folder that a web server may read; tells whether it was missing.
+/// Makes one folder that a web server may read; returns whether the folder was missing.
 fn make(folder: &Path) -> io::Result<bool> {
     match fs::create_dir(folder) {
         Ok(()) => {
@@ -189,18 +189,18 @@ fn make(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Opens the folder of answers. A link in its place is followed, whoever made it: that is how one folder serves several sites, and
-/// what is written there is meant for everybody.
+/// Opens the folder of answers. A link in its place is followed, whichever user made the link:
+/// links let one folder serve several sites, and the files are meant for everyone.
 fn open(folder: &Path) -> io::Result<Folder> {
     Folder::open(folder, Links::All)
 }
 
-/// Tells whether an answer of ours is there.
+/// Returns whether the file of this answer is there.
 fn is_there(folder: &Folder, answer: &Answer) -> bool {
     folder.holds(&answer.token, answer.key_authorization.as_bytes())
 }
 
-fn failed(deed: &str, path: &Path, error: &io::Error) -> SolveError {
+fn solve_error(deed: &str, path: &Path, error: &io::Error) -> SolveError {
     let (why, needs_person) = match error.kind() {
         io::ErrorKind::PermissionDenied => ("permission denied".to_owned(), true),
         io::ErrorKind::NotADirectory => ("a part of the path is not a folder".to_owned(), true),
@@ -214,7 +214,7 @@ fn failed(deed: &str, path: &Path, error: &io::Error) -> SolveError {
         .with_remedy(needs_person.then(|| Remedy::DocumentRoot(root_fault(error.kind()))))
 }
 
-/// What is wrong with the document root, when that is what an error tells.
+/// Returns the fault of the document root behind an error.
 fn root_fault(kind: io::ErrorKind) -> RootFault {
     match kind {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => RootFault::Missing,

@@ -1,4 +1,4 @@
-//! The certificate that shows control (RFC 8737 §3).
+//! Certificate that proves control (RFC 8737 §3).
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) fn showing(answer: &Answer) -> Result<Arc<CertifiedKey>, Unmade> {
     Ok(Arc::new(CertifiedKey::new(vec![certificate.der().clone()], key)))
 }
 
-/// Why there is no certificate.
+/// Reason why there is no certificate.
 #[derive(Debug)]
 pub(super) struct Unmade(String);
 

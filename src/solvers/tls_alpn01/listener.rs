@@ -1,5 +1,5 @@
-//! Shows certificates from one table in memory to whoever asks by `acme-tls/1`, and nothing to anybody else. A header of the PROXY
-//! protocol before the handshake is read.
+//! Shows certificates from one table in memory to clients that ask by `acme-tls/1`, and nothing to
+//! other clients. A header of the PROXY protocol before the handshake is read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,18 +26,18 @@ use crate::model::names::ACME_TLS;
 use crate::serve::{self, ConnectionSlots, Patience, opening};
 use crate::solvers::{SolveError, sockets};
 
-/// How long an answer is still shown after its clean-up: the CA's remote perspectives may come late, when the authorization
-/// is valid already.
-const GRACE: Duration = Duration::from_secs(10);
-/// Longest a client may take for its farewell.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Time for which an answer is still shown after its clean-up: the CA's remote perspectives may
+/// come late, when the authorization is valid already.
+const CLEAN_UP_GRACE: Duration = Duration::from_secs(10);
+/// Longest wait for a client to close the connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Listens until it is dropped.
+/// TLS-ALPN-01 listener; stops when dropped.
 #[derive(Debug)]
 pub struct Listener {
     addresses: Vec<SocketAddr>,
     table: Arc<CertificateTable>,
-    /// They end with the listener.
+    /// Server tasks, which end with the listener.
     _servers: JoinSet<()>,
 }
 
@@ -53,14 +53,14 @@ impl Listener {
             addresses.push(sockets::address(&socket)?);
             let acceptor = acceptor.clone();
             let serve = move |stream| answer(stream, acceptor.clone());
-            // It ends by being dropped.
+            // The server ends when it is dropped.
             let stop = CancellationToken::new();
             servers.spawn(serve::accept_all(socket, places.clone(), stop, serve));
         }
         Ok(Self { addresses, table, _servers: servers })
     }
 
-    /// The addresses it listens on, each with its real port.
+    /// Returns the listening addresses, each with its real port.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -84,7 +84,7 @@ impl Listener {
     }
 
     pub(super) fn retire(&self, answer: &Answer) {
-        let until = Instant::now() + GRACE;
+        let until = Instant::now() + CLEAN_UP_GRACE;
         let mut entries = self.table.current();
         let entries = entries.get_mut(&answer.identifier.server_name());
         for entry in entries.into_iter().flatten().filter(|entry| entry.answer == *answer) {
@@ -110,14 +110,14 @@ fn acceptor(table: &Arc<CertificateTable>) -> Result<TlsAcceptor, rustls::Error>
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_cert_resolver(shown);
-    // Nothing else is spoken here (RFC 8737 §4).
+    // No other protocol is offered here (RFC 8737 §4).
     config.alpn_protocols = vec![ACME_TLS.to_vec()];
     // A handshake that resumes an older one would show no certificate.
     config.send_tls13_tickets = 0;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// One handshake, whatever a proxy says before it, and nothing after it.
+/// Serves one handshake, after an optional header of a proxy, and nothing after the handshake.
 async fn answer(stream: TcpStream, acceptor: TlsAcceptor) {
     let Some((opening, stream)) = opening::read(stream, Patience::SHORT.header).await else {
         return;
@@ -129,23 +129,23 @@ async fn answer(stream: TcpStream, acceptor: TlsAcceptor) {
         stream.shutdown().await?;
         stream.read(&mut rest).await
     };
-    // Whoever has the certificate has all there is.
-    drop(timeout(FAREWELL, farewell).await);
+    // A client that has the certificate has everything.
+    drop(timeout(CLOSE_TIMEOUT, farewell).await);
 }
 
-/// What is shown, by the name that is asked for.
+/// Certificates by the name that a client asks for.
 #[derive(Default)]
 struct CertificateTable(Mutex<HashMap<String, Vec<ShownCertificate>>>);
 
 struct ShownCertificate {
     answer: Answer,
     shown: Arc<CertifiedKey>,
-    /// From when on it is not shown any more; none while it is up.
+    /// Time from which the certificate is not shown any more; `None` while it is up.
     until: Option<Instant>,
 }
 
 impl CertificateTable {
-    /// Locks the table; whatever is over is forgotten on the way.
+    /// Locks the table, without the certificates whose time is over.
     fn current(&self) -> MutexGuard<'_, HashMap<String, Vec<ShownCertificate>>> {
         let mut table = self.0.lock();
         let now = Instant::now();
@@ -156,7 +156,7 @@ impl CertificateTable {
         table
     }
 
-    /// The newest certificate that is up for a name, else the newest that was.
+    /// Returns the newest certificate that is up for a name, else the newest that was up.
     fn find(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let table = self.current();
         let entries = table.get(&name.to_ascii_lowercase())?;

@@ -13,7 +13,7 @@ use super::remedy::Remedy;
 use super::{SolveError, Solver, sockets};
 use crate::model::{Answer, Challenge};
 
-/// Where the CA looks.
+/// Port that the CA connects to.
 const PORT: u16 = 443;
 
 /// Answers TLS-ALPN-01 on sockets that are opened with the first answer, or before.
@@ -24,15 +24,15 @@ pub struct TlsAlpn01 {
 }
 
 impl TlsAlpn01 {
-    /// Answers on these addresses; without any, on port 443 of all that this machine has. Nothing listens yet.
+    /// Answers on these addresses; without any, on port 443 of all addresses of this machine. Nothing listens yet.
     pub fn new(addresses: Vec<SocketAddr>) -> Self {
         Self { addresses, listener: OnceCell::new() }
     }
 
-    /// Begins to listen, unless it does already.
+    /// Begins to listen, unless the sockets are open already.
     ///
     /// # Errors
-    /// Fails when the port is not permitted or taken, and names a way out.
+    /// Fails if the port is not permitted or taken; the error names a remedy.
     pub async fn open(&self) -> Result<&Listener, SolveError> {
         let open = async {
             let sockets = match &self.addresses[..] {

@@ -1,4 +1,4 @@
-//! What was asked of a cluster, as messages name it.
+//! Requests to a cluster, as messages name them.
 
 use serde_json::Value;
 
@@ -6,20 +6,20 @@ use super::fault::within;
 use crate::model::{Key, Kind};
 use crate::store::ids;
 
-/// What is asked for, in the words of a Role, for errors.
+/// A request in the terms of a Role, for errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccessRequest<'a> {
     /// Verb of a Role.
     pub verb: &'static str,
-    /// The object, when it is about one.
+    /// The object, if the request is about one object.
     pub key: Option<&'a Key>,
     /// Plural and group, as in a Role.
     pub kind: What<'a>,
     /// Namespace, empty for all.
     pub namespace: &'a str,
-    /// Whether it is about the status, which a Role names apart.
+    /// Whether the request is about the status, which a Role names apart.
     pub status: bool,
-    /// How the name begins that the server is to make up; empty where a name is given.
+    /// Beginning of the name that the server is to generate; empty if a name is given.
     generated: &'a str,
 }
 
@@ -33,17 +33,17 @@ pub(crate) enum What<'a> {
 }
 
 impl<'a> AccessRequest<'a> {
-    /// A deed on one object.
+    /// Makes the request for one object.
     pub(crate) fn on(verb: &'static str, key: &'a Key) -> Self {
         Self { key: Some(key), ..Self::over(verb, key.kind, &key.name.namespace) }
     }
 
-    /// A deed on the objects of a kind.
+    /// Makes the request for the objects of a kind.
     pub(crate) fn over(verb: &'static str, kind: Kind, namespace: &'a str) -> Self {
         Self::about(verb, What::Kind(kind), namespace)
     }
 
-    /// A deed on another resource.
+    /// Makes the request for another resource.
     pub(crate) fn other(verb: &'static str, resource: &'a str, namespace: &'a str) -> Self {
         Self::about(verb, What::Other(resource), namespace)
     }
@@ -52,19 +52,19 @@ impl<'a> AccessRequest<'a> {
         Self { verb, key: None, kind, namespace, status: false, generated: "" }
     }
 
-    /// The same on its status.
+    /// Makes the request for the status of one object.
     pub(crate) fn on_status(verb: &'static str, key: &'a Key) -> Self {
         Self { status: true, ..Self::on(verb, key) }
     }
 
-    /// The making of that object, whose name may be for the server to end.
+    /// Sets the object that the request makes; the server may have to generate the end of its name.
     pub(crate) fn making(self, object: &'a Value) -> Self {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
         let generated = if text("name").is_empty() { text("generateName") } else { "" };
         Self { generated, ..self }
     }
 
-    /// The object as people may know it, when it is about one.
+    /// Key of the object as people may know it, if the request is about one object.
     pub(crate) fn named(&self) -> Option<Key> {
         let mut key = self.key?.clone();
         if key.name.name.is_empty() {
@@ -73,7 +73,7 @@ impl<'a> AccessRequest<'a> {
         Some(key)
     }
 
-    /// What the server says of it, in words that are the same at each try.
+    /// Returns the server's message in words that are equal at each try, without generated names.
     pub(crate) fn stable(&self, said: String) -> String {
         if self.generated.is_empty() { said } else { ids::without_draws(&said, self.generated) }
     }
@@ -88,12 +88,12 @@ impl<'a> AccessRequest<'a> {
         }
     }
 
-    /// Where, for a sentence.
+    /// Namespace for a sentence; `None` for all namespaces.
     pub(crate) fn place(&self) -> Option<&str> {
         (!self.namespace.is_empty()).then_some(self.namespace)
     }
 
-    /// What it is about, for a sentence.
+    /// Subject of the request, for a sentence.
     pub(crate) fn what(&self) -> String {
         match self.named() {
             Some(key) => key.to_string(),

@@ -1,4 +1,4 @@
-//! Server-side apply, for good or to see what would become of it.
+//! Server-side apply, and its dry run.
 
 use http::Method;
 
@@ -11,17 +11,17 @@ use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
 impl ClusterStore {
-    /// The same, writing under another manager's name.
+    /// Makes a store that writes under another manager's name.
     #[must_use]
     pub fn managed_by(&self, manager: Manager) -> Self {
         Self { manager, ..self.clone() }
     }
 
-    /// What would become of an object if it were applied; schema, webhooks and quotas have their say, and nothing is
+    /// Returns what an object would become by apply (dry run): schema, webhooks and quotas are checked, and nothing is
     /// written.
     ///
     /// # Errors
-    /// Fails as applying it would.
+    /// Fails as the apply itself would.
     pub async fn try_out(&self, record: Record) -> Result<Record, StoreError> {
         self.apply_for(record, Purpose::TryOut).await
     }

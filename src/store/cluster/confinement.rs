@@ -1,6 +1,6 @@
-//! The part of a cluster that somebody's Roles reach, and what is asked of the server in it.
+//! The part of a cluster that a user's Roles reach, and the requests to the server for that part.
 //!
-//! Commands that were given manifests list and watch their namespaces only, and a ClusterIssuer by its name; above
+//! Commands with manifests list and watch only the namespaces of the manifests, and a ClusterIssuer by its name; above
 //! eight namespaces, the whole cluster.
 
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use crate::model::{Key, Kind};
 use crate::store::Scope;
 
-/// Some namespaces, and objects without one by their names. Beyond it nothing is listed or watched; what is known by its
-/// name may still be read and written.
+/// Some namespaces, and objects without a namespace by their names. Nothing beyond is listed or watched; an object that
+/// is known by its name may still be read and written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
     /// Namespaces.
@@ -18,16 +18,16 @@ pub struct Confinement {
     pub cluster_issuers: BTreeSet<String>,
 }
 
-/// What is asked of the server: the objects of a scope, or the one of a name.
+/// Request to the server: the objects of a scope, or one object by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reach {
     pub(super) scope: Scope,
-    /// Where a Role names objects, only they may be listed and watched, one by one.
+    /// Name of the one object, if a Role names objects: only these may be listed and watched, one by one.
     pub(super) name: Option<String>,
 }
 
 impl Confinement {
-    /// Reaches where some objects are.
+    /// Makes the confinement to the places of some objects.
     pub fn of<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Self {
         let mut confinement = Self::default();
         for Key { kind, name } in keys {
@@ -40,7 +40,7 @@ impl Confinement {
         confinement
     }
 
-    /// Tells whether an object is in it.
+    /// Returns whether an object is within the confinement.
     pub(super) fn holds(&self, key: &Key) -> bool {
         if key.kind.is_namespaced() {
             return self.namespaces.contains(&key.name.namespace);
@@ -48,7 +48,7 @@ impl Confinement {
         key.kind == Kind::ClusterIssuer && self.cluster_issuers.contains(&key.name.name)
     }
 
-    /// What is asked of the server for a scope; nothing where it need not be asked.
+    /// Requests to the server for a scope; empty if the server need not be asked.
     pub(super) fn reach(&self, kind: Kind, scope: &Scope) -> Vec<Reach> {
         if !kind.is_namespaced() {
             let names = self.cluster_issuers.iter().filter(|_| kind == Kind::ClusterIssuer);
@@ -64,7 +64,7 @@ impl Confinement {
 }
 
 impl Reach {
-    /// All objects of a scope.
+    /// Makes the request for all objects of a scope.
     pub(super) fn all_of(scope: Scope) -> Self {
         Self { scope, name: None }
     }
@@ -74,7 +74,7 @@ impl Reach {
 mod tests {
     use super::*;
 
-    /// What is asked for a scope of Orders or ClusterIssuers within the namespaces `a` and `b` and the name `le`.
+    /// Requests for a scope of Orders or ClusterIssuers within the namespaces `a` and `b` and the name `le`.
     fn check(kind: Kind, scope: &Scope, expected: &[&str]) {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let confinement =

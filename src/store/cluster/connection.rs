@@ -1,4 +1,4 @@
-//! How to reach a cluster: kubeconfig files and flags as kubectl takes them, or the Pod we run in.
+//! Connection to a cluster: kubeconfig files and flags as kubectl takes them, or the Pod we run in.
 
 use std::env;
 use std::fs::{self, File, Metadata};
@@ -15,19 +15,19 @@ use super::{identity, login};
 use crate::http::client::USER_AGENT;
 use crate::store::error::StoreError;
 
-/// Longest that one request may take unless a flag says otherwise; kubectl would wait for ever.
-const REQUEST: Duration = Duration::from_secs(30);
-/// Largest kubeconfig read, in bytes.
-const LARGEST: u64 = 16 << 20;
-/// Longest that a connection may take to come about.
-const CONNECT: Duration = Duration::from_secs(10);
+/// Longest time of one request unless a flag sets another; kubectl would wait for ever.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest kubeconfig that is read, in bytes.
+const MAX_KUBECONFIG_BYTES: u64 = 16 << 20;
+/// Longest time until a connection is open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What flags and environment say about the cluster.
+/// Flags and environment variables about the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
-    /// This file in place of `KUBECONFIG` and `~/.kube/config` (`--kubeconfig`).
+    /// File in place of `KUBECONFIG` and `~/.kube/config` (`--kubeconfig`).
     pub kubeconfig: Option<PathBuf>,
-    /// This context in place of the current one (`--context`).
+    /// Context in place of the current one (`--context`).
     pub context: Option<String>,
     /// The namespace of objects that name none (`--namespace`).
     pub namespace: Option<String>,
@@ -35,13 +35,13 @@ pub struct Connection {
     pub user: Option<String>,
     /// Groups to act as (`--as-group`).
     pub groups: Vec<String>,
-    /// Longest that one request may take (`--request-timeout`).
+    /// Longest time of one request (`--request-timeout`).
     pub request_timeout: Option<Duration>,
 }
 
-/// A way to a cluster, and where in it we are.
+/// Access to a cluster, with context and namespace.
 pub(super) struct Connected {
-    /// The way.
+    /// Client of the API server.
     pub wire: Wire,
     /// Context of the kubeconfig.
     pub context: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct Connected {
     pub namespace: String,
 }
 
-/// Where a configuration was found.
+/// Configuration that was found.
 struct FoundConfig {
     config: Config,
     context: Option<String>,
@@ -58,7 +58,7 @@ struct FoundConfig {
 }
 
 impl Connection {
-    /// Reads the configuration, logs in where a plugin does that, and makes the client.
+    /// Reads the configuration, logs in by a plugin if there is one, and makes the client.
     pub(super) async fn connect(&self) -> Result<Connected, StoreError> {
         let FoundConfig { mut config, context, user } = self.find().await?;
         login::tidy_token(&mut config.auth_info, &user)
@@ -69,7 +69,7 @@ impl Connection {
         if !self.groups.is_empty() {
             config.auth_info.impersonate_groups = Some(self.groups.clone());
         }
-        config.connect_timeout = Some(CONNECT);
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
         config.headers.push((http::header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
         // We wait and try again ourselves, where people can see it.
         config.default_retry = false;
@@ -96,11 +96,12 @@ impl Connection {
                 return Err(ClusterFault::Credentials { server, why }.into());
             }
         };
-        let timeout = self.request_timeout.filter(|limit| !limit.is_zero()).unwrap_or(REQUEST);
+        let timeout =
+            self.request_timeout.filter(|limit| !limit.is_zero()).unwrap_or(REQUEST_TIMEOUT);
         Ok(Connected { wire: Wire { client, server, timeout }, context, namespace })
     }
 
-    /// The contexts of the kubeconfig; none where it cannot be read.
+    /// Contexts of the kubeconfig; empty if it cannot be read.
     pub fn contexts(&self) -> Vec<String> {
         let of_any = Self { context: None, ..self.clone() };
         let kubeconfig = of_any.files().ok().flatten().unwrap_or_default();
@@ -124,7 +125,7 @@ impl Connection {
         Ok(FoundConfig { config, context: Some(context), user })
     }
 
-    /// The kubeconfig, merged from all files that are there; nothing when there is none and none was asked for.
+    /// Reads the kubeconfig, merged from all files that exist; `None` if there is no file, and none was asked for.
     fn files(&self) -> Result<Option<Kubeconfig>, ClusterFault> {
         if let Some(path) = &self.kubeconfig {
             return read(path).map(Some);
@@ -135,7 +136,7 @@ impl Connection {
         if paths.is_empty() {
             paths.extend(env::home_dir().map(|home| home.join(".kube/config")));
         }
-        match (merged(&paths)?, &self.context) {
+        match (merge_files(&paths)?, &self.context) {
             (None, Some(context)) => Err(ClusterFault::Configuration {
                 why: format!("there is none, so that there is no context {context}"),
             }),
@@ -144,8 +145,8 @@ impl Connection {
     }
 }
 
-/// All files that are there, the first one first in everything; as in kubectl those that are missing are passed by.
-fn merged(paths: &[PathBuf]) -> Result<Option<Kubeconfig>, ClusterFault> {
+/// Merges all files that exist, the first with precedence; as in kubectl missing files are passed over.
+fn merge_files(paths: &[PathBuf]) -> Result<Option<Kubeconfig>, ClusterFault> {
     let mut merged: Option<Kubeconfig> = None;
     for path in paths.iter().filter(|path| path.exists()) {
         let next = read(path)?;
@@ -167,10 +168,10 @@ fn read(path: &Path) -> Result<Kubeconfig, ClusterFault> {
     Kubeconfig::read_from(path).map_err(|error| refused(&chain(&error)))
 }
 
-/// Why a file cannot be given to kube, which reads any size and panics at half a letter of UTF-16. A pipe is read once, by kube.
+/// Returns why kube, which reads any size and panics at half a UTF-16 letter, must not get a file; pipes pass unread.
 fn beyond_reading(path: &Path) -> Option<&'static str> {
     let size = fs::metadata(path).ok().filter(Metadata::is_file)?.len();
-    if size > LARGEST {
+    if size > MAX_KUBECONFIG_BYTES {
         return Some("it is too large");
     }
     let mut mark = [0; 2];
@@ -179,11 +180,11 @@ fn beyond_reading(path: &Path) -> Option<&'static str> {
     (is_utf16 && size % 2 == 1).then_some("it ends in the middle of a letter of UTF-16")
 }
 
-/// The entry of the kubeconfig that a context logs in with. One that is not there would log nobody in, and say so nowhere.
+/// Returns the user entry of a context. A missing entry would log nobody in, without an error.
 fn user_of(kubeconfig: &Kubeconfig, context: &str) -> Result<String, ClusterFault> {
     let named = kubeconfig.contexts.iter().find(|named| named.name == context);
     let user = named.and_then(|named| named.context.as_ref()?.user.clone());
-    // Behind `kubectl proxy` nobody logs in.
+    // Behind `kubectl proxy` there is no log-in.
     match user.filter(|user| !user.is_empty()) {
         Some(user) if !kubeconfig.auth_infos.iter().any(|known| known.name == user) => {
             let why =
@@ -245,7 +246,7 @@ mod tests {
         let paths = ["missing", "one", "two"].map(|name| folder.path().join(name));
         fs::write(&paths[1], kubeconfig("ann", "work")).unwrap();
         fs::write(&paths[2], kubeconfig("bob", "home")).unwrap();
-        let all = merged(&paths).unwrap().unwrap();
+        let all = merge_files(&paths).unwrap().unwrap();
         assert_eq!(all.current_context.as_deref(), Some("work"));
         assert_eq!(
             [user_of(&all, "work").unwrap(), user_of(&all, "home").unwrap()],
@@ -253,7 +254,7 @@ mod tests {
         );
         let server = all.clusters[0].cluster.as_ref().unwrap().server.as_deref();
         assert_eq!(server, Some("https://work"));
-        assert!(merged(&paths[..1]).unwrap().is_none());
+        assert!(merge_files(&paths[..1]).unwrap().is_none());
     }
 
     #[test]
@@ -275,12 +276,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("broken");
         fs::write(&file, "clusters: 5").unwrap();
-        let said = merged(std::slice::from_ref(&file)).unwrap_err().to_string();
+        let said = merge_files(std::slice::from_ref(&file)).unwrap_err().to_string();
         let expected = format!("cannot use the kubeconfig: {}: ", file.display());
         assert!(said.starts_with(&expected), "{said}");
         let half: Vec<u8> = [&[0xff, 0xfe][..], b"a\0b"].concat();
         fs::write(&file, half).unwrap();
-        let said = merged(&[file]).unwrap_err().to_string();
+        let said = merge_files(&[file]).unwrap_err().to_string();
         assert!(said.ends_with(": it ends in the middle of a letter of UTF-16"), "{said}");
     }
 }

@@ -1,4 +1,4 @@
-//! Objects that are answered rather than stored: payloads of webhooks, tokens of service accounts.
+//! Objects that the server answers rather than stores: payloads of webhooks, tokens of service accounts.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use super::fault::ClusterFault;
 use super::wire::Call;
 use crate::store::error::StoreError;
 
-/// How long a token is valid, in seconds: the shortest that an API server gives.
-const TOKEN: u32 = 600;
+/// Validity of a token, in seconds: the shortest that an API server gives.
+const TOKEN_SECONDS: u32 = 600;
 
 impl ClusterStore {
-    /// Creates an object at a path, whatever serves that, and returns the answer. The resource is named as in a Role.
+    /// Creates an object at a path, whichever server serves it; returns the answer. The resource is named as in a Role.
     ///
     /// # Errors
-    /// Fails when it is refused, or nobody serves it.
+    /// Fails if the object is refused, or no server serves the path.
     pub async fn create_at(
         &self,
         path: &str,
@@ -29,10 +29,10 @@ impl ClusterStore {
         Ok(self.wire().call(&deed, call).await?.body)
     }
 
-    /// A token of a service account for these audiences (TokenRequest), valid for ten minutes.
+    /// Requests a token of a service account for these audiences (TokenRequest), valid for ten minutes.
     ///
     /// # Errors
-    /// Fails when it is refused.
+    /// Fails if the token is refused.
     pub async fn service_account_token(
         &self,
         namespace: &str,
@@ -43,7 +43,7 @@ impl ClusterStore {
         let body = json!({
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
-            "spec": { "audiences": audiences, "expirationSeconds": TOKEN },
+            "spec": { "audiences": audiences, "expirationSeconds": TOKEN_SECONDS },
         });
         let call = Call::new(Method::POST, path).body("application/json", &body);
         let deed = AccessRequest::other("create", "serviceaccounts/token", namespace);

@@ -1,4 +1,4 @@
-//! What the server knows of the six kinds.
+//! Definitions of the six kinds at the server.
 
 use http::Method;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::wire::{Call, Wire};
 use crate::model::Kind;
 use crate::store::error::StoreError;
 
-/// Fails unless the six kinds are served.
+/// Checks that the six kinds are served.
 pub(super) async fn check(wire: &Wire) -> Result<(), StoreError> {
     match unserved(wire).await?.first() {
         Some(unserved) => Err(undefined(wire, unserved.kind, &unserved.versions).into()),
@@ -18,16 +18,16 @@ pub(super) async fn check(wire: &Wire) -> Result<(), StoreError> {
     }
 }
 
-/// A kind of cert-manager that the server does not serve in the version that we speak.
+/// A kind of cert-manager that the server does not serve in the version that we use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnservedKind {
-    /// Which.
+    /// The kind.
     pub kind: Kind,
-    /// Versions of its group that are served, whatever they have.
+    /// Versions of the kind's group that are served, whatever kinds they have.
     pub versions: Vec<String>,
 }
 
-/// Those of the six kinds that are not served.
+/// Lists those of the six kinds that are not served.
 pub(super) async fn unserved(wire: &Wire) -> Result<Vec<UnservedKind>, StoreError> {
     let mut all = Vec::new();
     for group in ["cert-manager.io", "acme.cert-manager.io"] {
@@ -57,7 +57,7 @@ fn serves(resources: &Value, kind: Kind) -> bool {
     listed.is_some_and(|all| all.iter().any(|resource| resource["name"] == plural.as_str()))
 }
 
-/// Says what is served instead, when that is what the error is about.
+/// Adds to an error about an undefined kind which versions are served instead; returns other errors as they are.
 pub(super) async fn explain(
     wire: &Wire,
     error: StoreError,

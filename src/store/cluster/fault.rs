@@ -1,6 +1,6 @@
-//! What can be wrong between us and a cluster, and what to do about it.
+//! Faults between us and a cluster, and what to do about them.
 //!
-//! A fault names verb, resource and place, quotes the server, and says what to do.
+//! A fault names verb, resource and place, quotes the server, and gives advice.
 
 use std::error::Error;
 
@@ -10,17 +10,17 @@ use super::login;
 use crate::http::exchange::{causes, is_untrusted};
 use crate::model::guard::Guard;
 
-/// How kube and its libraries begin what others say.
+/// Prefixes that kube and its libraries put before the messages of others.
 const LAYERS: [&str; 4] =
     ["ServiceError: ", "HyperError: ", "auth error: ", "client error (Connect)"];
 
-/// Why a cluster could not be used.
+/// Reason why a cluster could not be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClusterFault {
     /// There is neither a kubeconfig nor a Pod around us.
     #[error("no cluster is configured: {why}")]
     Unconfigured {
-        /// Where it was looked for.
+        /// Places where a configuration was looked for.
         why: String,
     },
     /// The kubeconfig cannot be used.
@@ -38,7 +38,7 @@ pub enum ClusterFault {
         /// Entry of the kubeconfig.
         user: String,
     },
-    /// The server does not know us, or no more.
+    /// The server does not know us, or not any more.
     #[error("cannot log in to {server}: {why}")]
     Credentials {
         /// URL.
@@ -46,7 +46,7 @@ pub enum ClusterFault {
         /// Reason.
         why: String,
     },
-    /// What answers has a certificate of a CA that the kubeconfig does not name.
+    /// The server shows a certificate of a CA that the kubeconfig does not name.
     #[error("cannot reach the cluster at {server}: {why}")]
     Untrusted {
         /// URL.
@@ -69,7 +69,7 @@ pub enum ClusterFault {
         verb: &'static str,
         /// Resource and group of a Role.
         resource: String,
-        /// Namespace; none for all of them, and for resources without one.
+        /// Namespace; `None` for all namespaces, and for resources without one.
         namespace: Option<String>,
         /// The server's words.
         said: String,
@@ -81,15 +81,15 @@ pub enum ClusterFault {
         server: String,
         /// Resource, group and version.
         resource: String,
-        /// Nothing of that group, or other versions.
+        /// Reason: nothing of that group, or other versions only.
         why: String,
     },
-    /// Somebody else answers at the server's URL.
+    /// Another program than an API server answers at the server's URL.
     #[error("what answers at {server} is no Kubernetes API server: {why}")]
     Stranger {
         /// URL.
         server: String,
-        /// By what we know.
+        /// Evidence for that.
         why: String,
     },
     /// The server has too much to do.
@@ -115,24 +115,24 @@ pub enum ClusterFault {
         namespace: String,
         /// The server's words.
         said: String,
-        /// Which guard of the cluster it was, as far as these tell.
+        /// Guard of the cluster that refused, as far as the server's words show.
         guard: Option<Guard>,
-        /// Whether the same may be taken later, with nothing changed but what others do.
+        /// Whether an equal request may be taken later, with nothing changed but what others do.
         passes: bool,
     },
-    /// The namespace of an object is not there, or not for long.
+    /// The namespace of an object does not exist, or is being deleted.
     #[error("cannot write {what}: {} {namespace}", if *is_ending { "somebody has deleted namespace" } else { "there is no namespace" })]
     NoNamespace {
         /// The object.
         what: String,
-        /// Its namespace.
+        /// Namespace of the object.
         namespace: String,
-        /// Whether it is being deleted.
+        /// Whether the namespace is being deleted.
         is_ending: bool,
         /// Whether the object is the Lease, for which another namespace can be named.
         is_of_lease: bool,
     },
-    /// The server, or a webhook of it, failed.
+    /// The server failed, or a webhook of the server.
     #[error("the cluster at {server} could not {verb} {what}: {said}")]
     Failing {
         /// URL.
@@ -147,12 +147,12 @@ pub enum ClusterFault {
 }
 
 impl ClusterFault {
-    /// Tells whether the server does not have the resource at all.
+    /// Returns whether the server does not have the resource at all.
     pub fn is_undefined(&self) -> bool {
         matches!(self, Self::Undefined { .. })
     }
 
-    /// Which guard of the cluster has refused, if one has.
+    /// Guard of the cluster that refused, if a guard did.
     pub fn guard(&self) -> Option<Guard> {
         match self {
             Self::Refused { guard, .. } => *guard,
@@ -160,7 +160,7 @@ impl ClusterFault {
         }
     }
 
-    /// Tells whether it may pass by itself.
+    /// Returns whether the fault may pass by itself.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { .. }
@@ -180,7 +180,7 @@ impl ClusterFault {
     }
 }
 
-/// What it means that no answer came.
+/// Makes the fault for a request without an answer.
 pub(super) fn unanswered(server: &str, error: &kube::Error) -> ClusterFault {
     let server = server.to_owned();
     let log_in = causes(error).find_map(|cause| cause.downcast_ref::<AuthError>());
@@ -199,7 +199,7 @@ pub(super) fn within(namespace: Option<&str>) -> String {
     namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default()
 }
 
-/// The words of an error and all its causes, without those that only repeat or name a library's layers.
+/// Joins the messages of an error and all its causes, without repeats and without names of a library's layers.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut told: Vec<String> = Vec::new();
     for error in causes(error) {

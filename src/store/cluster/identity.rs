@@ -1,4 +1,4 @@
-//! The client certificate of a kubeconfig, looked at before TLS does: its own words for what is wrong say little.
+//! Check of a kubeconfig's client certificate before TLS uses it: the errors of TLS say little.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate, X509Version};
 
 use super::fault::ClusterFault;
 
-/// Fails when the client certificate cannot serve. What cannot be read is left to the client to complain about.
+/// Fails if the client certificate cannot serve. A certificate that cannot be read is left to the client to report.
 pub(super) fn check(login: &AuthInfo, user: &str, server: &str) -> Result<(), ClusterFault> {
     match pem(login) {
         Some(pem) => judge(&pem, user, server, Timestamp::now()),

@@ -1,7 +1,7 @@
-//! Who drives, in a cluster: the Lease shared with cert-manager, so that the two never work at once.
+//! Leadership in a cluster: the Lease shared with cert-manager, so that the two never work at once.
 //!
-//! By default we hold the Lease for 15 s, renew it every 5 s, and stop work after 10 s without success, or at once when
-//! the name of somebody else is in it or when the machine slept. Flags of cert-manager's names change that.
+//! By default we hold the Lease for 15 s, renew it every 5 s, and stop work after 10 s without success, or at once if
+//! another holder's name is in it or if the machine slept. Flags of cert-manager's names change these times.
 
 use std::time::Duration;
 
@@ -22,28 +22,28 @@ use crate::surroundings::Surroundings;
 
 /// The Lease that cert-manager's controller holds.
 pub const NAME: &str = "cert-manager-controller";
-/// The namespace in which cert-manager looks for it unless told otherwise.
+/// The namespace in which cert-manager looks for the Lease unless configured otherwise.
 pub const NAMESPACE: &str = "kube-system";
 
 /// Resource, as in a Role.
 const RESOURCE: &str = "leases.coordination.k8s.io";
-/// cert-manager's field manager for it.
+/// cert-manager's field manager for the Lease.
 const MANAGER: &str = "cert-manager-leader-election";
-/// How often at least the renewing task looks at its clocks, and tries again after a failure.
-const TICK: Duration = Duration::from_secs(1);
-/// Why it is lost when nobody answers.
+/// Longest interval between two checks of the renewing task, which also retries a failed write.
+const TICK_MAX: Duration = Duration::from_secs(1);
+/// Reason for the loss of the Lease if the server does not answer.
 const SILENT: &str = "the API server does not answer";
-/// How often at least a waiting process looks again.
-const POLL: Duration = Duration::from_secs(2);
+/// Longest interval between two polls of a waiting process.
+const POLL_INTERVAL_MAX: Duration = Duration::from_secs(2);
 
-/// How long the Lease counts, and how often its holder writes it.
+/// Times of the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// How long it counts after its holder has last written it; whole seconds.
+    /// Time for which the Lease counts after its holder's last write; whole seconds.
     pub duration: Duration,
-    /// The holder stops working when it could not write it for so long: well before it runs out for others.
+    /// Time without a successful write after which the holder stops work: well before the Lease runs out for others.
     pub renew_deadline: Duration,
-    /// How often it is written.
+    /// Interval between two writes.
     pub retry_period: Duration,
 }
 
@@ -55,17 +55,17 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// How long work that is under way may go on when the Lease is lost: others may take it after that.
+    /// Time for which work under way may go on once the Lease is lost: after that others may take the Lease.
     pub fn grace(&self) -> Duration {
         self.duration.saturating_sub(self.renew_deadline)
     }
 
     fn tick(&self) -> Duration {
-        TICK.min(self.retry_period)
+        TICK_MAX.min(self.retry_period)
     }
 
     fn poll(&self) -> Duration {
-        POLL.min(self.retry_period)
+        POLL_INTERVAL_MAX.min(self.retry_period)
     }
 }
 
@@ -79,7 +79,7 @@ pub struct ClusterLease {
     surroundings: Surroundings,
 }
 
-/// Proof that this process drives, as long as it is not lost. Gives the Lease back when dropped, in the background.
+/// Proof that this process drives, as long as the Lease is not lost. Releases the Lease when dropped, in the background.
 #[derive(Debug)]
 pub struct ClusterGuard {
     identity: String,
@@ -94,12 +94,12 @@ impl ClusterGuard {
         &self.identity
     }
 
-    /// Is cancelled at once when the Lease is lost; work has to stop then.
+    /// Returns a token that is cancelled at once when the Lease is lost; work has to stop then.
     pub fn lost(&self) -> CancellationToken {
         self.lost.clone()
     }
 
-    /// Gives the Lease back and waits until others can see it.
+    /// Releases the Lease and waits until others can see the release.
     pub async fn release(mut self) {
         self.stop.cancel();
         // A task that panicked has been reported by the runtime; the Lease then runs out by itself.
@@ -114,10 +114,10 @@ impl Drop for ClusterGuard {
 }
 
 impl ClusterLease {
-    /// Names the Lease in a namespace, [`NAMESPACE`] where nobody has moved it; this process gets a name of its own.
+    /// Makes the Lease of a namespace, by default [`NAMESPACE`]; this process gets a name of its own.
     ///
     /// # Errors
-    /// Fails when no random name can be drawn.
+    /// Fails if no random name can be drawn.
     pub fn new(store: &ClusterStore, namespace: &str) -> Result<Self, StoreError> {
         Self::on(store.wire().clone(), namespace)
     }
@@ -131,44 +131,44 @@ impl ClusterLease {
         Ok(Self { wire, namespace, identity, terms, surroundings })
     }
 
-    /// The Lease at an API server that this client reaches.
+    /// Makes the Lease at an API server that this client reaches.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// Fails as [`Self::new`] does.
     pub fn at(client: kube::Client, server: &str, namespace: &str) -> Result<Self, StoreError> {
         let timeout = Terms::default().renew_deadline;
         Self::on(Wire { client, server: server.to_owned(), timeout }, namespace)
     }
 
-    /// The same Lease by another clock than this machine's.
+    /// Sets another clock than this machine's.
     #[must_use]
     pub fn within(self, surroundings: Surroundings) -> Self {
         Self { surroundings, ..self }
     }
 
-    /// The same Lease, held on other terms.
+    /// Sets other times.
     #[must_use]
     pub fn on_terms(self, terms: Terms) -> Self {
         Self { terms, ..self }
     }
 
-    /// The name under which this process holds it.
+    /// The name under which this process holds the Lease.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Tells who holds it, if anybody does.
+    /// Returns the holder of the Lease, if there is one.
     pub async fn holder(&self) -> Result<Option<LeaseHolder>, StoreError> {
         Ok(self.read().await?.and_then(|(lease, now)| lease.holder(now)))
     }
 
-    /// Tells whose name stands in it, whether or not that still counts.
+    /// Returns the holder's name in the Lease, whether or not it still counts.
     pub async fn written(&self) -> Result<Option<String>, StoreError> {
         let lease = self.read().await?;
         Ok(lease.map(|(lease, _)| lease.identity().to_owned()).filter(|name| !name.is_empty()))
     }
 
-    /// Takes it unless somebody else holds it.
+    /// Takes the Lease unless another process holds it.
     pub async fn try_acquire(&self, role: Role) -> Result<Option<ClusterGuard>, StoreError> {
         let read = self.read().await?;
         let is_there = read.is_some();
@@ -195,7 +195,7 @@ impl ClusterLease {
         Ok(Some(ClusterGuard { identity, lost, stop, renewing }))
     }
 
-    /// Waits for it. Dropping the future gives up.
+    /// Waits for the Lease. Dropping the future gives up.
     pub async fn acquire(&self, role: Role) -> Result<ClusterGuard, StoreError> {
         loop {
             if let Some(guard) = self.try_acquire(role).await? {
@@ -205,7 +205,7 @@ impl ClusterLease {
         }
     }
 
-    /// The Lease, and the API server's clock when it was read.
+    /// Reads the Lease, with the API server's time of the answer.
     async fn read(&self) -> Result<Option<(LeaseObject, Timestamp)>, StoreError> {
         let deed = AccessRequest::other("get", RESOURCE, &self.namespace);
         let call = Call::new(Method::GET, self.path(NAME));
@@ -219,7 +219,7 @@ impl ClusterLease {
     async fn create(&self, lease: &LeaseObject) -> Result<Written, StoreError> {
         let deed = AccessRequest::other("create", RESOURCE, &self.namespace);
         let call = Call::new(Method::POST, self.path(""));
-        // Nothing that is made can be gone already: a 404 is about its namespace.
+        // A new object cannot be gone already: a 404 is about its namespace.
         self.write(&deed, call, lease, &[StatusCode::CONFLICT]).await
     }
 
@@ -229,7 +229,7 @@ impl ClusterLease {
         self.write(&deed, call, lease, &[StatusCode::CONFLICT, StatusCode::NOT_FOUND]).await
     }
 
-    /// Writes it; `overtaken` are the codes by which a server says that somebody else was quicker.
+    /// Writes the Lease; `overtaken` holds the codes of a server's answer if another process was quicker.
     async fn write(
         &self,
         deed: &AccessRequest<'_>,
@@ -263,25 +263,25 @@ impl std::fmt::Debug for ClusterLease {
     }
 }
 
-/// A Lease with the moment at which it looked so; a server without a clock is trusted to agree with ours.
+/// Reads a Lease with the server's time of the answer; a server without a clock is trusted to agree with ours.
 pub(super) fn dated(answer: ApiAnswer) -> (LeaseObject, Timestamp) {
     let now = answer.date.unwrap_or_else(Timestamp::now);
     (LeaseObject(answer.body), now)
 }
 
-/// What came of a write.
+/// Outcome of a write.
 enum Written {
-    /// It stands so now.
+    /// The Lease is written.
     Done(LeaseObject),
-    /// Somebody else wrote, made or deleted it in between.
+    /// Another process wrote, made or deleted the Lease in between.
     Overtaken,
 }
 
-/// Writes the Lease anew until it is told to stop, or cannot.
+/// Task that renews the Lease until it is stopped, or fails.
 struct Keeper {
     lease: ClusterLease,
     object: LeaseObject,
-    /// When the last write that succeeded was begun; a machine that slept sees it by the second clock.
+    /// Start of the last write that succeeded, by two clocks; the second shows that the machine slept.
     renewed: (Instant, Timestamp),
     lost: CancellationToken,
     stop: CancellationToken,
@@ -328,7 +328,7 @@ impl Keeper {
         asleep || self.renewed.0.elapsed() >= deadline
     }
 
-    /// Writes once; says why the Lease is lost. Another failure is left to the next tick.
+    /// Writes once; fails with the reason if the Lease is lost. Any other failure is left to the next tick.
     async fn renew(&mut self) -> Result<(), &'static str> {
         let begun = (Instant::now(), self.lease.surroundings.now());
         let mut object = self.object.clone();
@@ -349,7 +349,7 @@ impl Keeper {
         }
     }
 
-    /// Somebody may have written no more than a label.
+    /// Reads the Lease again: another process may have written no more than a label.
     async fn is_still_ours(&mut self) -> Result<(), &'static str> {
         match timeout_at(self.renewed.0 + self.lease.terms.renew_deadline, self.lease.read()).await
         {

@@ -1,4 +1,4 @@
-//! The Lease as it stands in the cluster: who holds it, and whether still, by the API server's clock.
+//! The Lease as it stands in the cluster: its holder, and whether the holder still counts, by the API server's clock.
 //!
 //! A Lease counts by the API server's clock: the moments in its `managedFields` against the `Date` of the answer.
 
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use crate::model::Time;
 use crate::store::lease::Role;
 
-/// Holders of ours end so.
+/// End of the names of our holders.
 pub(super) const OURS: &str = "_kubectl-acme";
-/// Says how long a holder of ours means to drive.
+/// Annotation that states how long a holder of ours means to drive.
 const ROLE: &str = "kubectl-acme/role";
 /// Clocks in metadata and in headers are cut to the second.
 const ROUNDING: Duration = Duration::from_secs(1);
 
-/// The Lease with its unknown fields, as it was read or written last.
+/// The Lease with its unknown fields, as read or written last.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LeaseObject(pub(super) Value);
 
 impl LeaseObject {
-    /// A Lease that is not there yet.
+    /// Makes a Lease that does not exist yet.
     pub(super) fn new(namespace: &str, name: &str) -> Self {
         Self(json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -36,10 +36,10 @@ impl LeaseObject {
         }))
     }
 
-    /// Who holds it at a moment of the API server's clock; nobody when it was given back or has expired.
+    /// Returns the holder at a moment of the API server's clock; `None` if the Lease was released or has expired.
     pub(super) fn holder(&self, now: Timestamp) -> Option<LeaseHolder> {
         let identity = self.identity();
-        let until = self.written()?.checked_add(self.duration()).ok()?;
+        let until = self.last_write()?.checked_add(self.duration()).ok()?;
         if identity.is_empty() || until.checked_add(ROUNDING).ok()? <= now {
             return None;
         }
@@ -57,22 +57,22 @@ impl LeaseObject {
         })
     }
 
-    /// Who held it and has not renewed it in time; nothing where somebody holds it, or it was given back.
+    /// Returns the holder that has not renewed the Lease in time; `None` if the Lease is held, or was released.
     pub(super) fn lapsed(&self, now: Timestamp) -> Option<LapsedLease> {
         let identity = self.identity();
         if identity.is_empty() || self.holder(now).is_some() {
             return None;
         }
         let namespace = self.text("/metadata/namespace").to_owned();
-        Some(LapsedLease { namespace, identity: identity.to_owned(), renewed: self.written()? })
+        Some(LapsedLease { namespace, identity: identity.to_owned(), renewed: self.last_write()? })
     }
 
-    /// Who is written down, whether or not that still counts.
+    /// Name of the holder, whether or not it still counts.
     pub(super) fn identity(&self) -> &str {
         self.text("/spec/holderIdentity")
     }
 
-    /// Writes a new holder down.
+    /// Enters a new holder.
     pub(super) fn take(&mut self, identity: &str, duration: Duration, role: Role, now: Timestamp) {
         let transitions = self.0.pointer("/spec/leaseTransitions").and_then(Value::as_u64);
         // As client-go counts: a new Lease begins with 0.
@@ -89,12 +89,12 @@ impl LeaseObject {
         annotations[ROLE] = role.as_str().into();
     }
 
-    /// Writes down that the holder is still there.
+    /// Enters that the holder is still there.
     pub(super) fn renew(&mut self, now: Timestamp) {
         self.set("renewTime", moment(now));
     }
 
-    /// Gives it back as cert-manager does.
+    /// Releases the Lease as cert-manager does.
     pub(super) fn release(&mut self, now: Timestamp) {
         self.set("holderIdentity", "".into());
         self.set("leaseDurationSeconds", 1.into());
@@ -105,8 +105,8 @@ impl LeaseObject {
         }
     }
 
-    /// When it was written last, by the API server's clock; the holder's own clock may be wrong.
-    fn written(&self) -> Option<Timestamp> {
+    /// Time of the last write, by the API server's clock; the holder's own clock may be wrong.
+    fn last_write(&self) -> Option<Timestamp> {
         let fields = self.0.pointer("/metadata/managedFields").and_then(Value::as_array);
         let times = fields.into_iter().flatten().filter_map(|entry| entry["time"].as_str());
         let last = times.filter_map(|time| time.parse().ok()).max();
@@ -136,41 +136,41 @@ impl LeaseObject {
     }
 }
 
-/// A moment as Leases have it: six digits below the second.
+/// Writes a time as Leases have it: six digits below the second.
 fn moment(at: Timestamp) -> Value {
     format!("{at:.6}").into()
 }
 
-/// Who holds the Lease.
+/// Holder of the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseHolder {
-    /// As it calls itself.
+    /// Name of the holder, of its own choice.
     pub identity: String,
-    /// What it is.
+    /// Kind of holder.
     pub who: Who,
     /// Namespace of the Lease.
     pub namespace: String,
-    /// Since when.
+    /// Time at which the holder took the Lease.
     pub since: Option<Time>,
 }
 
 /// A Lease that has run out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LapsedLease {
-    /// Its namespace.
+    /// Namespace of the Lease.
     pub namespace: String,
-    /// Who held it, as it called itself.
+    /// Name of the last holder, of its own choice.
     pub identity: String,
-    /// When it was renewed last.
+    /// Time of the last renewal.
     pub renewed: Timestamp,
 }
 
-/// What a holder is.
+/// Kind of a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// cert-manager, or something else that is not ours.
+    /// cert-manager, or another program that is not ours.
     CertManager,
-    /// A process of ours, and how long it means to drive, if it has told.
+    /// A process of ours, and how long it means to drive, if the Lease states that.
     Ours(Option<Role>),
 }
 

@@ -1,4 +1,4 @@
-//! Log-in plugins of a kubeconfig: what went wrong with one, in words that leave its token out.
+//! Log-in plugins of a kubeconfig: descriptions of their errors that leave the token out.
 
 use std::cell::Cell;
 use std::fs;
@@ -9,14 +9,14 @@ use http::HeaderValue;
 use kube::client::AuthError;
 use kube::config::{AuthInfo, ExecConfig};
 
-/// The longest that a plugin may complain.
-const LONGEST: usize = 300;
+/// Most characters of a plugin's message.
+const MAX_MESSAGE_CHARS: usize = 300;
 
 thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something whose panic is told by whoever waits for it, so that the panic itself prints nothing.
+/// Runs a function whose panic the caller reports, so that the panic itself prints nothing.
 pub(super) fn without_a_word<T>(make: impl FnOnce() -> T) -> T {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -33,8 +33,8 @@ pub(super) fn without_a_word<T>(make: impl FnOnce() -> T) -> T {
     outcome.unwrap_or_else(|panic| panic::resume_unwind(panic))
 }
 
-/// Leaves out blanks and line ends around a token, as kubectl does where it is in a file. kube takes it with them, and no header can
-/// hold them.
+/// Removes blanks and line ends around a token, as kubectl does for a token in a file. kube keeps blanks and line ends,
+/// and no header can hold them.
 pub(super) fn tidy_token(login: &mut AuthInfo, user: &str) -> Result<(), String> {
     if let Some(given) = token_of(login) {
         if HeaderValue::try_from(given.trim()).is_err() {
@@ -49,7 +49,7 @@ pub(super) fn tidy_token(login: &mut AuthInfo, user: &str) -> Result<(), String>
         return Ok(());
     }
     let Some(path) = &login.token_file else { return Ok(()) };
-    // One that cannot be read is told by kube. The others are read anew by kube, since some change every hour.
+    // kube reports a file that cannot be read, and reads the other files anew, since some change every hour.
     let Ok(given) = fs::read_to_string(path) else { return Ok(()) };
     if HeaderValue::try_from(given.trim()).is_err() {
         let why = format!(
@@ -63,13 +63,13 @@ pub(super) fn tidy_token(login: &mut AuthInfo, user: &str) -> Result<(), String>
     Ok(())
 }
 
-/// The token that stands in the kubeconfig itself; its type shows it to nobody but whoever writes the kubeconfig.
+/// Returns the token that stands in the kubeconfig itself; its type shows the token only when it is serialized.
 fn token_of(login: &AuthInfo) -> Option<String> {
     let mut written = serde_json::to_value(login).ok()?;
     serde_json::from_value(written.get_mut("token")?.take()).ok()
 }
 
-/// What is wrong where a plugin's token cannot be used.
+/// Describes the fault of a plugin's token that cannot be used.
 pub(super) fn unusable_token(plugin: Option<&ExecConfig>) -> String {
     let name = plugin.and_then(|plugin| plugin.command.as_deref()).unwrap_or_default();
     format!(
@@ -77,7 +77,7 @@ pub(super) fn unusable_token(plugin: Option<&ExecConfig>) -> String {
     )
 }
 
-/// What went wrong, when that was the plugin's; kube's own words show everything that a plugin wrote, tokens too.
+/// Describes an error of a plugin; `None` for other errors. kube's message shows all that a plugin wrote, tokens too.
 pub(super) fn plugin_fault(error: &AuthError, plugin: Option<&ExecConfig>) -> Option<String> {
     let name = plugin.and_then(|plugin| plugin.command.as_deref()).unwrap_or_default();
     let name = format!("log-in plugin {name}");
@@ -103,10 +103,10 @@ pub(super) fn plugin_fault(error: &AuthError, plugin: Option<&ExecConfig>) -> Op
     })
 }
 
-/// What was said, on one line.
+/// Joins a message to one line, and shortens it.
 fn line(said: &str) -> String {
     let words: Vec<&str> = said.split_whitespace().collect();
-    words.join(" ").chars().take(LONGEST).collect()
+    words.join(" ").chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 #[cfg(test)]

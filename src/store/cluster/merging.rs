@@ -1,4 +1,4 @@
-//! Several watches told as one, so that a view of some namespaces keeps the promises of a watch of all.
+//! Several watches merged into one, so that a view of some namespaces keeps the promises of a watch of all.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::model::{Key, Record};
 use crate::store::Change;
 use crate::store::error::StoreError;
 
-/// What a watch is.
+/// Changes of one watch.
 pub(super) type Changes = BoxStream<'static, Result<Change, StoreError>>;
 
-/// Makes one watch of several. It begins when all of them have begun; when one begins anew, all that is there is told.
+/// Makes one watch of several. It begins when all of them have begun; when one begins anew, all objects are sent.
 pub(super) fn merged(parts: Vec<Changes>) -> Changes {
     let mut held = Held { parts: vec![None; parts.len()] };
     let numbered = parts.into_iter().enumerate();
@@ -28,13 +28,13 @@ pub(super) fn merged(parts: Vec<Changes>) -> Changes {
     told.boxed()
 }
 
-/// What each part has told of; nothing of one that has not begun.
+/// Objects of each part so far; `None` for a part that has not begun.
 struct Held {
     parts: Vec<Option<BTreeMap<Key, Record>>>,
 }
 
 impl Held {
-    /// What is to be told now.
+    /// Takes in a change of a part, and returns the change to send now.
     fn take(&mut self, part: usize, change: Change) -> Option<Change> {
         match change {
             Change::Resynced(records) => {
@@ -74,7 +74,7 @@ mod tests {
         records.iter().map(|record| record.key.name.to_string()).collect::<Vec<_>>().join(" ")
     }
 
-    /// What two parts tell together: each step is a part and its change.
+    /// Checks the changes that two parts send together: each step is a part and its change.
     fn check(steps: Vec<(usize, Change)>, expected: &[&str]) {
         let mut held = Held { parts: vec![None; 2] };
         let told = steps.into_iter().filter_map(|(part, change)| held.take(part, change));

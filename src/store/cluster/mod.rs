@@ -57,39 +57,39 @@ mod wire;
 
 /// Objects in one page of a list.
 const PAGE: &str = "500";
-/// How often a list is begun anew because the server has forgotten its state.
+/// Most attempts at a list whose state the server forgets.
 const LISTS: u32 = 3;
 
-/// A store on the Kubernetes API. Identity, revision, generation, deletion and validation are the server's; writes are
+/// Store on the Kubernetes API. Identity, revision, generation, deletion and validation are the server's; writes are
 /// noted under the [`Manager`] of this view of it.
 ///
-/// Beside the contract of [`Store`]: objects deleted with their owner go a moment later; what the definitions do not
-/// know is dropped by the server; a watch of Secrets tells their metadata only; and it fails only with what does not
-/// pass by itself, once it has begun; a permission that goes then may come back.
+/// Beside the contract of [`Store`]: objects whose owner is deleted go a moment later; the server drops fields that the
+/// definitions do not know; a watch of Secrets gives their metadata only; and a watch, once begun, fails only with a
+/// fault that does not pass by itself; a permission that goes then may come back.
 #[derive(Clone)]
 pub struct ClusterStore {
     link: Arc<Link>,
     manager: Manager,
-    /// Where anything is listed and watched; everywhere when there is nothing.
+    /// Part of the cluster that is listed and watched; `None` for all of it.
     confined: Option<Arc<Confinement>>,
 }
 
-/// What all views of one cluster share.
+/// State that all views of one cluster share.
 struct Link {
     wire: Wire,
     context: Option<String>,
     namespace: String,
     told: EventCache,
-    /// Ends the watches with the last view.
+    /// Ends the watches when the last view is dropped.
     open: CancellationToken,
     _close: DropGuard,
 }
 
 impl ClusterStore {
-    /// Connects. Nothing is asked of the server yet; a log-in plugin of the kubeconfig is run.
+    /// Connects. The server gets no request yet; a log-in plugin of the kubeconfig is run.
     ///
     /// # Errors
-    /// Fails with a [`ClusterFault`] when the configuration or its credentials cannot be used.
+    /// Fails with a [`ClusterFault`] if the configuration or its credentials cannot be used.
     pub async fn connect(connection: &Connection) -> Result<Self, StoreError> {
         let connected = connection.connect().await?;
         let open = CancellationToken::new();
@@ -104,13 +104,13 @@ impl ClusterStore {
         Ok(Self { link: Arc::new(link), manager: Manager::Person, confined: None })
     }
 
-    /// The same for people whose Roles end somewhere: [`Scope::all`] means no more than that.
+    /// Makes a view for users whose Roles reach only a part: [`Scope::all`] means no more than that part.
     #[must_use]
     pub fn confined_by(&self, confinement: Confinement) -> Self {
         Self { confined: Some(Arc::new(confinement)), ..self.clone() }
     }
 
-    /// The same for those whose Role ends at a namespace.
+    /// Makes a view for users whose Role reaches only a namespace.
     #[must_use]
     pub fn confined_to(&self, namespace: &str) -> Self {
         let namespaces = BTreeSet::from([namespace.to_owned()]);
@@ -122,28 +122,28 @@ impl ClusterStore {
         &self.link.wire.server
     }
 
-    /// Context of the kubeconfig; nothing inside a cluster.
+    /// Context of the kubeconfig; `None` inside a cluster.
     pub fn context(&self) -> Option<&str> {
         self.link.context.as_deref()
     }
 
-    /// The namespace of objects that name none: the one that was asked for, else the context's.
+    /// The namespace of objects that name none: the requested namespace, else the context's.
     pub fn namespace(&self) -> &str {
         &self.link.namespace
     }
 
-    /// Fails unless the server serves the six kinds, in the version we speak.
+    /// Checks that the server serves the six kinds, in the version we use.
     ///
     /// # Errors
-    /// Fails with [`ClusterFault::Undefined`], which names what is served instead, or when the server does not answer.
+    /// Fails with [`ClusterFault::Undefined`], which names the served versions, or if the server does not answer.
     pub async fn check_definitions(&self) -> Result<(), StoreError> {
         definitions::check(&self.link.wire).await
     }
 
-    /// Those of the six kinds that the server does not serve in the version that we speak.
+    /// Lists those of the six kinds that the server does not serve in the version that we use.
     ///
     /// # Errors
-    /// Fails when the server does not answer.
+    /// Fails if the server does not answer.
     pub async fn unserved_kinds(&self) -> Result<Vec<UnservedKind>, StoreError> {
         definitions::unserved(&self.link.wire).await
     }
@@ -208,14 +208,14 @@ impl ClusterStore {
         }
         let call = Call::new(Method::DELETE, path_of(key)).body("application/json", &options);
         match self.call(&AccessRequest::on("delete", key), call).await {
-            // Of what is gone the server says only that.
+            // About an object that is gone the server returns a status only.
             Ok(answer) => Ok(polished(key.kind, answer).filter(|r| r.metadata().is_held())),
             Err(StoreError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// What is asked of the server for a scope, in parts; no part where it need not be asked.
+    /// Requests to the server for a scope, in parts; empty if the server need not be asked.
     fn reach(&self, kind: Kind, scope: &Scope) -> Vec<Reach> {
         if let Some(confinement) = &self.confined {
             return confinement.reach(kind, scope);
@@ -224,7 +224,7 @@ impl ClusterStore {
         if is_nowhere { Vec::new() } else { vec![Reach::all_of(scope.clone())] }
     }
 
-    /// The objects of one part.
+    /// Lists the objects of one part.
     async fn list_part(&self, kind: Kind, part: &Reach) -> Result<Vec<Record>, StoreError> {
         for _ in 0..LISTS {
             if let Some(records) = self.pages(kind, part).await? {

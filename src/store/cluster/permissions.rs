@@ -1,5 +1,5 @@
-//! What we may do in a cluster, asked before it is done. An answer that cannot be had stands in nobody's way: the work
-//! itself then shows what is missing.
+//! Our permissions in a cluster, checked before the work. A check without an answer stops nothing: the work itself then
+//! shows the missing permission.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,49 +16,49 @@ use super::access_request::AccessRequest;
 use super::wire::Call;
 use crate::model::{Key, Kind, ObjectName};
 
-/// Questions asked side by side.
+/// Most reviews that are requested side by side.
 const SIDE_BY_SIDE: usize = 16;
 
-/// One thing that a Role may permit.
+/// One action that a Role may permit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
-    /// Namespace; empty for all, and for what lives in none.
+    /// Namespace; empty for all namespaces, and for objects without one.
     pub namespace: String,
     /// Plural and group, as in `ingresses.networking.k8s.io`.
     pub resource: String,
-    /// Whether it is about the status, which a Role names apart.
+    /// Whether the permission is about the status, which a Role names apart.
     pub status: bool,
-    /// Name of the only object that it is about; empty for any.
+    /// Name of the only object that the permission is about; empty for any object.
     pub name: String,
     /// Verb of a Role.
     pub verb: &'static str,
 }
 
 impl Permission {
-    /// A deed on the objects of a resource, named as in a Role.
+    /// Makes the permission for the objects of a resource, named as in a Role.
     pub fn new(verb: &'static str, resource: impl Into<String>, namespace: &str) -> Self {
         let (name, status) = (String::new(), false);
         Self { namespace: namespace.to_owned(), resource: resource.into(), status, name, verb }
     }
 
-    /// A deed on the objects of a kind of ours.
+    /// Makes the permission for the objects of a kind of ours.
     pub fn of_kind(verb: &'static str, kind: Kind, namespace: &str) -> Self {
         let resource = full_resource(&kind.plural(), kind.group());
         Self::new(verb, resource, if kind.is_namespaced() { namespace } else { "" })
     }
 
-    /// A deed on one object.
+    /// Makes the permission for one object.
     pub fn on(verb: &'static str, key: &Key) -> Self {
         Self::of_kind(verb, key.kind, &key.name.namespace).named(&key.name.name)
     }
 
-    /// The same on the object of that name only.
+    /// Limits the permission to the object of that name.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
     }
 
-    /// The same on the status.
+    /// Changes the permission to the status.
     #[must_use]
     pub fn on_status(self) -> Self {
         Self { status: true, ..self }
@@ -69,7 +69,7 @@ impl Permission {
         format!("{}{}", self.resource, if self.status { "/status" } else { "" })
     }
 
-    /// Plural and group.
+    /// Plural and group of the resource.
     pub fn parts(&self) -> (&str, &str) {
         self.resource.split_once('.').unwrap_or((&self.resource, ""))
     }
@@ -96,7 +96,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// What the server says that we may do in some namespaces.
+/// Rules for us in some namespaces, as the server reports them.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(BTreeMap<String, RulesReview>);
 
@@ -104,7 +104,7 @@ pub struct Rules(BTreeMap<String, RulesReview>);
 #[serde(rename_all = "camelCase", default)]
 struct RulesReview {
     resource_rules: Vec<Rule>,
-    /// Whether there may be more.
+    /// Whether there may be more rules.
     incomplete: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// What it permits, one by one, with the first of its names; what it says of other subresources is passed over.
+    /// Lists the rule's permissions one by one, with the first of its names; only the status counts as subresource.
     pub fn permissions(&'static self, namespace: &str) -> Vec<Permission> {
         let name = self.resource_names.first().map_or("", String::as_str);
         let group = self.api_groups.first().map_or("", String::as_str);
@@ -136,7 +136,7 @@ impl Rule {
         permissions
     }
 
-    /// Whether it permits something when the name in it is only an example.
+    /// Returns whether the rule permits an action if the name in the rule is only an example.
     pub fn permits_once_named(&self, wanted: &Permission) -> bool {
         match self.resource_names.first() {
             Some(example) if !wanted.name.is_empty() => {
@@ -164,9 +164,9 @@ impl Rule {
 }
 
 impl Rules {
-    /// Whether something is permitted, where that is known.
+    /// Returns whether an action is permitted; `None` if that is not known.
     fn judge(&self, wanted: &Permission) -> Option<bool> {
-        // The rules of a namespace tell what is permitted there only.
+        // The rules of a namespace hold in that namespace only.
         let known = self.0.get(&wanted.namespace).filter(|_| !wanted.namespace.is_empty())?;
         let is_permitted = known.resource_rules.iter().any(|rule| rule.permits(wanted));
         (is_permitted || !known.incomplete).then_some(is_permitted)
@@ -174,7 +174,7 @@ impl Rules {
 }
 
 impl ClusterStore {
-    /// Asks what we may do in some namespaces, by one request for each.
+    /// Reads our rules in some namespaces, by one request for each.
     pub async fn rules(&self, namespaces: &BTreeSet<String>) -> Rules {
         let answers = namespaces.iter().map(|namespace| async move {
             let spec = json!({ "namespace": namespace });
@@ -184,7 +184,7 @@ impl ClusterStore {
         Rules(join_all(answers).await.into_iter().flatten().collect())
     }
 
-    /// Returns what of it we may not do. What the rules do not tell is asked for one by one.
+    /// Returns the wanted permissions that we lack. Permissions that the rules leave open are asked for one by one.
     pub async fn lacking(&self, wanted: &BTreeSet<Permission>, rules: &Rules) -> Vec<Permission> {
         let judged = wanted.iter().map(|permission| async {
             let is_permitted = match rules.judge(permission) {
@@ -204,7 +204,7 @@ impl ClusterStore {
         status.is_none_or(|status| status["allowed"].as_bool().unwrap_or(true))
     }
 
-    /// Asks what a service account may do, which few may ask; nothing where the server does not tell. Nothing is kept of the question.
+    /// Asks whether a service account has a permission, which few may ask; `None` without an answer. No trace is kept.
     pub async fn account_may(&self, account: &ObjectName, wanted: &Permission) -> Option<bool> {
         let ObjectName { namespace, name } = account;
         let spec = json!({
@@ -217,7 +217,7 @@ impl ClusterStore {
         self.review("SubjectAccessReview", &spec).await?["allowed"].as_bool()
     }
 
-    /// What the server answers; nothing when it does not, or not to us.
+    /// Returns the status in the server's answer; `None` if the server does not answer, or not to us.
     async fn review(&self, kind: &str, spec: &Value) -> Option<Value> {
         let resource = format!("{}s.authorization.k8s.io", kind.to_ascii_lowercase());
         let path = format!("/apis/authorization.k8s.io/v1/{}s", kind.to_ascii_lowercase());

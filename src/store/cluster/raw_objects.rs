@@ -1,4 +1,4 @@
-//! Resources that are not ours, as raw JSON: what solvers make in a cluster.
+//! Resources that are not ours, as raw JSON: objects that solvers make in a cluster.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -13,15 +13,15 @@ use crate::store::manager::Manager;
 /// A resource with namespaces that is not ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// `apiVersion` of its objects.
+    /// `apiVersion` of the objects.
     pub api_version: &'static str,
-    /// Their kind.
+    /// Kind of the objects.
     pub kind: &'static str,
     /// Plural and group, as a Role names it: `ingresses.networking.k8s.io`.
     pub plural: &'static str,
 }
 
-/// The objects of such a resource in one namespace.
+/// Objects of such a resource in one namespace.
 #[derive(Clone)]
 pub struct Foreign {
     wire: Wire,
@@ -31,16 +31,16 @@ pub struct Foreign {
 }
 
 impl ClusterStore {
-    /// The objects of a resource that is not ours, in one namespace, or to be listed only in all of them (an empty one);
-    /// what is written is noted under that manager.
+    /// Objects of a resource that is not ours, in one namespace, or, for lists only, in all of them (an empty one);
+    /// writes are noted under that manager.
     pub fn foreign(&self, resource: Resource, namespace: &str, manager: Manager) -> Foreign {
         Foreign { wire: self.wire().clone(), resource, namespace: namespace.to_owned(), manager }
     }
 
-    /// Names of the namespaces, as many as stand in one page.
+    /// Names of the namespaces, as many as one page holds.
     ///
     /// # Errors
-    /// Fails when they cannot be listed.
+    /// Fails if the namespaces cannot be listed.
     pub async fn namespaces(&self) -> Result<Vec<String>, StoreError> {
         let call = Call::new(Method::GET, "/api/v1/namespaces".to_owned()).with("limit", PAGE);
         let deed = AccessRequest::other("list", "namespaces", "");
@@ -51,10 +51,10 @@ impl ClusterStore {
 }
 
 impl ClusterStore {
-    /// Names of the resources that a version of an API group serves; nothing where it serves none.
+    /// Names of the resources that a version of an API group serves; empty if it serves none.
     ///
     /// # Errors
-    /// Fails when the server does not tell, for example because what serves the group does not answer.
+    /// Fails if the server does not answer, for example because the backend of the group is silent.
     pub async fn served(&self, group: &str, version: &str) -> Result<Vec<String>, StoreError> {
         let resource = format!("resources of {group}/{version}");
         let deed = AccessRequest::other("discover", &resource, "");
@@ -70,35 +70,35 @@ impl ClusterStore {
 }
 
 impl Foreign {
-    /// Which resource it is.
+    /// Resource of the objects.
     pub fn resource(&self) -> Resource {
         self.resource
     }
 
-    /// Returns those with all of these labels, as the server holds them at this moment.
+    /// Lists the objects with all of these labels, as the server holds them at this moment.
     pub async fn list(&self, labels: &[(String, String)]) -> Result<Vec<Value>, StoreError> {
         let selector: Vec<_> =
             labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        self.selected(selector.join(",")).await
+        self.list_by_selector(selector.join(",")).await
     }
 
-    /// Returns those with this label, whatever its value.
+    /// Lists the objects with this label, whatever its value.
     pub async fn labelled(&self, label: &str) -> Result<Vec<Value>, StoreError> {
-        self.selected(label.to_owned()).await
+        self.list_by_selector(label.to_owned()).await
     }
 
-    /// Returns those that fit both selectors, each in the server's own words; an empty one fits all. One page at most.
+    /// Lists the objects that fit both selectors, in the server's syntax; an empty selector fits all. One page at most.
     ///
     /// # Errors
-    /// Fails when they cannot be listed.
+    /// Fails if the objects cannot be listed.
     pub async fn fitting(&self, labels: &str, fields: &str) -> Result<Vec<Value>, StoreError> {
         self.page(Call::new(Method::GET, self.path("")), labels, fields).await
     }
 
-    /// The same, with their metadata alone.
+    /// Lists objects as [`Self::fitting`] does, with their metadata alone.
     ///
     /// # Errors
-    /// Fails when they cannot be listed.
+    /// Fails if the objects cannot be listed.
     pub async fn outlined(&self, labels: &str, fields: &str) -> Result<Vec<Value>, StoreError> {
         let call = Call::new(Method::GET, self.path("")).metadata_only();
         self.page(call, labels, fields).await
@@ -114,7 +114,7 @@ impl Foreign {
         self.items(call).await
     }
 
-    async fn selected(&self, selector: String) -> Result<Vec<Value>, StoreError> {
+    async fn list_by_selector(&self, selector: String) -> Result<Vec<Value>, StoreError> {
         self.items(Call::new(Method::GET, self.path("")).with("labelSelector", selector)).await
     }
 
@@ -126,7 +126,7 @@ impl Foreign {
         }
     }
 
-    /// Returns one, if it is there; under a name that no object can have there is none.
+    /// Returns one object, if it is there; under a name that no object can have there is none.
     pub async fn get(&self, name: &str) -> Result<Option<Value>, StoreError> {
         if object_name_fault(name).is_some() {
             return Ok(None);
@@ -134,7 +134,7 @@ impl Foreign {
         self.unless_gone("get", &Call::new(Method::GET, self.path(name))).await
     }
 
-    /// Makes one and returns it with its name.
+    /// Creates an object and returns it with its name.
     pub async fn create(&self, object: &Value) -> Result<Value, StoreError> {
         let call = Call::new(Method::POST, self.path(""))
             .with("fieldManager", self.manager.name())
@@ -142,7 +142,7 @@ impl Foreign {
         Ok(self.wire.call(&self.deed("create").making(object), call).await?.body)
     }
 
-    /// Replaces one that was read before; returns false when somebody else wrote in between, or it is gone.
+    /// Replaces an object that was read before; returns `false` if another writer came in between, or it is gone.
     pub async fn replace(&self, object: &Value) -> Result<bool, StoreError> {
         let call = Call::new(Method::PUT, self.path(text(object, "name")))
             .with("fieldManager", self.manager.name())
@@ -157,7 +157,7 @@ impl Foreign {
         }
     }
 
-    /// Deletes exactly this object, not a namesake that took its place; one that is gone is fine.
+    /// Deletes exactly this object, not a namesake that took its place; succeeds if the object is gone.
     pub async fn delete(&self, object: &Value) -> Result<(), StoreError> {
         let options = json!({
             "propagationPolicy": "Background",
@@ -168,7 +168,7 @@ impl Foreign {
         self.unless_gone("delete", &call).await.map(drop)
     }
 
-    /// The answer; nothing when there is no such object, or another one of that name.
+    /// Returns the answer; `None` if there is no such object, or another object of that name.
     async fn unless_gone(
         &self,
         verb: &'static str,

@@ -1,4 +1,4 @@
-//! What the refusal of an API server means.
+//! Meaning of an API server's refusal.
 
 use kube::core::Status;
 
@@ -12,7 +12,7 @@ use crate::model::Key;
 use crate::model::guard::Guard;
 use crate::store::error::{StoreError, invalid};
 
-/// What the server's refusal of a deed means.
+/// Makes the error for the server's refusal of a request.
 pub(crate) fn refused(server: &str, deed: &AccessRequest<'_>, status: &Status) -> StoreError {
     let said = deed.stable(said(status));
     let key = deed.named();
@@ -43,7 +43,7 @@ pub(crate) fn refused(server: &str, deed: &AccessRequest<'_>, status: &Status) -
             ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
         }
         _ => match (&key, guard_that_says(&said)) {
-            (Some(key), guard) => refused_object(key, status, said, guard),
+            (Some(key), guard) => object_error(key, status, said, guard),
             (None, None) if status.code == 409 => {
                 ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
             }
@@ -59,7 +59,7 @@ pub(crate) fn refused(server: &str, deed: &AccessRequest<'_>, status: &Status) -
     }
 }
 
-fn refused_object(key: &Key, status: &Status, said: String, guard: Option<Guard>) -> StoreError {
+fn object_error(key: &Key, status: &Status, said: String, guard: Option<Guard>) -> StoreError {
     if let Some(fault) = without_namespace(&key.to_string(), &key.name.namespace, status, false) {
         return fault;
     }
@@ -79,7 +79,7 @@ fn refused_object(key: &Key, status: &Status, said: String, guard: Option<Guard>
     }
 }
 
-/// The fault, when a refusal says that the namespace to write to is not there, or not for long.
+/// Returns the fault if a refusal says that the namespace to write to does not exist, or is being deleted.
 pub(crate) fn without_namespace(
     what: &str,
     namespace: &str,
@@ -96,7 +96,7 @@ pub(crate) fn without_namespace(
     Some(ClusterFault::NoNamespace { what, namespace, is_ending, is_of_lease }.into())
 }
 
-/// Every API server has these.
+/// Returns whether every API server has the resource.
 fn is_everywhere(kind: What<'_>) -> bool {
     match kind {
         What::Kind(kind) => kind.group().is_empty(),

@@ -1,4 +1,4 @@
-//! Replacing what an object is beyond its status, and its finalizers.
+//! Replacement of all of an object beyond its status, and of its finalizers.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use crate::model::{Key, Kind, Record};
 use crate::store::Store as _;
 use crate::store::error::StoreError;
 
-/// How often a write without a revision is tried again because somebody else wrote in between.
+/// Most attempts of a write without a revision while other writers come in between.
 const TRIES: u32 = 8;
 
 impl ClusterStore {
-    /// Replaces all but the status; without a revision, of whatever is there.
+    /// Replaces all but the status, of the given revision or, without a revision, of any.
     pub(super) async fn replace_whole(&self, record: Record) -> Result<Record, StoreError> {
         let (key, body) = request::whole(record)?;
         let mut body = body;
@@ -40,8 +40,8 @@ impl ClusterStore {
         Err(StoreError::Conflict { key })
     }
 
-    /// Applies finalizers under our manager's name, as cert-manager does; those that are not wanted any more go whoever
-    /// has put them on.
+    /// Applies finalizers under our manager's name, as cert-manager does; finalizers that are not wanted any more go,
+    /// whichever manager has put them on.
     pub(super) async fn replace_finalizers(
         &self,
         key: &Key,

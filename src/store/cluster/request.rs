@@ -1,4 +1,4 @@
-//! The bodies of requests: what of a record is sent, and how.
+//! Bodies of requests: the parts of a record that are sent, and their form.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::object::Object;
 
-/// Tells whether there can be an object of that name at all; a request for another could mean something else.
+/// Returns whether there can be an object of that name at all; a request for another could mean something else.
 pub(super) fn can_be(key: &Key) -> bool {
     check(key).is_ok()
 }
@@ -21,7 +21,7 @@ fn check(key: &Key) -> Result<(), StoreError> {
     Object::read(bare)?.check_name()
 }
 
-/// A new object: without what only the server may say.
+/// Makes the body of a new object, without the fields that only the server may set.
 pub(super) fn new(record: Record) -> Result<(Key, Value), StoreError> {
     let mut object = Object::read(record)?;
     object.drop_server_managed();
@@ -30,22 +30,22 @@ pub(super) fn new(record: Record) -> Result<(Key, Value), StoreError> {
     } else {
         object.check_name()?;
     }
-    settled(object)
+    settle(object)
 }
 
-/// All but the status, for the revision that the record has.
+/// Makes the body of all but the status, for the revision of the record.
 pub(super) fn whole(record: Record) -> Result<(Key, Value), StoreError> {
-    settled(without_status(record)?)
+    settle(without_status(record)?)
 }
 
-/// What a manifest says: without status, and without what we remember.
+/// Makes the body of a manifest: without status, and without the annotations by which we remember.
 pub(super) fn manifest(record: Record) -> Result<(Key, Value), StoreError> {
     let mut object = without_status(record)?;
     object.metadata.annotations.retain(|name, _| !is_ours(name));
-    settled(object)
+    settle(object)
 }
 
-/// All but what only the server may say, for the object and the revision that the record has.
+/// Reads all but the fields that only the server may set, with UID and revision of the record.
 fn without_status(record: Record) -> Result<Object, StoreError> {
     let mut object = Object::read(record)?;
     object.check_name()?;
@@ -56,8 +56,8 @@ fn without_status(record: Record) -> Result<Object, StoreError> {
     Ok(object)
 }
 
-/// Secrets in the form they are stored in; a type that is not given stays open, as it cannot be changed.
-fn settled(mut object: Object) -> Result<(Key, Value), StoreError> {
+/// Makes the body; a Secret gets the form of storage, and a type that is not given stays open, as it cannot be changed.
+fn settle(mut object: Object) -> Result<(Key, Value), StoreError> {
     let typed = object.fields.get("type").is_some_and(|kind| kind != "");
     object.settle_secret()?;
     if !typed {
@@ -80,7 +80,7 @@ pub(super) fn metadata(record: &Record) -> Value {
     Value::Array(patch)
 }
 
-/// The patch of the status alone; one that says nothing is taken away.
+/// Patch of the status alone; an empty status is removed.
 pub(super) fn status(record: &Record) -> Call {
     let call = Call::new(Method::PATCH, format!("{}/status", path_of(&record.key)));
     let status = record.object.get("status").filter(|status| says_something(status));
@@ -97,7 +97,7 @@ fn says_something(status: &Value) -> bool {
     status.as_object().is_some_and(|fields| !fields.is_empty())
 }
 
-/// The finalizers, to be applied.
+/// Body that applies the finalizers.
 pub(super) fn finalizers(key: &Key, record: &Record, wanted: &[String]) -> Value {
     let mut metadata = identity(record);
     metadata.insert("name".into(), key.name.name.clone().into());
@@ -108,27 +108,27 @@ pub(super) fn finalizers(key: &Key, record: &Record, wanted: &[String]) -> Value
     json!({ "apiVersion": key.kind.api_version(), "kind": key.kind.as_str(), "metadata": metadata })
 }
 
-/// A patch that takes all finalizers off.
+/// Patch that removes all finalizers.
 pub(super) fn without_finalizers(record: &Record) -> Value {
     let mut patch = conditions(record);
     patch.push(json!({ "op": "add", "path": "/metadata/finalizers", "value": [] }));
     Value::Array(patch)
 }
 
-/// UID and revision, where the record has them: the server refuses the write when they have changed.
+/// UID and revision, if the record has them: the server refuses the write when they have changed.
 fn identity(record: &Record) -> Map<String, Value> {
     let given = [("uid", record.uid()), ("resourceVersion", record.resource_version())];
     let given = given.into_iter().filter(|(_, text)| !text.is_empty());
     given.map(|(name, text)| (name.to_owned(), text.into())).collect()
 }
 
-/// The same for a patch by operations.
+/// Conditions on UID and revision for a patch by operations.
 fn conditions(record: &Record) -> Vec<Value> {
     let replaced = |(name, value): (String, Value)| json!({ "op": "replace", "path": format!("/metadata/{name}"), "value": value });
     identity(record).into_iter().map(replaced).collect()
 }
 
-/// What the server can select by itself.
+/// Field selector for the part of a request that the server can select by itself.
 pub(super) fn selector(kind: Kind, reach: &Reach) -> Option<String> {
     if let Some(name) = &reach.name {
         return Some(format!("metadata.name={name}"));
@@ -137,7 +137,7 @@ pub(super) fn selector(kind: Kind, reach: &Reach) -> Option<String> {
     Some(format!("involvedObject.uid={uid}"))
 }
 
-/// The fault of a server that forgets a list before it has been read.
+/// Makes the fault of a server that forgets a list before it has been read.
 pub(super) fn forgotten(server: &str, kind: Kind) -> ClusterFault {
     ClusterFault::Failing {
         server: server.to_owned(),
@@ -147,11 +147,11 @@ pub(super) fn forgotten(server: &str, kind: Kind) -> ClusterFault {
     }
 }
 
-/// Whether what is applied stays.
+/// Purpose of an apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It stays.
+    /// The result is kept.
     Keep,
-    /// The server goes all the way but for the last step.
+    /// Dry run: the server does all but the last step.
     TryOut,
 }

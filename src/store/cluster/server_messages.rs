@@ -1,13 +1,13 @@
-//! What the server says when it refuses.
+//! Messages of a server that refuses.
 //!
-//! Which guard refused (a quota, a LimitRange, PodSecurity, a policy) can be known only from the server's prose, and is
-//! read here alone. Generated names are cut to their prefix, so that a reason stays the same from try to try.
+//! The guard that refused (a quota, a LimitRange, PodSecurity, a policy) shows only in the server's prose, which is
+//! read here alone. Generated names are cut to their prefix, so that a reason stays equal from try to try.
 
 use kube::core::Status;
 
 use crate::model::guard::Guard;
 
-/// The guard that says so, if its words are known.
+/// Returns the guard that refuses, if the server's words are known.
 pub fn guard_that_says(said: &str) -> Option<Guard> {
     let says = |words: &str| said.contains(words);
     if said.starts_with("admission webhook") || says(" denied request: ") {
@@ -23,36 +23,36 @@ pub fn guard_that_says(said: &str) -> Option<Guard> {
     }
 }
 
-/// Tells whether an API server has refused an object for another reason than a missing right: a guard of the cluster, or a plugin of
-/// the server itself, such as that of priority classes.
+/// Returns whether an API server has refused an object for another reason than a missing permission: by a guard of the
+/// cluster, or by a plugin of the server itself, such as that of priority classes.
 pub fn is_refused_by_admission(said: &str) -> bool {
     guard_that_says(said).is_some()
         || (said.contains("\" is forbidden: ") && !said.contains("\" is forbidden: User \""))
 }
 
-/// Tells whether a refusal names that cause.
+/// Returns whether a refusal names that cause.
 pub(super) fn has_cause(status: &Status, reason: &str) -> bool {
     let details = status.details.as_ref();
     details.is_some_and(|about| about.causes.iter().any(|cause| cause.reason == reason))
 }
 
-/// A field that the definitions do not have: applying it is refused as if the server itself had failed.
+/// Returns a field that the definitions do not have: applying it is refused as if the server itself had failed.
 pub(super) fn undeclared(said: &str) -> Option<&str> {
     let fields = said.strip_prefix("failed to create typed patch object ")?.split_once("): ")?.1;
     fields.ends_with(": field not declared in schema").then_some(fields)
 }
 
-/// RBAC's words, against those of admission plugins, which answer with the same code.
+/// Returns whether the words are RBAC's, not those of admission plugins, which answer with the same code.
 pub(super) fn lacks_permission(said: &str) -> bool {
     said.contains("forbidden: User \"") && said.contains(" cannot ")
 }
 
-/// A path that nobody serves is answered without details.
+/// Returns whether a refusal is about an object; a path without a resource is answered without details.
 pub(super) fn is_about_an_object(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|about| !about.kind.is_empty() && !about.name.is_empty())
 }
 
-/// Which manager holds which fields.
+/// Fields that other managers hold, with the managers.
 pub(super) fn held(status: &Status) -> Option<String> {
     let causes = &status.details.as_ref()?.causes;
     let conflicts = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
@@ -61,7 +61,7 @@ pub(super) fn held(status: &Status) -> Option<String> {
     (!fields.is_empty()).then(|| fields.join("; "))
 }
 
-/// The faults of a manifest, by field.
+/// Faults of a manifest, by field.
 pub(super) fn causes(status: &Status) -> Option<String> {
     let causes = &status.details.as_ref()?.causes;
     let cause = |cause: &kube::core::response::StatusCause| match cause.field.as_str() {
@@ -72,7 +72,7 @@ pub(super) fn causes(status: &Status) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// The server's words, in one line.
+/// Message of the server, in one line.
 pub(super) fn said(status: &Status) -> String {
     let said = status.message.trim();
     match said {

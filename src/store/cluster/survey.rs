@@ -1,5 +1,5 @@
-//! Who drives this cluster, as far as we may look: every Lease of cert-manager's name, wherever a chart has put it, and
-//! controllers that run without one.
+//! Leadership in this cluster, as far as we may read: every Lease of cert-manager's name, in any namespace that a chart
+//! has chosen, and controllers that run without a Lease.
 
 use std::collections::BTreeSet;
 
@@ -16,40 +16,40 @@ use super::lease_object::{LapsedLease, LeaseHolder, LeaseObject, Who};
 use super::wire::{ApiAnswer, Call, Wire};
 use crate::store::error::StoreError;
 
-/// Where Helm puts cert-manager.
+/// Namespace of cert-manager's Helm chart.
 const HELM: &str = "cert-manager";
 /// Labels of cert-manager's controller, in its charts and its plain manifests.
 const CONTROLLER: &str =
     "app.kubernetes.io/name=cert-manager,app.kubernetes.io/component=controller";
 
-/// Who drives.
+/// Controller that drives the resources of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Driver {
-    /// Nobody: the Lease is free for us.
+    /// No controller: the Lease is free for us.
     Nobody,
-    /// Whoever holds the Lease.
+    /// The holder of the Lease.
     Holder(LeaseHolder),
     /// A controller of cert-manager runs, and holds no Lease that we can see.
     WithoutLease {
-        /// Its Pod, with namespace.
+        /// Pod of the controller, with namespace.
         pod: String,
     },
-    /// We may not look, so it counts as cert-manager.
+    /// Unknown, as a permission to read is missing; counts as cert-manager.
     Unknown {
-        /// What we may not read.
+        /// Permission that is missing.
         why: String,
     },
 }
 
 impl Driver {
-    /// Looks for it: in the namespace where we take the Lease, where cert-manager is usually, and, where we may, everywhere.
+    /// Finds the driver: in our Lease's namespace, in cert-manager's usual ones, and, if permitted, in all namespaces.
     ///
     /// # Errors
-    /// Fails when the server does not answer; a missing permission is an answer.
+    /// Fails if the server does not answer; a missing permission is an answer.
     pub async fn of(store: &ClusterStore, namespace: &str) -> Result<Self, StoreError> {
         let wire = store.wire();
         let (holders, _, hidden) = holders(wire, namespace).await?;
-        // cert-manager's counts before ours, which may be one that is just being taken over.
+        // A holder of cert-manager's counts before ours, which may be one that is just being taken over.
         let strange = holders.iter().find(|holder| holder.who == Who::CertManager);
         if let Some(holder) = strange.or_else(|| holders.first()) {
             return Ok(Self::Holder(holder.clone()));
@@ -64,10 +64,10 @@ impl Driver {
     }
 }
 
-/// The holders of every Lease of that name that we may see, and those that have run out.
+/// Returns the holders of every Lease of that name that we may see, and the Leases that have run out.
 ///
 /// # Errors
-/// Fails when the server does not answer; a missing permission is an answer.
+/// Fails if the server does not answer; a missing permission is an answer.
 pub async fn leases(
     store: &ClusterStore,
 ) -> Result<(Vec<LeaseHolder>, Vec<LapsedLease>), StoreError> {
@@ -75,16 +75,16 @@ pub async fn leases(
     Ok((holders, lapsed))
 }
 
-/// Who holds Leases, who has let one run out, and why one may have been missed.
+/// Holders of Leases, Leases that have run out, and why a Lease may have been missed.
 type SeenLeases = (Vec<LeaseHolder>, Vec<LapsedLease>, Option<String>);
 
-/// The holders of every Lease we see, and of those that have run out; and why we may have missed one.
+/// Reads every Lease that we may see: holders, Leases that have run out, and why a Lease may have been missed.
 async fn holders(wire: &Wire, namespace: &str) -> Result<SeenLeases, StoreError> {
     let path = "/apis/coordination.k8s.io/v1/leases".to_owned();
     let everywhere =
         Call::new(Method::GET, path).with("fieldSelector", format!("metadata.name={NAME}"));
     let deed = AccessRequest::other("list", "leases.coordination.k8s.io", "");
-    if let Ok(answer) = permitted(wire.call(&deed, everywhere).await)? {
+    if let Ok(answer) = or_missing_permission(wire.call(&deed, everywhere).await)? {
         let now = answer.date.unwrap_or_else(Timestamp::now);
         let leases: Vec<LeaseObject> = items(answer).map(LeaseObject).collect();
         let holders = leases.iter().filter_map(|lease| lease.holder(now)).collect();
@@ -100,7 +100,7 @@ async fn holders(wire: &Wire, namespace: &str) -> Result<SeenLeases, StoreError>
             Err(status) if status.code == 404 => continue,
             Err(status) => {
                 let refused = super::refusal::refused(&wire.server, &deed, &status);
-                hidden = permitted::<()>(Err(refused))?.err();
+                hidden = or_missing_permission::<()>(Err(refused))?.err();
                 continue;
             }
         };
@@ -112,14 +112,14 @@ async fn holders(wire: &Wire, namespace: &str) -> Result<SeenLeases, StoreError>
     Ok((holders, lapsed, hidden))
 }
 
-/// A controller of cert-manager that runs somewhere; nothing where we may not see Pods, as most people may not.
+/// Finds a running controller of cert-manager; `None` if there is none, or if we may not list Pods, as most users.
 async fn running(wire: &Wire) -> Result<Option<String>, StoreError> {
     for path in ["/api/v1/pods".to_owned(), format!("/api/v1/namespaces/{HELM}/pods")] {
         let call = Call::new(Method::GET, path)
             .with("labelSelector", CONTROLLER)
             .with("fieldSelector", "status.phase=Running");
         let deed = AccessRequest::other("list", "pods", "");
-        if let Ok(answer) = permitted(wire.call(&deed, call).await)? {
+        if let Ok(answer) = or_missing_permission(wire.call(&deed, call).await)? {
             let name = |pod: &Value| {
                 let text =
                     |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -131,8 +131,10 @@ async fn running(wire: &Wire) -> Result<Option<String>, StoreError> {
     Ok(None)
 }
 
-/// The answer, or in words the permission that is missing.
-fn permitted<T>(answer: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
+/// Returns the answer, or a text about the missing permission.
+fn or_missing_permission<T>(
+    answer: Result<T, StoreError>,
+) -> Result<Result<T, String>, StoreError> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
         Err(StoreError::Cluster(fault)) => match *fault {

@@ -1,7 +1,7 @@
-//! Objects of ours that stay for a while only: marked with until when, so that whoever comes next can remove what a
-//! killed process left.
+//! Temporary objects of ours: marked with the time of their end, so that a later process can remove the objects of a
+//! killed process.
 //!
-//! Only what carries our label and our manager, and whose moment has passed by the cluster's time, goes.
+//! Only objects with our label and our manager, whose end has passed by the cluster's clock, are removed.
 
 use http::Method;
 use jiff::Timestamp;
@@ -14,14 +14,14 @@ use super::wire::Call;
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
-/// Until when the maker may need the object, by the cluster's clock.
+/// Annotation with the time until which the maker may need the object, by the cluster's clock.
 pub const UNTIL: &str = "kubectl-acme/until";
 
 impl ClusterStore {
-    /// The cluster's clock, to the second; ours where it does not tell.
+    /// Returns the cluster's time, to the second; our own if the server sends none.
     ///
     /// # Errors
-    /// Fails when the server does not answer.
+    /// Fails if the server does not answer.
     pub async fn clock(&self) -> Result<Timestamp, StoreError> {
         let call = Call::new(Method::GET, "/version".to_owned());
         let answer = self.wire().call(&AccessRequest::other("get", "version", ""), call).await?;
@@ -29,7 +29,7 @@ impl ClusterStore {
     }
 }
 
-/// Marks an object that is about to be made: with a label, whose name tells its sort, and until when it may stay.
+/// Marks an object that is about to be made: with a label, whose name gives its sort, and with the time of its end.
 pub fn mark(object: &mut Value, label: &str, value: &str, until: Timestamp) {
     set(&mut object["metadata"], "labels", label, value);
     set(&mut object["metadata"], "annotations", UNTIL, &format!("{until:.0}"));
@@ -43,10 +43,10 @@ pub fn set(metadata: &mut Value, field: &str, name: &str, value: &str) {
     metadata[field][name] = value.into();
 }
 
-/// Finds objects with that label that we made and that have outstayed their time, and nothing else.
+/// Finds objects with that label that we made and whose end has passed, and no others.
 ///
 /// # Errors
-/// Fails when the server does not list them.
+/// Fails if the server does not list the objects.
 pub async fn outstayed(
     all: &Foreign,
     label: &str,
@@ -57,7 +57,7 @@ pub async fn outstayed(
     Ok(objects)
 }
 
-/// Only what was written under our name counts: anybody can copy a label.
+/// Returns whether the label was written under our manager's name: anybody can copy a label.
 fn is_ours(object: &Value, label: &str) -> bool {
     let label = format!("f:{label}");
     let entries = object["metadata"]["managedFields"].as_array();

@@ -1,7 +1,7 @@
-//! Watching through kube's runtime: it lists, watches with bookmarks, lists again when it fell behind, and backs off.
+//! Watches through kube's runtime: kube lists, watches with bookmarks, lists again when it fell behind, and backs off.
 //!
-//! Watches of Secrets carry metadata only. Once a watch has begun, faults that pass by themselves are not told; it goes
-//! on when the server is back.
+//! Watches of Secrets carry metadata only. Once a watch has begun, faults that pass by themselves are not reported; the
+//! watch goes on when the server is back.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -27,7 +27,7 @@ use crate::model::{Key, Kind, Record};
 use crate::store::error::StoreError;
 use crate::store::{Change, Scope};
 
-/// Makes the stream of a watch that never has anything to tell.
+/// Makes the stream of a watch without changes.
 pub(super) fn nothing(open: CancellationToken) -> BoxStream<'static, Result<Change, StoreError>> {
     let empty = stream::once(async { Ok(Change::Resynced(Vec::new())) });
     empty.chain(stream::pending()).take_until(open.cancelled_owned()).boxed()
@@ -35,7 +35,7 @@ pub(super) fn nothing(open: CancellationToken) -> BoxStream<'static, Result<Chan
 
 type WatchEvents = BoxStream<'static, watcher::Result<Event<Value>>>;
 
-/// Makes the stream of changes; it ends when `open` is cancelled.
+/// Makes the stream of changes, which ends when `open` is cancelled.
 pub(super) fn changes(
     wire: Wire,
     kind: Kind,
@@ -68,14 +68,16 @@ fn events(wire: &Wire, kind: Kind, reach: &Reach) -> WatchEvents {
     let config = watcher::Config { field_selector, ..watcher::Config::default() };
     let namespace = reach.scope.namespace.as_deref().filter(|_| kind.is_namespaced());
     let client = wire.client.clone();
-    // The content of all Secrets of a cluster is nothing that we should hold.
+    // We should not hold the content of all Secrets of a cluster.
     if kind == Kind::Secret {
-        return told::<PartialObjectMeta<DynamicObject>>(client, namespace, &resource, config);
+        return watch_objects::<PartialObjectMeta<DynamicObject>>(
+            client, namespace, &resource, config,
+        );
     }
-    told::<DynamicObject>(client, namespace, &resource, config)
+    watch_objects::<DynamicObject>(client, namespace, &resource, config)
 }
 
-fn told<K>(
+fn watch_objects<K>(
     client: kube::Client,
     namespace: Option<&str>,
     resource: &ApiResource,
@@ -114,11 +116,11 @@ struct ApiWatcher {
     kind: Kind,
     scope: Scope,
     events: WatchEvents,
-    /// What a listing under way has found so far.
+    /// Records that a list under way has found so far.
     listed: Vec<Record>,
-    /// Objects the watcher believes to be there; kept only where an object can leave the scope without being deleted.
+    /// Objects that the watcher believes to be in the scope; kept only if they can leave it without being deleted.
     told: HashSet<Key>,
-    /// Whether the watch has told anything yet.
+    /// Whether the watch has sent anything yet.
     begun: bool,
     waiting: VecDeque<Change>,
 }
@@ -132,7 +134,7 @@ impl ApiWatcher {
             match self.events.next().await? {
                 Ok(event) => self.take(event),
                 Err(error) => {
-                    if let Some(error) = self.failed(error).await {
+                    if let Some(error) = self.handle_error(error).await {
                         return Some(Err(error));
                     }
                 }
@@ -159,7 +161,7 @@ impl ApiWatcher {
             }
             Event::Apply(object) => {
                 if let Some(record) = polished(self.kind, object) {
-                    self.changed(record);
+                    self.push_change(record);
                 }
             }
             Event::Delete(object) => {
@@ -171,7 +173,7 @@ impl ApiWatcher {
         }
     }
 
-    fn changed(&mut self, record: Record) {
+    fn push_change(&mut self, record: Record) {
         if self.scope.fits(&record) {
             if self.scope.can_be_left() {
                 self.told.insert(record.key.clone());
@@ -182,8 +184,8 @@ impl ApiWatcher {
         }
     }
 
-    /// The error, when it has to be told: before anything else was, or when it does not pass by itself.
-    async fn failed(&mut self, error: watcher::Error) -> Option<StoreError> {
+    /// Returns the error if it has to be reported: before the first change, or when it does not pass by itself.
+    async fn handle_error(&mut self, error: watcher::Error) -> Option<StoreError> {
         let (verb, status) = match error {
             watcher::Error::InitialListFailed(error) => ("list", answer(error)),
             watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
@@ -195,7 +197,7 @@ impl ApiWatcher {
         let namespace = self.scope.namespace.clone().unwrap_or_default();
         let deed = AccessRequest::over(verb, self.kind, &namespace);
         let error = match status {
-            // It fell behind; kube's watcher begins anew.
+            // The watch fell behind; kube's watcher begins anew.
             Ok(status) if status.code == 410 => return None,
             Ok(status) => refusal::refused(&self.wire.server, &deed, &status),
             Err(error) => fault::unanswered(&self.wire.server, &error).into(),
@@ -219,8 +221,8 @@ fn answer(error: kube::Error) -> Result<kube::core::Status, kube::Error> {
     }
 }
 
-/// An object as callers know it: with its kind, without the book-keeping of field managers, and without a status that
-/// says nothing.
+/// Returns an object in the form for callers: with its kind, without the book-keeping of field managers, and without an
+/// empty status.
 pub(crate) fn polished(kind: Kind, object: Value) -> Option<Record> {
     let Value::Object(mut fields) = object else { return None };
     fields.insert("apiVersion".into(), kind.api_version().into());

@@ -1,9 +1,9 @@
-//! One request to the API server: built, sent, sent again when the server asks for patience, and read.
+//! One request to the API server: built, sent, sent again if the server is busy, and read.
 //!
 //! No request waits for another one; Events and clean-up go between the writes that certificates wait for. One place in
-//! sixteen left free for the latter showed no gain: what a write costs is the API server's own time. Only 429, and a 503
-//! with Retry-After (an API server that has just started), are tried again here, eight times, after that time, as client-go
-//! does; all else is the driver's. Every request ends after `--request-timeout`.
+//! sixteen left free for the latter showed no gain: the cost of a write is the API server's own time. Only 429, and a
+//! 503 with Retry-After (an API server that has just started), are tried again here, eight times, after that time, as
+//! client-go does; other failures are up to the caller. Every request ends after `--request-timeout`.
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ use crate::http::headers;
 use crate::model::{Key, Kind};
 use crate::store::error::StoreError;
 
-/// How often a request is sent again because the server was too busy for it.
+/// Most repeats of a request for which the server was too busy.
 const BUSY_RETRIES: u32 = 8;
-/// How long we wait then when the server does not say.
+/// Pause before a repeat if the server names none.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
-/// The longest that a server may ask us to wait each time.
+/// Longest pause that a server may ask for each time.
 const LONGEST_BUSY_PAUSE: Duration = Duration::from_secs(30);
 
-/// One request, before it is sent. It has no `Debug`: Secrets pass through here.
+/// One request, before it is sent; without `Debug`, as Secrets pass through here.
 #[derive(Clone)]
 pub(super) struct Call {
     method: Method,
@@ -41,14 +41,14 @@ pub(super) struct Call {
     body: Vec<u8>,
 }
 
-/// What is understood of an answer.
+/// Media type of an answer.
 const JSON: &str = "application/json";
-/// The same, where names, labels and annotations of objects are enough.
+/// Media type of an answer if names, labels and annotations of objects are enough.
 const METADATA_ONLY: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 impl Call {
-    /// A request without a body.
+    /// Makes a request without a body.
     pub(super) fn new(method: Method, path: String) -> Self {
         let (query, body) = (Vec::new(), Vec::new());
         Self { method, path, query, content_type: JSON, accept: JSON, body }
@@ -84,7 +84,7 @@ impl Call {
     }
 }
 
-/// The path of a kind's objects; all of them without a namespace.
+/// Path of a kind's objects; of all objects without a namespace.
 pub(super) fn path(kind: Kind, namespace: &str) -> String {
     let root = if kind.group().is_empty() { "/api" } else { "/apis" };
     let version = kind.api_version();
@@ -101,22 +101,22 @@ pub(super) fn path_of(key: &Key) -> String {
     format!("{}/{}", path(key.kind, &key.name.namespace), key.name.name)
 }
 
-/// What the server said. It has no `Debug` either.
+/// Answer of the server; without `Debug`, too.
 pub(super) struct ApiAnswer {
-    /// Its body.
+    /// Body of the answer.
     pub body: Value,
-    /// The server's clock.
+    /// Time of the server's clock.
     pub date: Option<Timestamp>,
 }
 
-/// The way to one API server.
+/// Client of one API server.
 #[derive(Clone)]
 pub(super) struct Wire {
     /// kube's client, which logs in.
     pub client: Client,
     /// URL, for people.
     pub server: String,
-    /// Longest that one request may take.
+    /// Longest time of one request.
     pub timeout: Duration,
 }
 
@@ -133,7 +133,7 @@ impl Wire {
         }
     }
 
-    /// The same, where a refusal is for the caller to judge.
+    /// Sends a request and reads the answer; a refusal is for the caller to judge.
     pub(super) async fn answer(
         &self,
         deed: &AccessRequest<'_>,
@@ -188,7 +188,7 @@ impl Wire {
     }
 }
 
-/// The Status that a refusal is; not every one comes as such.
+/// Reads the Status of a refusal; not every refusal carries one.
 fn refusal(code: StatusCode, body: &Value) -> Status {
     let mut status = match body {
         Value::Object(_) => serde_json::from_value(body.clone()).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! What the database complains of, in plain words.
+//! Errors of the database, in plain words.
 
 use std::path::Path;
 
@@ -16,17 +16,17 @@ pub(super) fn refused(file: &Path, why: impl Into<String>) -> StoreError {
     StoreError::Unusable { place: file.display().to_string(), why: why.into() }
 }
 
-/// Makes the store's error for something in the database that cannot be read.
+/// Makes the store's error for a part of the database that cannot be read.
 pub(super) fn damaged(file: &Path, what: &str) -> StoreError {
     refused(file, format!("it is damaged: {what} in it cannot be read"))
 }
 
-/// Tells whether a database is only in use by somebody else.
+/// Returns whether a database is only in use by another process.
 pub(super) fn is_busy(error: &Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Says in plain words what the database complains of.
+/// Describes an error of the database in plain words.
 pub(super) fn explain(error: &Error) -> String {
     let Some(inner) = error.sqlite_error() else { return error.to_string() };
     let why = match (inner.code, inner.extended_code) {
@@ -53,8 +53,8 @@ pub(super) fn explain(error: &Error) -> String {
     why.into()
 }
 
-/// Why an empty file is refused: none of ours ever is.
+/// Reason for refusing an empty file: no file of ours is ever empty.
 pub(super) const EMPTIED: &str =
     "it is empty, and what was in it is lost; put a copy in its place, or remove it to begin anew";
-/// Why a file of another kind is refused.
+/// Reason for refusing a file of another kind.
 pub(super) const NOT_OURS: &str = "it is not a file that kubectl-acme wrote";

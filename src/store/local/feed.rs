@@ -1,8 +1,8 @@
-//! What watchers read: the journal in the database, each line of it read and parsed once for all watchers of a process.
+//! Journal for watchers: each line in the database is read and parsed once for all watchers of a process.
 //!
-//! A process has a dozen watchers and more, and all of them look at every commit: each would read and parse the same
-//! lines. One that has fallen behind is told of each object that has changed once, as it is now, some at a time: to read all of a
-//! kind anew takes so long, where there are thousands of objects, that it falls behind again.
+//! A process has a dozen watchers and more, and all of them follow every commit: each would read and parse equal lines.
+//! A watcher that has fallen behind gets each changed object once, as it is now, some at a time: to read all of a kind
+//! anew takes so long, with thousands of objects, that the watcher falls behind again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::store::Scope;
 use crate::store::error::StoreError;
 use crate::store::watch::{Journal, Lines};
 
-/// Lines that are kept in memory; a watcher further behind than that reads the database by itself.
-const REMEMBERED: usize = 256;
-/// Most objects that such a watcher reads at once.
+/// Lines that are kept in memory; a watcher further behind reads the database by itself.
+const MAX_RECENT_LINES: usize = 256;
+/// Most objects that a watcher further behind reads at once.
 const PAGE: usize = 256;
 
-/// The journal, as the watchers of this process share it.
+/// The journal, shared by the watchers of this process.
 #[derive(Clone)]
 pub(super) struct Feed {
     reader: Reader,
-    /// The newest revision we heard of.
+    /// Newest revision that is known.
     revisions: watch::Receiver<i64>,
-    /// Held while the first watcher that woke reads on, so that the others find what it read.
+    /// Locked while the first watcher that woke reads on, so that the others find the lines that it read.
     recent: Arc<Mutex<Option<Recent>>>,
 }
 
 impl Feed {
-    /// Remembers nothing yet.
+    /// Makes a feed with no lines in memory.
     pub(super) fn new(reader: Reader, revisions: watch::Receiver<i64>) -> Self {
         Self { reader, revisions, recent: Arc::default() }
     }
@@ -47,10 +47,10 @@ impl Journal for Feed {
         if let Some(found) = self.since_lately(kind, revision).await? {
             return Ok(found);
         }
-        // Whoever watches Events wants each time that one was told.
+        // A watcher of Events wants each occurrence of an Event.
         let page = match kind {
             Kind::Event => self.read(revision).await?,
-            _ => self.changed(kind, revision).await?,
+            _ => self.read_changed(kind, revision).await?,
         };
         let JournalPage { reached, lines } = page;
         let logged = lines.map(|lines| self.of_kind(kind, lines.iter())).transpose()?;
@@ -59,7 +59,7 @@ impl Journal for Feed {
 }
 
 impl Feed {
-    /// What the lines in memory tell; nothing when they do not reach back so far.
+    /// Returns the changes in memory since a revision; `None` if the lines do not reach back so far.
     async fn since_lately(
         &self,
         kind: Kind,
@@ -75,8 +75,8 @@ impl Feed {
         Ok(Some((recent.reached.max(revision), Some(self.of_kind(kind, lines)?))))
     }
 
-    /// Reads some of the objects of a kind that have changed, or gone, since a revision: those that have changed first.
-    async fn changed(&self, kind: Kind, revision: i64) -> Result<JournalPage, StoreError> {
+    /// Reads some of the objects of a kind that have changed, or gone, since a revision: the first changes first.
+    async fn read_changed(&self, kind: Kind, revision: i64) -> Result<JournalPage, StoreError> {
         let read = self.reader.ask(move |rows| {
             let (now, lines) = (rows.revision()?, rows.changed(kind, revision, PAGE)?);
             let last = lines.as_ref().filter(|lines| lines.len() == PAGE).and_then(|l| l.last());
@@ -102,19 +102,19 @@ impl Feed {
     }
 }
 
-/// What one look at the journal brought.
+/// Result of one read of the journal.
 struct JournalPage {
-    /// Revision of the look.
+    /// Revision of the read.
     reached: i64,
-    /// Nothing when some of the lines have been forgotten.
+    /// Lines; `None` if some of them have been removed.
     lines: Option<Vec<Line>>,
 }
 
 /// The newest lines of the journal, without a gap.
 struct Recent {
-    /// Every line after this revision is here…
+    /// Revision after which every line is here.
     after: i64,
-    /// …up to this one.
+    /// Revision up to which every line is here.
     reached: i64,
     lines: VecDeque<Line>,
 }
@@ -131,13 +131,13 @@ impl Recent {
         };
         self.reached = page.reached;
         self.lines.extend(lines);
-        let surplus = self.lines.len().saturating_sub(REMEMBERED);
+        let surplus = self.lines.len().saturating_sub(MAX_RECENT_LINES);
         if let Some(last) = self.lines.drain(..surplus).next_back() {
             self.after = last.revision;
         }
     }
 
-    /// The lines after a revision; nothing when some of them are not here.
+    /// Returns the lines after a revision; `None` if some of them are not here.
     fn since(&self, revision: i64) -> Option<impl Iterator<Item = &Line>> {
         let first = self.lines.partition_point(|line| line.revision <= revision);
         (revision >= self.after).then(|| self.lines.range(first..))
@@ -180,7 +180,7 @@ mod tests {
         let mut recent = Recent::starting_at(0);
         recent.read_on(page(1..=300));
         assert_eq!(check(&recent, 43), None);
-        assert_eq!(check(&recent, 44).map(|lines| lines.len()), Some(REMEMBERED));
+        assert_eq!(check(&recent, 44).map(|lines| lines.len()), Some(MAX_RECENT_LINES));
     }
 
     #[test]

@@ -40,20 +40,20 @@ mod writer;
 /// The database in the state folder.
 const FILE: &str = "state.db";
 
-/// What a command wants of the state.
+/// Access to the state that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reading only: works in a folder where nothing may be written, too.
+    /// Reading only: works in a read-only folder, too.
     ReadOnly,
     /// Reading and writing.
     ReadWrite,
 }
 
-/// A store in a state folder. Every write is on the disk when it is answered, but for Events, which a power failure may
-/// take back; a process may be killed at any moment.
+/// Store in a state folder. Every write is on the disk when it is answered, except for Events, which a power failure
+/// may take back; a process may be killed at any moment.
 pub struct LocalStore {
     file: Arc<Path>,
-    /// Listens for other processes, from the first watch on. It ends first, since it asks the reader.
+    /// Listener for writes of other processes, from the first watch on. Dropped first, since it asks the reader.
     ear: Mutex<Option<Ear>>,
     reader: Reader,
     feed: Feed,
@@ -88,10 +88,10 @@ impl LocalStore {
         Ok(Self { file, ear: Mutex::new(None), reader, feed, writer, revisions })
     }
 
-    /// Tells whether a folder holds any state; asking makes none.
+    /// Returns whether a folder holds any state; the check makes none.
     ///
     /// # Errors
-    /// Fails with [`StoreError::Unusable`] when nobody can tell: it is no folder, or not this user's to look into.
+    /// Fails with [`StoreError::Unusable`] if the folder cannot be read: it is no folder, or closed to this user.
     pub fn exists(folder: &Path) -> Result<bool, StoreError> {
         folder.join(FILE).try_exists().map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => refused(folder, "this user may not look into it"),

@@ -1,13 +1,13 @@
-//! Whether a folder lies on a network file system.
+//! Detection of network file systems.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// File systems that several machines see, by the names the kernel gives them.
+/// File systems that several machines share, by the names the kernel gives them.
 const NETWORKS: [&str; 9] =
     ["9p", "afs", "ceph", "cifs", "fuse.sshfs", "nfs", "nfs4", "smb3", "virtiofs"];
 
-/// Tells whether a folder lies on a network file system; where the kernel does not say, it does not.
+/// Returns whether a folder lies on a network file system; `false` if the kernel does not say.
 pub(super) fn is_on_network(folder: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     fs::canonicalize(folder)

@@ -1,4 +1,4 @@
-//! The thread that reads, so that no task waits for the disk.
+//! Thread that reads, so that no task waits for the disk.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::store::{Listed, Scope, folder};
 
 type Question = Box<dyn FnOnce(&Connection) + Send>;
 
-/// Asks the reading thread; the thread ends with the last of its clones.
+/// Handle of the reading thread, which ends with the last clone of the handle.
 #[derive(Clone)]
 pub(super) struct Reader {
     file: Arc<Path>,
@@ -37,7 +37,7 @@ impl Reader {
         Ok(Self { file, questions: Arc::new(questions) })
     }
 
-    /// Asks one question, answered from one state of the database.
+    /// Runs one query on one state of the database, and returns the result.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Rows<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -50,15 +50,15 @@ impl Reader {
                 let transaction = transaction.map_err(|error| unusable(&file, &error))?;
                 question(&Rows::new(&transaction, &file))
             };
-            // Whoever asked may have gone away meanwhile.
+            // The caller may have gone away meanwhile.
             let _heard = answer.send(look()).is_ok();
         };
         self.questions.send(Box::new(ask));
         answered.await.unwrap_or_else(|_| Err(refused(&self.file, "its reader has stopped")))
     }
 
-    /// Reads the objects of a scope, and the revision at which they are like that. They are parsed by whoever asks: the
-    /// thread is free for others, and an allocator that serves each thread apart need not grow for this one.
+    /// Reads the objects of a scope, and the revision of that state. The caller parses the objects: the thread is free
+    /// for others, and an allocator that serves each thread apart need not grow for this thread.
     pub(super) async fn list(
         &self,
         kind: Kind,
@@ -77,7 +77,7 @@ impl Reader {
         Ok((revision, rows.into_iter().map(record).collect::<Result<_, _>>()?))
     }
 
-    /// Reads all objects of a kind; of those whose revision is known, the name alone.
+    /// Reads all objects of a kind; objects of a known revision by name alone.
     pub(super) async fn list_unknown(
         &self,
         kind: Kind,
@@ -97,20 +97,20 @@ impl Reader {
             let read = unknown.into_iter().filter_map(|key| rows.read(&key).transpose());
             read.collect::<Result<Vec<_>, _>>()
         });
-        // One that has gone meanwhile is told of as a change.
+        // An object that has gone meanwhile is reported as a change.
         listed.extend(read.await?.into_iter().map(Listed::Record));
         listed.sort_by(|one, other| one.name().cmp(other.name()));
         Ok(listed)
     }
 
-    /// Has something looked up that answers by itself.
+    /// Runs a query that passes its result on by itself.
     pub(super) fn post(&self, question: impl FnOnce(&Rows<'_>) + Send + 'static) {
         let file = Arc::clone(&self.file);
         let ask = move |connection: &Connection| question(&Rows::new(connection, &file));
         self.questions.send(Box::new(ask));
     }
 
-    /// The error for something in the database that cannot be read.
+    /// Makes the error for a part of the database that cannot be read.
     pub(super) fn damaged(&self, what: &str) -> StoreError {
         fault::damaged(&self.file, what)
     }

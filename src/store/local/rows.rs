@@ -1,7 +1,7 @@
 //! The objects in the database: the [`Transaction`] of one transaction, and the queries of readers.
 //!
-//! What tables never show lies in a table of its own, and lists for tables read only the rest (`brief`): ten thousand
-//! Orders are listed in 0.2 s.
+//! Objects without the fields that tables never show lie in a table of their own (`brief`), which lists for tables
+//! read: ten thousand Orders are listed in 0.2 s.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -18,16 +18,16 @@ use crate::store::watch::{KEPT, Logged};
 use crate::store::{Scope, event_retention};
 use crate::surroundings::Surroundings;
 
-/// Revisions for which the journal tells of objects that have gone, Events aside; the others tell it themselves.
+/// Revisions for which the journal keeps gone objects, except Events; other objects show their changes themselves.
 const GONE_KEPT: i64 = 20_000;
 
-/// A list of whole objects.
+/// Query for whole objects.
 const WHOLE: &str = "SELECT namespace, name, body FROM object";
-/// A list without the bulk. An object that has none, or was written by an older version, has no brief form.
+/// Query for objects without the bulk. An object without bulk, or of an older version, has no brief form.
 const BRIEF: &str = "SELECT namespace, name, coalesce(brief.body, object.body)
     FROM object LEFT JOIN brief ON brief.object = object.id";
 
-/// The database, seen from within one transaction or one read.
+/// The database within one transaction or one read.
 pub(super) struct Rows<'a> {
     connection: &'a Connection,
     file: &'a Path,
@@ -35,7 +35,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Looks at the database through a connection.
+    /// Reads and writes the database through a connection.
     pub(super) fn new(connection: &'a Connection, file: &'a Path) -> Self {
         Self { connection, file, surroundings: Surroundings::default() }
     }
@@ -57,14 +57,14 @@ impl<'a> Rows<'a> {
         self.all(&text, &values, |row| Ok((name(row)?, row.get(2)?)))
     }
 
-    /// Reads the names and revisions of all objects of a kind, ordered by namespace and name, without a look at the objects.
+    /// Reads the names and revisions of all objects of a kind, ordered by namespace and name, without their contents.
     pub(super) fn revisions(&self, kind: Kind) -> Result<Vec<(ObjectName, String)>, StoreError> {
         let text = "SELECT namespace, name, coalesce(revision, '') FROM object WHERE kind = ?
              ORDER BY namespace, name";
         self.all(text, params![kind.as_str()], |row| Ok((name(row)?, row.get(2)?)))
     }
 
-    /// Reads the changes after a revision, oldest first; nothing when some of them have been forgotten.
+    /// Reads the changes after a revision, oldest first; `None` if some of them have been removed.
     pub(super) fn since(&self, revision: i64) -> Result<Option<Vec<Line>>, StoreError> {
         if revision < self.revision()? - KEPT {
             return Ok(None);
@@ -74,8 +74,8 @@ impl<'a> Rows<'a> {
         self.all(text, params![revision], Line::read).map(Some)
     }
 
-    /// Reads of a kind what has changed after a revision as it is now, or was when it went: that many at most, in the order of
-    /// their last changes. Nothing when some that have gone may have been forgotten.
+    /// Reads the objects of a kind that changed after a revision, as they are now, or were when they went: at most
+    /// `most`, in the order of their last changes. `None` if some objects that have gone may have been removed.
     pub(super) fn changed(
         &self,
         kind: Kind,
@@ -85,7 +85,7 @@ impl<'a> Rows<'a> {
         if revision < self.revision()? - GONE_KEPT {
             return Ok(None);
         }
-        // The index alone tells which they are.
+        // The index alone finds these objects.
         let text = "SELECT CAST(revision AS INTEGER) AS at, kind, 0, body FROM object
              WHERE id IN (SELECT id FROM object INDEXED BY object_revision
                  WHERE kind = ?1 AND CAST(revision AS INTEGER) > ?2
@@ -234,12 +234,12 @@ impl Transaction for Rows<'_> {
     }
 }
 
-/// The query for the objects of a scope, ordered by namespace and name, and what its question marks stand for.
+/// Query for the objects of a scope, ordered by namespace and name, with the values for its question marks.
 fn listing<'a>(kind: &'a &str, scope: &'a Scope) -> (String, Vec<&'a dyn ToSql>) {
     let mut text = String::from(if scope.brief { BRIEF } else { WHOLE });
     let mut values: Vec<&dyn ToSql> = vec![kind];
-    // Else SQLite goes through all objects of the kind, since the index that names them is in order: the plus keeps it from
-    // that where owner or subject leads to a few.
+    // Otherwise SQLite goes through all objects of the kind, since the index by name is in order: the plus keeps SQLite
+    // from that index if owner or subject leads to a few.
     let leads_to_few = scope.owner_uid.is_some() || scope.involved_uid.is_some();
     let (kind_is, namespace_is) = if leads_to_few {
         (" WHERE +kind = ?", " AND +namespace = ?")
@@ -270,27 +270,27 @@ fn name(row: &Row<'_>) -> rusqlite::Result<ObjectName> {
     Ok(ObjectName { namespace: row.get(0)?, name: row.get(1)? })
 }
 
-/// Parses a stored object where it lies; nothing when it is no JSON.
+/// Parses a stored object in place; `None` if it is no JSON.
 fn parse(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Value>> {
     Ok(serde_json::from_str(row.get_ref(column)?.as_str()?).ok())
 }
 
-/// One line of the journal, as it lies in the database.
+/// One line of the journal in the database.
 pub(crate) struct Line {
-    /// The revision that the change made.
+    /// Revision of the change.
     pub revision: i64,
     /// Kind of the object.
     pub kind: String,
     /// Whether the object is gone.
     pub gone: bool,
-    /// The object, or how it was last seen, as JSON.
+    /// The object, or its last state, as JSON.
     pub body: String,
-    /// The same parsed, once somebody wants it; nothing when it is damaged.
+    /// The object parsed, once it is needed; `None` inside if it is damaged.
     pub parsed: OnceLock<Option<Arc<Logged>>>,
 }
 
 impl Line {
-    /// Reads it from its revision, its kind, whether it is gone, and the object.
+    /// Reads a line from four columns: revision, kind, whether the object is gone, and the object.
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             revision: row.get(0)?,

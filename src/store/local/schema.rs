@@ -13,23 +13,23 @@ use crate::store::folder;
 
 /// Marks the file as ours: "acme" in ASCII.
 const APPLICATION: i64 = 0x6163_6d65;
-/// How long a statement waits for other processes.
+/// Longest wait of a statement for other processes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements that a connection keeps: all of ours.
 const STATEMENTS: usize = 32;
 /// Most memory for pages of a database, for each connection, in KiB.
 const PAGES_KIB: i64 = 6 << 10;
-/// Held while the file is made or migrated. Two processes that switch a new file to WAL at once would fail with
-/// SQLITE_BUSY, whatever their patience.
+/// File that is locked while the database is made or migrated. Two processes that switch a new file to WAL at once
+/// would fail with SQLITE_BUSY, however long they wait.
 const OPEN_LOCK: &str = "open.lock";
 
-/// What SQLite puts behind the name of a database for the files beside it, and the database itself.
+/// Ends of the names of the database and of SQLite's files beside it.
 const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
-/// Where a new database is made.
+/// Name under which a new database is made.
 const DRAFT: &str = "state.db.new";
 
-/// What each version of the schema added; `user_version` says how many of them a file has. Never edit a step that was
-/// released: add one.
+/// Additions of each version of the schema; `user_version` is the number of steps that a file has. Never edit a step
+/// that was released: add a new step.
 const STEPS: [&str; 5] = [
     // 1: the objects.
     "CREATE TABLE counter(id INTEGER PRIMARY KEY CHECK(id = 1), revision INTEGER NOT NULL);
@@ -61,13 +61,13 @@ const STEPS: [&str; 5] = [
     "CREATE TABLE brief(
          object INTEGER PRIMARY KEY REFERENCES object(id) ON DELETE CASCADE,
          body TEXT NOT NULL);",
-    // 4: when an Event was told last.
+    // 4: time of the last occurrence of an Event.
     "ALTER TABLE object ADD COLUMN told TEXT;
      UPDATE object SET told = coalesce(
          json_extract(body, '$.lastTimestamp'), json_extract(body, '$.metadata.creationTimestamp'))
          WHERE kind = 'Event' AND json_valid(body);
      CREATE INDEX object_told ON object(told) WHERE told IS NOT NULL;",
-    // 5: which revision an object is of, without a look at it.
+    // 5: revision of an object, beside its contents.
     "ALTER TABLE object ADD COLUMN revision TEXT;
      UPDATE object SET revision = json_extract(body, '$.metadata.resourceVersion') WHERE json_valid(body);
      CREATE INDEX object_revision ON object(kind, namespace, name, revision);",
@@ -76,7 +76,7 @@ const STEPS: [&str; 5] = [
 /// Schema of this version.
 const STEPS_NOW: usize = STEPS.len();
 
-/// Opens the file for reading and writing; makes or migrates it first where that is due.
+/// Opens the file for reading and writing; makes or migrates it first if that is due.
 pub(super) fn open(file: &Path) -> Result<Connection, StoreError> {
     let folder = folder::of(file);
     folder::make(folder)?;
@@ -98,21 +98,21 @@ pub(super) fn open(file: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Makes the file under another name first, and gives it its own when there is something in it: one that is empty has lost what
-/// it had.
+/// Makes the file under another name first, and renames it once it has contents: an empty file counts as one that has
+/// lost its contents.
 fn make(file: &Path) -> Result<(), StoreError> {
     if fs::symlink_metadata(file).is_ok() {
         return Ok(());
     }
     let draft = file.with_file_name(DRAFT);
-    // Of a process that was killed.
+    // Draft of a process that was killed.
     fs::remove_file(&draft).ok();
     // Made by us, so that it is private from its first byte; SQLite gives its other files the same mode.
     drop::<File>(folder::open_file(&draft)?);
     let begin = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&draft, flags)?;
-        // What fails half-way is thrown away.
+        // A draft that fails half-way is thrown away.
         connection.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(()))?;
         migrate(&mut connection)
     };
@@ -125,7 +125,7 @@ fn make(file: &Path) -> Result<(), StoreError> {
     made
 }
 
-/// Fails unless the file and those beside it are private, and there is something in it.
+/// Fails unless the file and SQLite's files beside it are private, and the file is not empty.
 fn expect_sound(file: &Path) -> Result<(), StoreError> {
     folder::expect_private(folder::of(file))?;
     for companion in COMPANIONS {
@@ -140,7 +140,7 @@ fn expect_sound(file: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Opens the file for reading only. A missing one is made, an older one migrated, where this user may do so.
+/// Opens the file for reading only. A missing file is made, an older one migrated, if this user may do so.
 pub(super) fn open_to_read(file: &Path) -> Result<Connection, StoreError> {
     if !file.exists() {
         drop::<Connection>(open(file)?);
@@ -155,8 +155,8 @@ pub(super) fn open_to_read(file: &Path) -> Result<Connection, StoreError> {
     }
 }
 
-/// Opens a file that this process has open for writing once more, for its readers. The connection may write, so that
-/// whichever of the two is closed last can take the write-ahead log away; but it is asked not to.
+/// Opens a file once more that this process has open for writing, for its readers. The connection may write, so that
+/// whichever of the two is closed last can remove the write-ahead log; but it is set to queries only.
 pub(super) fn open_beside_writer(file: &Path) -> Result<Connection, StoreError> {
     let open = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -169,11 +169,11 @@ pub(super) fn open_beside_writer(file: &Path) -> Result<Connection, StoreError> 
     open().map_err(|error| unusable(file, &error))
 }
 
-/// What a file says of itself.
+/// Version that a file states.
 enum Version {
-    /// It has so many of our steps; a new file has none.
+    /// A file of ours with so many of our steps; a new file has none.
     Ours(usize),
-    /// It is a database, but somebody else's.
+    /// A database of another program.
     Foreign,
 }
 
@@ -200,8 +200,8 @@ fn read_version(connection: &Connection) -> rusqlite::Result<Version> {
     })
 }
 
-/// Keeps statements and pages; by itself SQLite keeps 2 MB of pages, and reads a store of thousands of objects from its file again
-/// and again.
+/// Keeps statements and pages in memory; by default SQLite keeps 2 MB of pages, and reads a store of thousands of
+/// objects from its file again and again.
 fn keep_in_memory(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "cache_size", -PAGES_KIB)
@@ -247,8 +247,8 @@ fn connect_to_read(file: &Path) -> rusqlite::Result<(Connection, Version)> {
     if opened.is_ok() || !is_closed {
         return opened;
     }
-    // In a folder where nothing may be written SQLite cannot set up WAL's shared memory. Nobody writes there, so the
-    // file may be read as it lies.
+    // In a read-only folder SQLite cannot set up WAL's shared memory. No process writes there, so the file may be read
+    // as it lies.
     let escaped = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let immutable = connect(&format!("file:{escaped}?immutable=1"), OpenFlags::SQLITE_OPEN_URI);
     immutable.or(opened)

@@ -6,7 +6,7 @@ use std::sync::Once;
 #[cfg(unix)]
 const SIGXFSZ: i32 = 25;
 
-/// Makes a write beyond the file-size limit fail instead of ending the process, so that it can be told to the user.
+/// Makes a write beyond the file-size limit fail instead of ending the process, so that the user gets the error.
 pub(super) fn survive_the_file_size_limit() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -17,8 +17,8 @@ pub(super) fn survive_the_file_size_limit() {
     });
 }
 
-/// A handler that was set once stays for the life of the process, runtime or not. The runtime is our own because
-/// a store may be opened where there is none.
+/// Sets a handler, which stays for the life of the process, runtime or not. The runtime is our own because a store may
+/// be opened without any.
 #[cfg(unix)]
 fn take_the_signal() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};

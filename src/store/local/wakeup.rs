@@ -1,8 +1,8 @@
-//! How processes that share a state folder hear of each other's writes: whoever wrote rings a bell, a file whose time
-//! is moved, and the kernel tells the others.
+//! Notices of writes between processes that share a state folder: the writer moves the time of a file, the bell, and
+//! the kernel notifies the other processes.
 //!
-//! The database's own files do not serve: the last thing that is written to them, before the disk has flushed it,
-//! comes a little earlier than the moment at which others can read it.
+//! The database's own files do not serve: the last write to them, before the disk has flushed it, comes a little
+//! earlier than the moment at which others can read it.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,22 +18,22 @@ use super::reader::Reader;
 use crate::store::error::StoreError;
 use crate::store::folder;
 
-/// The file whose time is moved.
+/// File whose time is moved.
 const FILE: &str = "state.bell";
-/// The bell may go unheard: its ringer died after the write, or the kernel tells nothing (a network file system, too many
-/// watchers). Then the revision itself is looked at, so often.
+/// Interval between two reads of the revision itself, as a notice may be missed: the writer died after the write, or
+/// the kernel sends none (a network file system, too many watchers).
 const REVISION_CHECK_PERIOD: Duration = Duration::from_secs(1);
 
-/// What a writer rings.
+/// Sender of notices.
 pub(super) struct Wakeup(File);
 
 impl Wakeup {
-    /// Opens the bell of the folder in which the database is.
+    /// Opens the bell in the folder of the database.
     pub(super) fn open(database: &Path) -> Result<Self, StoreError> {
         folder::open_file(&database.with_file_name(FILE)).map(Self)
     }
 
-    /// Tells the other processes that there is something new.
+    /// Notifies the other processes of a write.
     pub(super) fn ring(&self) {
         if let Err(error) = self.0.set_modified(SystemTime::now()) {
             debug!(%error, "cannot ring the bell; others will look by themselves");
@@ -41,7 +41,7 @@ impl Wakeup {
     }
 }
 
-/// A thread that listens to the bell and looks up the revision; it ends when this is dropped.
+/// Thread that waits for notices and reads the revision; the thread ends when this value is dropped.
 pub(super) struct Ear {
     heard: Sender<WakeupState>,
     thread: Option<JoinHandle<()>>,
@@ -53,7 +53,7 @@ enum WakeupState {
 }
 
 impl Ear {
-    /// Starts listening; `revisions` is told of each new revision.
+    /// Starts the thread; each new revision is sent to `revisions`.
     pub(super) fn start(
         database: &Path,
         reader: Reader,
@@ -63,7 +63,7 @@ impl Ear {
         let bells = heard.clone();
         let on_event = move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| is_bell(&event)) {
-                // After the thread's end nobody needs to hear.
+                // After the thread's end no notice is needed.
                 let _heard = bells.send(WakeupState::Wakeup).is_ok();
             }
         };
@@ -75,7 +75,7 @@ impl Ear {
         let listen = move || {
             let _listening_until_the_end = kernel;
             loop {
-                look(&reader, revisions.clone());
+                read_revision(&reader, revisions.clone());
                 match hearing.recv_timeout(REVISION_CHECK_PERIOD) {
                     Ok(WakeupState::Wakeup) | Err(RecvTimeoutError::Timeout) => {}
                     Ok(WakeupState::Stop) | Err(RecvTimeoutError::Disconnected) => return,
@@ -102,7 +102,7 @@ fn is_bell(event: &notify::Event) -> bool {
     rung && event.paths.iter().any(|path| path.ends_with(FILE))
 }
 
-fn look(reader: &Reader, revisions: watch::Sender<i64>) {
+fn read_revision(reader: &Reader, revisions: watch::Sender<i64>) {
     reader.post(move |rows| {
         let seen = match rows.revision() {
             Ok(seen) => seen,

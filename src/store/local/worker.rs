@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-/// The thread and the way to it. When it is dropped, the jobs already sent are done and the thread has ended: the last
+/// The thread and its queue of jobs. After a drop, the jobs already sent are done and the thread has ended: the last
 /// connection to leave the database tidies up, and must not be cut short by the end of the process.
 pub(super) struct Worker<J> {
     jobs: Option<Sender<J>>,
@@ -22,7 +22,7 @@ impl<J: Send + 'static> Worker<J> {
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Hands over a job; a thread that has ended drops it.
+    /// Hands over a job; a thread that has ended drops the job.
     pub(super) fn send(&self, job: J) {
         let _taken = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
     }

@@ -1,5 +1,5 @@
-//! The thread that writes. What is asked while it waits for the disk is written together, with one flush, and nobody
-//! is answered before his write is safe.
+//! Thread that writes. Writes that are requested while the thread waits for the disk are done together, with one flush,
+//! and no caller is answered before its write is safe.
 
 use std::iter;
 use std::mem;
@@ -18,25 +18,25 @@ use crate::store::error::StoreError;
 use crate::store::folder;
 
 /// Most writes that are flushed together.
-const BATCH: usize = 64;
+const MAX_BATCH: usize = 64;
 
-/// How much a write minds a power failure.
+/// Durability of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Care {
-    /// It is answered when the disk has it: keys, and orders that cost something at the CA.
+    /// The write is answered when the disk has it: keys, and orders that cost something at the CA.
     Durable,
-    /// It survives the process at once, and a power failure a little later: Events.
+    /// The write survives the process at once, and a power failure a little later: Events.
     Soon,
 }
 
-/// Asks the writing thread; the thread ends with it.
+/// Handle of the writing thread, which ends with the handle.
 pub(super) struct Writer {
     file: Arc<Path>,
     requests: Worker<QueuedWrite>,
 }
 
 impl Writer {
-    /// Starts the thread; `revisions` is told of each new revision once it can be read.
+    /// Starts the thread; each new revision is sent to `revisions` once it can be read.
     pub(super) fn start(
         connection: Connection,
         file: Arc<Path>,
@@ -49,7 +49,7 @@ impl Writer {
         Ok(Self { file, requests })
     }
 
-    /// Does one write, wholly or not at all. It is done even when the future is dropped.
+    /// Does one write, wholly or not at all, and even if the future is dropped.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         care: Care,
@@ -64,11 +64,11 @@ impl Writer {
 
 type QueuedWrite = (Care, Box<dyn Request>);
 
-/// One write, whatever it returns.
+/// One write, whatever its result type.
 trait Request: Send {
-    /// Does it within the batch's transaction; an error, told in words, means that nothing of it may be kept.
+    /// Does the write within the batch's transaction; an error, as text, means that nothing of the write may be kept.
     fn perform(&mut self, rows: &mut Rows<'_>) -> Result<(), String>;
-    /// Answers whoever asked, once it is known whether the batch is safe.
+    /// Answers the caller, once it is known whether the batch is safe.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
@@ -80,7 +80,7 @@ struct Write<D, T> {
 enum WriteProgress<D, T> {
     Asked(D),
     Done(Result<T, StoreError>),
-    /// Only while the deed runs.
+    /// Only while the write runs.
     Begun,
 }
 
@@ -109,15 +109,15 @@ where
             (WriteProgress::Done(Err(own)), _) => Err(own),
             (_, Err(error)) => Err(error),
             (WriteProgress::Done(done), Ok(())) => done,
-            // A batch that was kept was done; the asker hears that his answer is lost.
+            // A batch that was kept was done; without an answer the caller gets an error.
             (WriteProgress::Asked(_) | WriteProgress::Begun, Ok(())) => return,
         };
-        // Whoever asked may have gone away meanwhile.
+        // The caller may have gone away meanwhile.
         let _heard = self.answer.send(answer).is_ok();
     }
 }
 
-/// What the writing thread works with.
+/// State of the writing thread.
 struct Desk {
     connection: Connection,
     file: Arc<Path>,
@@ -128,7 +128,7 @@ struct Desk {
 impl Desk {
     fn serve(mut self, asked: &Receiver<QueuedWrite>) {
         while let Ok(first) = asked.recv() {
-            let more = asked.try_iter().take(BATCH - 1);
+            let more = asked.try_iter().take(MAX_BATCH - 1);
             let (cares, mut batch): (Vec<_>, Vec<_>) = iter::once(first).chain(more).unzip();
             let care = if cares.contains(&Care::Durable) { Care::Durable } else { Care::Soon };
             let committed = self.commit(care, &mut batch);
@@ -137,12 +137,12 @@ impl Desk {
                 request.answer(outcome.map_err(|why| refused(&self.file, why)));
             }
             if let Ok(revision) = committed {
-                self.tell(revision);
+                self.notify(revision);
             }
         }
     }
 
-    /// Does what was asked in one transaction and returns the revision after it, or in words why nothing was kept.
+    /// Does the writes of a batch in one transaction; returns the revision after it, or why nothing was kept, as text.
     fn commit(&mut self, care: Care, batch: &mut [Box<dyn Request>]) -> Result<i64, String> {
         let level = match care {
             Care::Durable => "FULL",
@@ -170,7 +170,7 @@ impl Desk {
         Ok(revision)
     }
 
-    fn tell(&self, revision: i64) {
+    fn notify(&self, revision: i64) {
         let is_new = |told: &mut i64| mem::replace(told, revision.max(*told)) < revision;
         if self.revisions.send_if_modified(is_new) {
             self.bell.ring();

@@ -1,6 +1,6 @@
-//! What is known of one kind: objects, who owns them, and whom changes are told to.
+//! Memory of one kind: its objects, their owners, and the watchers of their changes.
 //!
-//! What is missing from a new list is told as deleted: whoever waits for it hears of nothing else.
+//! An object that is missing from a new list is reported as deleted: a watcher gets no other report of its end.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -18,39 +18,39 @@ pub(super) struct KindCache {
     records: BTreeMap<ObjectName, Record>,
     /// Secrets whose content we have read or written, until they change.
     contents: HashMap<ObjectName, Record>,
-    /// By the UID of the managing owner.
+    /// Names by the UID of the managing owner.
     owned: HashMap<String, BTreeSet<ObjectName>>,
-    /// Written through us and not watched yet; the UID of each.
+    /// Objects written through us and not watched yet, with the UID of each.
     unheard: HashMap<ObjectName, String>,
     gone: Gone,
     standing: Standing,
-    /// Namespaces in which all that has a managing owner was read, once, where nothing is watched.
+    /// Namespaces whose objects with a managing owner were read, once, if nothing is watched.
     read: BTreeSet<String>,
     watchers: Vec<Watcher>,
 }
 
-/// How far what is known of a kind can be trusted.
+/// Trust in the memory of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     /// The watch has not begun.
     Unknown,
-    /// The watch has told everything there is.
+    /// The watch has reported all objects.
     Whole,
-    /// The watch failed since; it goes on without a gap, or tells everything anew.
+    /// The watch failed since; it goes on without a gap, or reports everything anew.
     Doubtful,
 }
 
-/// Somebody who is told of changes.
+/// Receiver of changes.
 #[derive(Debug)]
 struct Watcher {
     scope: Scope,
-    /// Objects that it believes to be there; kept only where an object can leave the scope without being deleted.
+    /// Objects that the watcher believes to be in the scope; kept only if they can leave it without being deleted.
     told: HashSet<ObjectName>,
     changes: UnboundedSender<Result<Change, StoreError>>,
 }
 
 impl KindCache {
-    /// An empty one, of which nothing is known yet.
+    /// Makes an empty cache, of which nothing is known yet.
     pub(super) fn new() -> Self {
         Self {
             records: BTreeMap::new(),
@@ -64,23 +64,23 @@ impl KindCache {
         }
     }
 
-    /// Whether everything there is is known.
+    /// Returns whether all objects are known.
     pub(super) fn is_whole(&self) -> bool {
         self.standing == Standing::Whole
     }
 
-    /// Whether all that has an owner in a namespace was read.
+    /// Returns whether all objects with an owner in a namespace were read.
     pub(super) fn has_read(&self, namespace: &str) -> bool {
         self.read.contains(namespace)
     }
 
-    /// Takes in a namespace that was read whole; nobody asks for what has no owner.
+    /// Takes in a namespace that was read whole; objects without an owner are never asked for.
     pub(super) fn read(&mut self, namespace: &str, records: &[Record]) {
         records.iter().filter(|record| owner_uid(record).is_some()).for_each(|r| self.written(r));
         self.read.insert(namespace.to_owned());
     }
 
-    /// An object, when all of it is known.
+    /// Returns an object, if all of it is known.
     pub(super) fn get(&self, name: &ObjectName) -> Option<&Record> {
         let known = self.records.get(name)?;
         if known.key.kind != Kind::Secret {
@@ -90,12 +90,12 @@ impl KindCache {
         (content.resource_version() == known.resource_version()).then_some(content)
     }
 
-    /// Whether an object is known to be there.
+    /// Returns whether an object is known to be there.
     pub(super) fn has(&self, name: &ObjectName) -> bool {
         self.records.contains_key(name)
     }
 
-    /// Whether an object of that name, or of that owner, may have been there, and gone.
+    /// Returns whether an object of that name, or of that owner, may have been there, and gone.
     pub(super) fn may_have_had(&self, like: &Record) -> bool {
         !self.is_whole() || self.gone.is_like(like)
     }
@@ -105,7 +105,7 @@ impl KindCache {
         self.within(scope).into_iter().cloned().collect()
     }
 
-    /// The same; of those whose revision is known, the name alone.
+    /// Lists the objects of a scope; objects of a known revision by name alone.
     pub(super) fn list_unknown(
         &self,
         scope: &Scope,
@@ -137,7 +137,7 @@ impl KindCache {
         within.map(|(_, record)| record).filter(|record| scope.fits(record)).collect()
     }
 
-    /// Begins to tell somebody; who comes while nothing is known yet is told everything later.
+    /// Adds a watcher; while nothing is known yet, a new watcher gets all objects later.
     pub(super) fn tell(
         &mut self,
         scope: Scope,
@@ -145,12 +145,12 @@ impl KindCache {
     ) {
         let mut watcher = Watcher { scope, told: HashSet::new(), changes };
         if self.is_whole() {
-            watcher.resynced(self.list(&watcher.scope));
+            watcher.resync(self.list(&watcher.scope));
         }
         self.watchers.push(watcher);
     }
 
-    /// Notes that the watch failed, and tells why. It goes on, and so do those who are told of changes.
+    /// Notes that the watch failed, and reports the error. The watch goes on, and so do the watchers.
     pub(super) fn fail(&mut self, error: &StoreError) {
         if self.standing == Standing::Whole {
             self.standing = Standing::Doubtful;
@@ -163,7 +163,7 @@ impl KindCache {
         self.watchers.clear();
     }
 
-    /// Takes in what was written through us, or what was read from the store just now.
+    /// Takes in an object that was written through us, or read from the store just now.
     pub(super) fn written(&mut self, record: &Record) {
         if record.key.kind == Kind::Secret {
             self.contents.insert(record.key.name.clone(), record.clone());
@@ -173,21 +173,21 @@ impl KindCache {
         }
         let metadata = record.metadata();
         if metadata.is_deleted() && metadata.finalizers.is_empty() {
-            // Nothing held it any more.
-            let last = kept(record);
+            // No finalizer held the object any more.
+            let last = strip_content(record);
             self.remove(&last);
             return self.gone.note(&last);
         }
         self.unheard.insert(record.key.name.clone(), metadata.uid);
-        self.put(kept(record));
+        self.put(strip_content(record));
     }
 
-    /// The UID of an object that is known to be there.
+    /// UID of an object that is known to be there.
     pub(super) fn uid(&self, name: &ObjectName) -> Option<String> {
         self.records.get(name).map(|record| record.uid().to_owned())
     }
 
-    /// Takes out what the store no longer has.
+    /// Removes an object that the store no longer has.
     pub(super) fn lost(&mut self, name: &ObjectName, uid: &str) {
         let known = self.records.get(name).filter(|record| record.uid() == uid);
         if let Some(record) = known.cloned() {
@@ -196,20 +196,20 @@ impl KindCache {
         }
     }
 
-    /// Takes in what the watch tells.
+    /// Takes in a change from the watch.
     pub(super) fn watched(&mut self, change: Change) {
         if self.standing == Standing::Doubtful {
             self.standing = Standing::Whole;
         }
         match change {
             Change::Applied(record) => {
-                self.heard(&record);
+                self.note_reached(&record);
                 if record.metadata().is_deleted() && self.gone.is_before(&record) {
-                    // Somebody's finalizer, of which we did not know yet, has kept it.
+                    // Another writer's finalizer, of which we did not know yet, has kept the object.
                     self.gone.forget(record.uid());
                 }
                 if self.is_news(&record) {
-                    self.put(kept(&record));
+                    self.put(strip_content(&record));
                 }
             }
             Change::Deleted(record) => {
@@ -217,41 +217,41 @@ impl KindCache {
                     return;
                 }
                 self.remove(&record);
-                // A look may be under way that found it.
+                // A read may be under way that found the object.
                 self.gone.note(&record);
             }
-            Change::Resynced(records) => self.resynced(records),
+            Change::Resynced(records) => self.resync(records),
         }
     }
 
-    /// What was written through us and is missing from a list of everything: written after it, or deleted since.
+    /// Objects written through us and missing from a list of everything: written after the list, or deleted since.
     pub(super) fn missing(&self, listed: &[Record]) -> Vec<Record> {
         let listed: HashSet<&ObjectName> = listed.iter().map(|record| &record.key.name).collect();
         let missing = self.unheard.keys().filter(|name| !listed.contains(name));
         missing.filter_map(|name| self.records.get(name)).cloned().collect()
     }
 
-    /// Whether the watch has yet to tell of what was written through us.
+    /// Returns whether the watch has yet to report an object that was written through us.
     pub(super) fn is_unheard(&self, record: &Record) -> bool {
         self.unheard.get(&record.key.name).is_some_and(|uid| uid == record.uid())
     }
 
-    fn resynced(&mut self, records: Vec<Record>) {
+    fn resync(&mut self, records: Vec<Record>) {
         let before = std::mem::take(&mut self.records);
         self.owned.clear();
         for record in records {
             if self.gone.has(record.uid()) {
                 if !self.gone.is_before(&record) {
-                    // Listed before it went.
+                    // Listed before the object went.
                     continue;
                 }
                 self.gone.forget(record.uid());
             }
-            self.heard(&record);
+            self.note_reached(&record);
             let known = before.get(&record.key.name);
             let newer =
                 known.filter(|known| known.uid() == record.uid() && is_newer(known, &record));
-            let record = newer.cloned().unwrap_or_else(|| kept(&record));
+            let record = newer.cloned().unwrap_or_else(|| strip_content(&record));
             self.index(&record);
             self.records.insert(record.key.name.clone(), record);
         }
@@ -273,17 +273,17 @@ impl KindCache {
         self.contents.retain(|name, _| records.contains_key(name));
         self.standing = Standing::Whole;
         let mut watchers = std::mem::take(&mut self.watchers);
-        watchers.retain_mut(|watcher| watcher.resynced(self.list(&watcher.scope)));
+        watchers.retain_mut(|watcher| watcher.resync(self.list(&watcher.scope)));
         self.watchers = watchers;
-        // Whoever waits for a change of theirs hears of nothing else.
+        // A watcher that waits for such an object gets no other report.
         for record in vanished {
-            self.watchers.retain_mut(|watcher| watcher.deleted(&record));
+            self.watchers.retain_mut(|watcher| watcher.delete(&record));
             self.gone.note(&record);
         }
     }
 
-    /// Notes that the watch has reached what was written.
-    fn heard(&mut self, record: &Record) {
+    /// Notes that the watch has reached a write of ours.
+    fn note_reached(&mut self, record: &Record) {
         let name = &record.key.name;
         if self.is_unheard(record)
             && self.records.get(name).is_none_or(|known| !is_newer(known, record))
@@ -297,7 +297,7 @@ impl KindCache {
         !self.gone.has(record.uid()) && known.is_none_or(|known| is_newer(record, known))
     }
 
-    /// Whether what is known under the name took it after that record had gone.
+    /// Returns whether the known object of that name took it after the record's object had gone.
     fn is_another(&self, record: &Record) -> bool {
         let known = self.records.get(&record.key.name);
         known.is_some_and(|known| known.uid() != record.uid() && is_newer(known, record))
@@ -309,7 +309,7 @@ impl KindCache {
             self.unindex(&known);
         }
         self.index(&record);
-        self.watchers.retain_mut(|watcher| watcher.applied(&record));
+        self.watchers.retain_mut(|watcher| watcher.apply(&record));
         self.records.insert(name, record);
     }
 
@@ -320,7 +320,7 @@ impl KindCache {
         if let Some(known) = self.records.remove(name) {
             self.unindex(&known);
         }
-        self.watchers.retain_mut(|watcher| watcher.deleted(record));
+        self.watchers.retain_mut(|watcher| watcher.delete(record));
     }
 
     fn index(&mut self, record: &Record) {
@@ -339,16 +339,16 @@ impl KindCache {
     }
 }
 
-/// Each of these tells whether anybody still listens.
+/// Every method returns whether the receiver still listens.
 impl Watcher {
-    fn resynced(&mut self, records: Vec<Record>) -> bool {
+    fn resync(&mut self, records: Vec<Record>) -> bool {
         if self.scope.can_be_left() {
             self.told = records.iter().map(|record| record.key.name.clone()).collect();
         }
         self.changes.send(Ok(Change::Resynced(records))).is_ok()
     }
 
-    fn applied(&mut self, record: &Record) -> bool {
+    fn apply(&mut self, record: &Record) -> bool {
         if self.scope.fits(record) {
             if self.scope.can_be_left() {
                 self.told.insert(record.key.name.clone());
@@ -361,7 +361,7 @@ impl Watcher {
         !self.changes.is_closed()
     }
 
-    fn deleted(&mut self, record: &Record) -> bool {
+    fn delete(&mut self, record: &Record) -> bool {
         if self.told.remove(&record.key.name) || self.scope.fits(record) {
             return self.changes.send(Ok(Change::Deleted(record.clone()))).is_ok();
         }
@@ -369,8 +369,8 @@ impl Watcher {
     }
 }
 
-/// What is kept of an object: of Secrets nothing but their metadata.
-fn kept(record: &Record) -> Record {
+/// Returns the part of an object that is kept: of Secrets nothing but their metadata.
+fn strip_content(record: &Record) -> Record {
     let mut kept = record.clone();
     if kept.key.kind == Kind::Secret
         && let Value::Object(fields) = &mut kept.object

@@ -1,9 +1,9 @@
 //! A store whose watched kinds are read from memory.
 //!
-//! What is made under a name, or for an owner, of which something has gone is made only after the owner was read anew:
-//! the deletion of what belongs to an object may be told before its own. An issuance begins only after its Secret was
-//! read itself, and other objects of others are asked for before they count as absent: whoever restores a Certificate
-//! together with its Secret may have us told of the Certificate first.
+//! A new object of a name, or of an owner, of which an object has gone is made only after the owner was read anew: the
+//! deletion of owned objects may be reported before their owner's. An issuance begins only after its Secret was read
+//! from the store, and other writers' objects are read from the store before they count as absent: after a restore of a
+//! Certificate and its Secret, the Certificate may be reported first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -31,28 +31,28 @@ mod kind_cache;
 mod tombstones;
 mod unheard;
 
-/// A store in front of another one, for controllers in a cluster: an API server finds what belongs to an object only by
+/// A store in front of another store, for controllers in a cluster: an API server finds the objects of an owner only by
 /// reading a whole namespace.
 ///
-/// A kind is read from memory once it is watched through this view. What is written through it is read back at once;
-/// what others write, when the watch tells it. There is one watch of a kind, and whoever is told of a change reads it: one with a
-/// watch of its own could be told before memory is, look in vain, and never look again. An object that is not in memory is looked for in the store before it
-/// counts as absent. Writes go to the store, which refuses those that rest on something old; then the object is read
-/// anew. The content of a Secret is read when it is needed, and kept until the Secret changes.
+/// A kind is read from memory once it is watched through this view. A write through the view shows at once; another
+/// writer's when the watch reports it. There is one watch of a kind, so that the receiver of a change finds it in
+/// memory: with its own watch it could be early, read in vain, and never read again. An object that is not in memory is
+/// read from the store before it counts as absent. Writes go to the store, which refuses those based on old state; then
+/// the object is read anew. The content of a Secret is read when needed, and kept until the Secret changes.
 #[derive(Clone)]
 pub struct Mirror {
     store: Arc<dyn Store>,
     room: Arc<Room>,
 }
 
-/// What all views of one mirror share.
+/// State that all views of one mirror share.
 struct Room {
-    /// Ends the watches with the last view; the first to go.
+    /// Ends the watches when the last view is dropped; the first field to go.
     _close: DropGuard,
     open: CancellationToken,
-    /// Whether kinds are watched; else what belongs to an owner is read with all of its namespace, once.
+    /// Whether kinds are watched; else the objects of an owner are read with all of its namespace, once.
     watches: bool,
-    /// The store as its watches see it, whoever writes.
+    /// The store as its watches use it, whichever manager writes.
     store: Arc<dyn Store>,
     caches: Mutex<BTreeMap<Kind, KindCache>>,
 }
@@ -63,8 +63,8 @@ impl Mirror {
         Self::over(store, true)
     }
 
-    /// Makes a view that never watches, for one look at many objects: an API server would read a whole namespace again for
-    /// each owner whose objects are asked for. Of those, what is written through it is seen, and what others write later is not.
+    /// Makes a view that never watches, for one pass over many objects: an API server would read a namespace again for
+    /// each owner whose objects are listed. Later writes through the view are seen in it, those of others not.
     pub fn for_one_look(store: Arc<dyn Store>) -> Self {
         Self::over(store, false)
     }
@@ -81,18 +81,22 @@ impl Mirror {
         Self { store, room: Arc::new(room) }
     }
 
-    /// Looks at what is known of a kind; nothing unless it is everything.
-    fn look<T>(&self, kind: Kind, look: impl FnOnce(&KindCache) -> T) -> Option<T> {
+    /// Reads the memory of a kind; `None` unless all of the kind is known.
+    fn read_cache<T>(&self, kind: Kind, look: impl FnOnce(&KindCache) -> T) -> Option<T> {
         let caches = self.room.caches();
         caches.get(&kind).filter(|cache| cache.is_whole()).map(look)
     }
 
-    /// What is known of a scope; nothing unless it is everything.
-    async fn known(&self, kind: Kind, scope: &Scope) -> Result<Option<Vec<Record>>, StoreError> {
+    /// Returns the known objects of a scope; `None` unless all of them are known.
+    async fn list_known(
+        &self,
+        kind: Kind,
+        scope: &Scope,
+    ) -> Result<Option<Vec<Record>>, StoreError> {
         let (false, Some(namespace), Some(_)) =
             (self.room.watches, &scope.namespace, &scope.owner_uid)
         else {
-            return Ok(self.look(kind, |cache| cache.list(scope)));
+            return Ok(self.read_cache(kind, |cache| cache.list(scope)));
         };
         let list = |cache: &mut KindCache| cache.has_read(namespace).then(|| cache.list(scope));
         if let Some(known) = self.room.change(kind, list).flatten() {
@@ -106,10 +110,10 @@ impl Mirror {
     }
 
     fn has(&self, key: &Key) -> bool {
-        self.look(key.kind, |cache| cache.has(&key.name)).unwrap_or(false)
+        self.read_cache(key.kind, |cache| cache.has(&key.name)).unwrap_or(false)
     }
 
-    /// A Secret that was listed, with its content.
+    /// Returns a Secret that was listed, with its content.
     async fn content(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         match self.room.change(key.kind, |cache| cache.get(&key.name).cloned()).flatten() {
             Some(known) => Ok(Some(known)),
@@ -117,7 +121,7 @@ impl Mirror {
         }
     }
 
-    /// Keeps what a write brought. A write that rests on something old makes us read the object anew.
+    /// Takes in the result of a write. After a write that was based on old state the object is read anew.
     async fn keep(
         &self,
         key: &Key,
@@ -130,7 +134,7 @@ impl Mirror {
             }
             Err(StoreError::NotFound { .. }) if self.has(key) => {
                 self.get_anew(key).await?;
-                // It was deleted by another writer since we read it.
+                // Another writer has deleted the object since we read it.
                 Err(StoreError::Conflict { key: key.clone() })
             }
             Err(error @ (StoreError::Conflict { .. } | StoreError::AlreadyExists { .. })) => {
@@ -141,13 +145,13 @@ impl Mirror {
         }
     }
 
-    /// The UID of an object as we know it.
+    /// UID of an object as we know it.
     fn uid(&self, key: &Key) -> Option<String> {
         self.room.change(key.kind, |cache| cache.uid(&key.name)).flatten()
     }
 
-    /// Notes what a deletion has left of an object.
-    fn deleted(&self, key: &Key, uid: Option<&str>, held: Option<&Record>) {
+    /// Notes the outcome of a deletion.
+    fn note_deletion(&self, key: &Key, uid: Option<&str>, held: Option<&Record>) {
         self.room.change(key.kind, |cache| match (held, uid) {
             (Some(record), _) => cache.written(record),
             (None, Some(uid)) => cache.lost(&key.name, uid),
@@ -155,8 +159,8 @@ impl Mirror {
         });
     }
 
-    /// Fails when the owner of an object that may have been there before is gone: what is deleted with its owner may be told of first,
-    /// and would be made again.
+    /// Fails if an object may have been there before and its owner is gone: an object that is deleted with its owner
+    /// may be reported first, and would be made again.
     async fn expect_owner(&self, record: &Record) -> Result<(), StoreError> {
         let before = |cache: &mut KindCache| cache.may_have_had(record);
         if self.room.change(record.key.kind, before) != Some(true) {
@@ -176,12 +180,12 @@ impl Room {
         self.caches.lock()
     }
 
-    /// Changes what is known of a kind, if anything is.
+    /// Changes the memory of a kind, if there is any.
     fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut KindCache) -> T) -> Option<T> {
         self.caches().get_mut(&kind).map(change)
     }
 
-    /// Reads what the watch has not told of meanwhile.
+    /// Reads the objects that the watch has not reported meanwhile.
     async fn read(&self, unheard: &mut Unheard) {
         let mut unanswered = Vec::new();
         for known in unheard.take() {
@@ -202,7 +206,7 @@ impl Room {
         unheard.keep(unanswered);
     }
 
-    /// Begins to watch a kind, unless it is watched.
+    /// Starts the watch of a kind, unless it is watched.
     fn begin(self: &Arc<Self>, kind: Kind) {
         let mut caches = self.caches();
         if caches.contains_key(&kind) {
@@ -216,7 +220,7 @@ impl Room {
     }
 }
 
-/// Keeps what is known of a kind as the store tells it.
+/// Keeps the memory of a kind by the changes that the store reports.
 async fn follow(
     room: Weak<Room>,
     kind: Kind,
@@ -272,8 +276,8 @@ impl Store for Mirror {
     }
 
     async fn get_known(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        let known =
-            self.look(key.kind, |cache| (cache.has(&key.name), cache.get(&key.name).cloned()));
+        let known = self
+            .read_cache(key.kind, |cache| (cache.has(&key.name), cache.get(&key.name).cloned()));
         match known {
             Some((_, Some(record))) => Ok(Some(record)),
             Some((false, None)) if self.store.reaches(key) => Ok(None),
@@ -286,7 +290,7 @@ impl Store for Mirror {
         let read = self.store.get(key).await?;
         self.room.change(key.kind, |cache| match (&read, before) {
             (Some(record), _) => cache.written(record),
-            // Another one of that name may have been made meanwhile.
+            // Another object of that name may have been made meanwhile.
             (None, Some(uid)) => cache.lost(&key.name, &uid),
             (None, None) => {}
         });
@@ -294,7 +298,7 @@ impl Store for Mirror {
     }
 
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
-        let Some(mut records) = self.known(kind, scope).await? else {
+        let Some(mut records) = self.list_known(kind, scope).await? else {
             return self.store.list(kind, scope).await;
         };
         if kind == Kind::Secret {
@@ -318,7 +322,7 @@ impl Store for Mirror {
     ) -> Result<Vec<Listed>, StoreError> {
         if kind != Kind::Secret
             && !scope.brief
-            && let Some(listed) = self.look(kind, |cache| cache.list_unknown(scope, known))
+            && let Some(listed) = self.read_cache(kind, |cache| cache.list_unknown(scope, known))
         {
             return Ok(listed);
         }
@@ -352,13 +356,13 @@ impl Store for Mirror {
     async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         let uid = self.uid(key);
         let held = self.store.delete(key).await?;
-        self.deleted(key, uid.as_deref(), held.as_ref());
+        self.note_deletion(key, uid.as_deref(), held.as_ref());
         Ok(held)
     }
 
     async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
         let held = self.store.delete_exactly(key, uid).await?;
-        self.deleted(key, Some(uid), held.as_ref());
+        self.note_deletion(key, Some(uid), held.as_ref());
         Ok(held)
     }
 

@@ -19,7 +19,7 @@ struct Distant {
     /// Whether looks get no answer.
     is_away: Arc<AtomicBool>,
     failures: tokio::sync::broadcast::Sender<()>,
-    /// How many watches have been opened.
+    /// Number of watches that have been opened.
     watches: Arc<AtomicU32>,
 }
 

@@ -1,22 +1,22 @@
-//! What a mirror remembers of objects that are gone.
+//! Memory of a mirror for objects that are gone.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::model::{ObjectName, Record};
 
-/// How many gone objects are remembered: more than can be told late.
-const REMEMBERED: usize = 1_000;
+/// Most gone objects that are kept: more than can be reported late.
+const MAX_TOMBSTONES: usize = 1_000;
 
-/// Objects that are gone: the watch may tell of them later, and so may looks that are under way.
+/// Objects that are gone: the watch may report them later, and so may reads that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
-    /// By UID.
+    /// Tombstones by UID.
     last: HashMap<String, Tombstone>,
-    /// The oldest first.
+    /// UIDs, the oldest first.
     order: VecDeque<String>,
 }
 
-/// What tells one that is gone from another: a thousand Orders with their certificates would take megabytes.
+/// Facts that tell a gone object from another: a thousand Orders with their certificates would take megabytes.
 #[derive(Debug)]
 struct Tombstone {
     name: ObjectName,
@@ -31,7 +31,7 @@ impl Gone {
         self.last.contains_key(uid)
     }
 
-    /// Whether something of that name is gone, or of that owner.
+    /// Returns whether an object of that name, or of that owner, is gone.
     pub(super) fn is_like(&self, record: &Record) -> bool {
         let owner = owner_uid(record);
         self.last.values().any(|last| {
@@ -39,7 +39,7 @@ impl Gone {
         })
     }
 
-    /// Whether an object was seen after it was believed to be gone.
+    /// Returns whether an object was seen after it was believed to be gone.
     pub(super) fn is_before(&self, record: &Record) -> bool {
         let last = self.last.get(record.uid());
         last.is_some_and(|last| {
@@ -58,7 +58,7 @@ impl Gone {
         if self.last.insert(uid.clone(), tombstone).is_none() {
             self.order.push_back(uid);
         }
-        if self.order.len() > REMEMBERED
+        if self.order.len() > MAX_TOMBSTONES
             && let Some(oldest) = self.order.pop_front()
         {
             self.last.remove(&oldest);
@@ -77,13 +77,13 @@ pub(super) fn owner_uid(record: &Record) -> Option<&str> {
     owners.iter().find(|owner| owner["controller"] == true)?["uid"].as_str()
 }
 
-/// Whether an object is from after another one. What cannot be compared is told in order.
+/// Returns whether an object is newer than another. Objects that cannot be compared count in the order of arrival.
 pub(super) fn is_newer(record: &Record, than: &Record) -> bool {
     is_after(record.resource_version(), than.resource_version())
         .unwrap_or_else(|| record.object != than.object)
 }
 
-/// Whether a `resourceVersion` is from after another one; it counts up in every store that we know.
+/// Returns whether a `resourceVersion` is newer than another; it counts up in every store that we know.
 fn is_after(version: &str, other: &str) -> Option<bool> {
     Some(version.parse::<u64>().ok()? > other.parse().ok()?)
 }

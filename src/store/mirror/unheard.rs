@@ -1,6 +1,6 @@
-//! What we have written and a list of everything lacks: it was made after the list, or has gone since. Of what has gone
-//! the watch tells nothing any more, and of the other it has yet to tell, and until then another list may lack it, too. So
-//! it is read, until the store answers.
+//! Objects that we have written and that a list of everything lacks: made after the list, or gone since. The watch
+//! reports nothing more of an object that has gone, and has yet to report the other; until then another list may lack
+//! it, too. So the object is read, until the store answers.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::model::Record;
 
-/// How long after a read without an answer the next one comes; twice as long after each.
+/// Pause after the first read without an answer; each pause is twice as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -20,12 +20,12 @@ pub(super) struct Unheard {
 }
 
 impl Unheard {
-    /// What a list lacks, to be read at once.
+    /// Makes the set of objects that a list lacks, to be read at once.
     pub(super) fn new(records: Vec<Record>) -> Self {
         Self { records, pause: FIRST_PAUSE, next_read: Instant::now() }
     }
 
-    /// Waits for the next read; for ever where none is left.
+    /// Waits for the next read; for ever if no object is left.
     pub(super) async fn due(&self) {
         if self.records.is_empty() {
             return std::future::pending().await;
@@ -33,12 +33,12 @@ impl Unheard {
         sleep_until(self.next_read).await;
     }
 
-    /// What is to be read now.
+    /// Takes the objects that are to be read now.
     pub(super) fn take(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.records)
     }
 
-    /// Keeps those for which the store did not answer, until the next read.
+    /// Keeps the objects for which the store did not answer, until the next read.
     pub(super) fn keep(&mut self, unanswered: Vec<Record>) {
         self.records = unanswered;
         self.next_read = Instant::now() + self.pause;

@@ -1,4 +1,4 @@
-//! Rows 31 to 42: accounts, and refusals that name their reason.
+//! Rows 31 to 42: accounts, and refusals with their reasons.
 
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, LINK, LOCATION};
@@ -311,7 +311,7 @@ pub(super) const KIT: &[Behaviour] = &[
     },
 ];
 
-/// What an account looks like to somebody who is not listened to.
+/// Answers with the unchanged account, for a request that is ignored.
 fn account_as_it_was(_: &RequestScene<'_>) -> Response {
     let account = json!({"status": "valid", "contact": []});
     ([(CONTENT_TYPE, "application/json")], account.to_string()).into_response()
@@ -332,7 +332,7 @@ fn changed_terms(scene: &RequestScene<'_>) -> Response {
     with(refused, LINK, &format!("<{terms}>;rel=\"terms-of-service\""))
 }
 
-/// Refuses each name that is asked for.
+/// Refuses each name of the order.
 fn for_each_name(scene: &RequestScene<'_>, kind: &str, why: &str) -> Response {
     let kind = format!("urn:ietf:params:acme:error:{kind}");
     let wish = scene.asked.payload().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Answers and headers that behaviours are made of.
+//! Answers and headers from which behaviours are built.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use crate::ca::behaviour::rule::RequestScene;
 use crate::ca::reply;
 
-/// A problem document (RFC 8555 §6.7).
+/// Builds a problem document (RFC 8555 §6.7).
 pub(crate) fn problem(status: u16, kind: &str, detail: &str) -> Response {
     document(&json!({
         "type": format!("urn:ietf:params:acme:error:{kind}"),
@@ -20,19 +20,19 @@ pub(crate) fn problem(status: u16, kind: &str, detail: &str) -> Response {
     }))
 }
 
-/// A problem document, whose status is that of the answer.
+/// Builds an answer from a problem document; the answer has the document's status.
 pub(crate) fn document(document: &Json) -> Response {
     let status = document["status"].as_u64().unwrap_or(500);
     let headers = [(CONTENT_TYPE, "application/problem+json")];
     (status_code(status), headers, document.to_string()).into_response()
 }
 
-/// A page that no ACME server wrote.
+/// Builds a page such as no ACME server writes.
 pub(crate) fn page(status: u64, text: &'static str) -> Response {
     (status_code(status), [(CONTENT_TYPE, "text/html")], text).into_response()
 }
 
-/// An answer without a body.
+/// Builds an answer without a body.
 pub(crate) fn empty(status: u64) -> Response {
     (status_code(status), Body::empty()).into_response()
 }
@@ -42,7 +42,7 @@ fn status_code(status: u64) -> StatusCode {
     status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// The same answer with a header of its own; a text that no header may have is left out.
+/// Adds a header to an answer; a text that no header may have is left out.
 pub(crate) fn with(mut response: Response, name: HeaderName, value: &str) -> Response {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
@@ -61,24 +61,24 @@ pub(crate) fn set(head: &mut Parts, name: HeaderName, value: &str) {
     }
 }
 
-/// A moment as HTTP writes it (RFC 9110 §5.6.7), so many seconds from now.
+/// Returns the moment so many seconds from now, as HTTP writes it (RFC 9110 §5.6.7).
 pub(crate) fn http_date(seconds: i64) -> String {
     let moment = Timestamp::now().saturating_add(SignedDuration::from_secs(seconds));
     reply::http_date(moment.unwrap_or(Timestamp::MAX))
 }
 
-/// The same in the form of RFC 850, which recipients have to read as well.
+/// Returns the moment so many seconds from now in the form of RFC 850, which recipients have to read as well.
 pub(crate) fn http_date_of_old(seconds: i64) -> String {
     let moment = Timestamp::now().saturating_add(SignedDuration::from_secs(seconds));
     moment.unwrap_or(Timestamp::MAX).strftime("%A, %d-%b-%y %H:%M:%S GMT").to_string()
 }
 
-/// A replica that has not heard yet of what is asked for.
+/// Answers as a replica that does not know the object yet.
 pub(crate) fn unheard_of(_: &RequestScene<'_>) -> Response {
     problem(404, "malformed", "not found")
 }
 
-/// Tells whether so many seconds are not over since the first such request.
+/// Returns whether fewer seconds than the value have passed since the first such request.
 pub(crate) fn within_seconds(scene: &RequestScene<'_>) -> bool {
     scene.asked.since_first.as_secs() < scene.value
 }

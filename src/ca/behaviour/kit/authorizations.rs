@@ -12,13 +12,15 @@ use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits, Heads};
 use crate::ca::behaviour::rule::{RequestScene, Trigger};
 
-/// Deactivates an authorization when it is read.
-const ENDED: Trigger = Trigger::times(&["authorization"], Arranges(deactivate));
+/// Deactivates an authorization when the client reads the authorization.
+const DEACTIVATED_WHEN_READ: Trigger = Trigger::times(&["authorization"], Arranges(deactivate));
 
-/// Looks only when an answer is given, and in vain at first.
-const LOOKS_ONCE: Trigger = on_answer(Trigger::always(&["challenge"], Arranges(hold_first)));
-/// Does not look when an answer is given.
-const LOOKS_NOT: Trigger = on_answer(Trigger::always(&["challenge"], Arranges(hold_validation)));
+/// Validates only when the client responds, and the first validations are in vain.
+const VALIDATES_PER_RESPONSE: Trigger =
+    on_answer(Trigger::always(&["challenge"], Arranges(hold_first)));
+/// Does not validate when the client responds.
+const VALIDATES_NEVER: Trigger =
+    on_answer(Trigger::always(&["challenge"], Arranges(hold_validation)));
 
 const fn on_answer(trigger: Trigger) -> Trigger {
     trigger.only(|scene| !scene.asked.is_read())
@@ -55,7 +57,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "has deactivated an authorization when it is read",
         reaction: "order again at once, once",
-        rules: &[ENDED],
+        rules: &[DEACTIVATED_WHEN_READ],
     },
     Behaviour {
         row: 24,
@@ -64,7 +66,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "has an authorization expired when it is read",
         reaction: "order again at once, once",
         rules: &[
-            ENDED,
+            DEACTIVATED_WHEN_READ,
             Trigger::always(
                 &["authorization"],
                 Edits(|_, object| restate(object, "deactivated", "expired")),
@@ -78,7 +80,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "has revoked an authorization when it is read",
         reaction: "order again at once, once",
         rules: &[
-            ENDED,
+            DEACTIVATED_WHEN_READ,
             Trigger::always(
                 &["authorization"],
                 Edits(|_, object| restate(object, "deactivated", "revoked")),
@@ -191,7 +193,10 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "shows challenges as processing when they are seen first, and settles them later",
         reaction: "do not accept them; poll",
         rules: &[
-            Trigger::always(&["authorization"], Edits(|_, object| seen_as(object, "processing"))),
+            Trigger::always(
+                &["authorization"],
+                Edits(|_, object| show_challenges_as(object, "processing")),
+            ),
             Trigger::once(&["order"], Arranges(accept)).only(|scene| scene.asked.nth >= 2),
         ],
     },
@@ -202,7 +207,10 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "shows challenges as valid when they are seen first, their authorization as pending",
         reaction: "do not accept them; poll",
         rules: &[
-            Trigger::always(&["authorization"], Edits(|_, object| seen_as(object, "valid"))),
+            Trigger::always(
+                &["authorization"],
+                Edits(|_, object| show_challenges_as(object, "valid")),
+            ),
             Trigger::once(&["order"], Arranges(accept)).only(|scene| scene.asked.nth >= 2),
         ],
     },
@@ -213,7 +221,10 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "shows challenges as invalid when they are seen first, their authorization as pending",
         reaction: "do not accept them; poll, and show the end",
         rules: &[
-            Trigger::always(&["authorization"], Edits(|_, object| seen_as(object, "invalid"))),
+            Trigger::always(
+                &["authorization"],
+                Edits(|_, object| show_challenges_as(object, "invalid")),
+            ),
             Trigger::once(&["order"], Arranges(refuse)).only(|scene| scene.asked.nth >= 2),
         ],
     },
@@ -226,8 +237,8 @@ pub(super) const KIT: &[Behaviour] = &[
         rules: &[
             Trigger::always(&["challenge"], Arranges(hold_validation))
                 .only(|scene| !scene.asked.is_read()),
-            Trigger::always(&["authorization"], Edits(|_, object| each_open(object))),
-            Trigger::always(&["challenge"], Edits(|_, challenge| not_yet(challenge))),
+            Trigger::always(&["authorization"], Edits(|_, object| add_retry_errors(object))),
+            Trigger::always(&["challenge"], Edits(|_, challenge| add_retry_error(challenge))),
             Trigger::always(
                 &["authorization", "challenge"],
                 Heads(|_, head| set(head, RETRY_AFTER, "1")),
@@ -243,9 +254,9 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "looks once for each answer, in vain so many times; the challenge stays pending with an error that has no status",
         reaction: "give the answer again after a pause, a few times; show the error",
         rules: &[
-            LOOKS_ONCE,
-            Trigger::always(&["authorization"], Edits(|_, object| each_unseen(object))),
-            Trigger::always(&["challenge"], Edits(|_, challenge| unseen(challenge))),
+            VALIDATES_PER_RESPONSE,
+            Trigger::always(&["authorization"], Edits(|_, object| add_bare_errors(object))),
+            Trigger::always(&["challenge"], Edits(|_, challenge| add_bare_error(challenge))),
         ],
     },
     Behaviour {
@@ -254,7 +265,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(2),
         does: "looks once for each answer, in vain so many times; the challenge stays pending, and nothing says why",
         reaction: "give the answer again after a longer pause, a few times",
-        rules: &[LOOKS_ONCE],
+        rules: &[VALIDATES_PER_RESPONSE],
     },
     Behaviour {
         row: 30,
@@ -274,7 +285,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "refuses every challenge; authorization and order stay pending",
         reaction: "stop after some seconds, and show the challenge's error",
         rules: &[
-            LOOKS_NOT,
+            VALIDATES_NEVER,
             on_answer(Trigger::always(&["challenge"], Edits(refuse_and_show))),
             Trigger::always(
                 &["authorization", "order"],
@@ -289,7 +300,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "refuses every name; the order stays pending",
         reaction: "stop after some seconds, and show the challenge's error",
         rules: &[
-            LOOKS_NOT,
+            VALIDATES_NEVER,
             on_answer(Trigger::always(&["challenge"], Edits(|scene, _| refuse(scene)))),
             Trigger::always(&["order"], Edits(|_, object| restate(object, "invalid", "pending"))),
         ],
@@ -301,7 +312,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "fails itself when it is to look, and says so in the challenge",
         reaction: "say that the CA has failed; order again later",
         rules: &[
-            LOOKS_NOT,
+            VALIDATES_NEVER,
             on_answer(Trigger::always(&["challenge"], Edits(|scene, _| fail_to_look(scene)))),
         ],
     },
@@ -312,7 +323,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "sees another answer, and calls that rejectedIdentifier in the challenge",
         reaction: "take it for a failed validation, and not for a rule of the CA",
         rules: &[
-            LOOKS_NOT,
+            VALIDATES_NEVER,
             on_answer(Trigger::always(&["challenge"], Edits(|scene, _| reject_name(scene)))),
         ],
     },
@@ -323,7 +334,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "refuses every name; the errors of challenges have no status",
         reaction: "show them without one",
         rules: &[
-            LOOKS_NOT,
+            VALIDATES_NEVER,
             on_answer(Trigger::always(&["challenge"], Edits(|scene, _| refuse(scene)))),
             Trigger::always(&["authorization"], Edits(|_, object| each_without_status(object))),
         ],
@@ -338,11 +349,11 @@ fn each(authorization: &mut Json, member: &str, value: &str) {
     challenges(authorization).for_each(|challenge| challenge[member] = value.into());
 }
 
-fn each_open(authorization: &mut Json) {
-    challenges(authorization).for_each(not_yet);
+fn add_retry_errors(authorization: &mut Json) {
+    challenges(authorization).for_each(add_retry_error);
 }
 
-fn not_yet(challenge: &mut Json) {
+fn add_retry_error(challenge: &mut Json) {
     if challenge["status"] == "pending" {
         challenge["error"] = json!({
             "type": "urn:ietf:params:acme:error:connection",
@@ -352,11 +363,11 @@ fn not_yet(challenge: &mut Json) {
     }
 }
 
-fn each_unseen(authorization: &mut Json) {
-    challenges(authorization).for_each(unseen);
+fn add_bare_errors(authorization: &mut Json) {
+    challenges(authorization).for_each(add_bare_error);
 }
 
-fn unseen(challenge: &mut Json) {
+fn add_bare_error(challenge: &mut Json) {
     if challenge["status"] == "pending" {
         challenge["error"] = json!({
             "type": "urn:ietf:params:acme:error:connection",
@@ -373,15 +384,15 @@ fn each_without_status(authorization: &mut Json) {
     }
 }
 
-/// Gives what has one state another.
+/// Replaces the status `from` of an object by `to`.
 fn restate(object: &mut Json, from: &str, to: &str) {
     if object["status"] == from {
         object["status"] = to.into();
     }
 }
 
-/// Gives the challenges of a pending authorization another state.
-fn seen_as(authorization: &mut Json, word: &str) {
+/// Gives the challenges of a pending authorization another status.
+fn show_challenges_as(authorization: &mut Json, word: &str) {
     if authorization["status"] == "pending" {
         each(authorization, "status", word);
     }

@@ -1,4 +1,4 @@
-//! Rows 46 to 48: what stands in a chain, and where other chains are.
+//! Rows 46 to 48: contents of a chain, and places of alternate chains.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::model::Identifier;
 
 const DAY: i64 = 24 * 60 * 60;
-/// Few libraries take more than a hundred headers.
+/// Most links in one header, since few libraries take more than a hundred headers.
 const LINKS_IN_A_HEADER: usize = 10;
-/// How long odd certificates are good.
+/// Lifetime of odd certificates.
 const LIFETIME: Duration = Duration::from_hours(90 * 24);
 
 pub(super) const KIT: &[Behaviour] = &[
@@ -31,7 +31,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "ends the lines of a chain with CR and LF",
         reaction: "read it, and store it in one form",
-        rules: &[chain(|_, chain| written(chain).replace('\n', "\r\n"))],
+        rules: &[chain(|_, chain| write_chain(chain).replace('\n', "\r\n"))],
     },
     Behaviour {
         row: 46,
@@ -52,7 +52,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "ends a chain without a newline",
         reaction: "read it, and store it in one form",
-        rules: &[chain(|_, chain| written(chain).trim_end().to_owned())],
+        rules: &[chain(|_, chain| write_chain(chain).trim_end().to_owned())],
     },
     Behaviour {
         row: 46,
@@ -60,7 +60,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "puts the leaf last",
         reaction: "store it with the leaf first",
-        rules: &[chain(|_, chain| written(chain.iter().rev()))],
+        rules: &[chain(|_, chain| write_chain(chain.iter().rev()))],
     },
     Behaviour {
         row: 46,
@@ -68,7 +68,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "puts every certificate in twice",
         reaction: "store each once",
-        rules: &[chain(|_, chain| written(chain.iter().chain(chain)))],
+        rules: &[chain(|_, chain| write_chain(chain.iter().chain(chain)))],
     },
     Behaviour {
         row: 46,
@@ -76,7 +76,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "sends the leaf alone",
         reaction: "store it: it is what was ordered",
-        rules: &[chain(|_, chain| written(chain.iter().take(1)))],
+        rules: &[chain(|_, chain| write_chain(chain.iter().take(1)))],
     },
     Behaviour {
         row: 46,
@@ -89,7 +89,7 @@ pub(super) const KIT: &[Behaviour] = &[
             let key = KeyPair::generate().ok();
             let change = LeafChanges { names: Some(names), key, ..LeafChanges::default() };
             let stranger = other_leaf(scene, chain, &change);
-            written(chain.iter().take(1).chain(&stranger))
+            write_chain(chain.iter().take(1).chain(&stranger))
         })],
     },
     Behaviour {
@@ -192,12 +192,12 @@ const fn alternates(head: fn(&RequestScene<'_>, &mut Parts)) -> Trigger {
     Trigger::always(&["certificate"], Heads(head))
 }
 
-/// Where the usual chain of a certificate is.
+/// Returns the path of a certificate's usual chain.
 fn usual(scene: &RequestScene<'_>) -> String {
     scene.asked.path.split('/').take(4).collect::<Vec<_>>().join("/")
 }
 
-/// Offers other chains at these places and at no others.
+/// Offers alternate chains at these places and at no others.
 fn offer(head: &mut Parts, places: impl IntoIterator<Item = String>) {
     head.headers.remove(LINK);
     let links = places.into_iter().map(|place| format!("<{place}>;rel=\"alternate\""));
@@ -213,25 +213,25 @@ fn block(der: &[u8]) -> String {
     pem::encode_config(&Pem::new("CERTIFICATE", der), config)
 }
 
-fn written<'a>(chain: impl IntoIterator<Item = &'a Vec<u8>>) -> String {
+fn write_chain<'a>(chain: impl IntoIterator<Item = &'a Vec<u8>>) -> String {
     chain.into_iter().map(|der| block(der)).collect()
 }
 
-/// What is different in another leaf.
+/// Differences of another leaf.
 #[derive(Default)]
 struct LeafChanges {
     names: Option<Vec<Identifier>>,
     key: Option<KeyPair>,
     /// Whether `www.` with the first name is added.
     has_www: bool,
-    /// How many seconds later it is issued.
+    /// Seconds from now to the issue; negative for the past.
     later: i64,
 }
 
-/// The chain with another leaf; as it is when that cannot be had.
+/// Returns the chain with another leaf; the unchanged chain if no other leaf can be made.
 fn another(scene: &RequestScene<'_>, chain: &[Vec<u8>], change: &LeafChanges) -> String {
     let leaf = other_leaf(scene, chain, change);
-    written(leaf.iter().chain(chain.iter().skip(usize::from(leaf.is_some()))))
+    write_chain(leaf.iter().chain(chain.iter().skip(usize::from(leaf.is_some()))))
 }
 
 fn other_leaf(

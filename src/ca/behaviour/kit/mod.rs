@@ -1,4 +1,4 @@
-//! The kit: every behaviour, and what several of them need.
+//! The kit: every behaviour, and helpers of several behaviours.
 
 mod accounts;
 mod answers;
@@ -12,7 +12,7 @@ mod urls;
 
 use super::definition::Behaviour;
 
-/// Everything, by rows.
+/// All behaviours, by rows.
 pub(super) const ALL: &[&[Behaviour]] = &[
     requests::KIT,
     orders::KIT,

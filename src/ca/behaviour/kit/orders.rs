@@ -1,4 +1,4 @@
-//! Rows 14 to 22: what becomes of orders.
+//! Rows 14 to 22: progress and end of orders.
 
 use axum::http::response::Parts;
 use serde_json::{Value as Json, json};
@@ -14,13 +14,13 @@ use crate::ca::behaviour::rule::{RequestScene, Trigger};
 use crate::ca::certificates::issuing_wait;
 use crate::ca::state::Issuance;
 
-/// Longer than anybody waits, in seconds.
+/// Seconds longer than any client waits.
 const FOR_EVER: u64 = 1_000_000;
 const UNAUTHORIZED: &str = "urn:ietf:params:acme:error:unauthorized";
-/// A state that no RFC knows.
+/// Status that no RFC defines.
 const UNHEARD_OF: &str = "warming-up";
 
-/// A validation that fails as soon as it is asked for.
+/// Validation that is held back when the client responds; a rule below then settles the challenge.
 const VALIDATION: Trigger =
     Trigger::always(&["challenge"], Arranges(hold_validation)).only(|scene| !scene.asked.is_read());
 const REFUSED: Trigger = Trigger::always(&["challenge"], Edits(|scene, _| refuse(scene)))
@@ -229,7 +229,7 @@ fn remove(object: &mut Json, member: &str) {
     }
 }
 
-/// Gives an invalid order an error, with a part for each name.
+/// Gives an invalid order an error, with a subproblem for each name.
 fn explain(_: &RequestScene<'_>, order: &mut Json) {
     if order["status"] != "invalid" {
         return;
@@ -247,7 +247,7 @@ fn explain(_: &RequestScene<'_>, order: &mut Json) {
     });
 }
 
-/// Tells whether the order's certificate was issued less than so many seconds ago.
+/// Returns whether the order's certificate was issued fewer seconds ago than the value.
 fn is_processing(scene: &RequestScene<'_>) -> bool {
     let state = scene.ca.state();
     let issued = scene.asked.id().and_then(|id| match &state.orders.get(&id)?.issuance {
@@ -258,13 +258,13 @@ fn is_processing(scene: &RequestScene<'_>) -> bool {
     since.is_some_and(|seconds| u64::try_from(seconds).is_ok_and(|it| it < scene.value))
 }
 
-/// Shows a valid order as one that is being worked on.
+/// Shows a valid order as processing.
 fn processing(_: &RequestScene<'_>, order: &mut Json) {
     order["status"] = "processing".into();
     remove(order, "certificate");
 }
 
-/// Says when to ask for an order again that is being worked on.
+/// Adds the header that says when to ask for a processing order again.
 fn wait(scene: &RequestScene<'_>, head: &mut Parts) {
     let (name, value) = issuing_wait(scene.ca);
     if head.status.is_success() {

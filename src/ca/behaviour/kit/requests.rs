@@ -1,4 +1,4 @@
-//! Rows 1 to 13: nonces, limits, and answers that are lost.
+//! Rows 1 to 13: nonces, limits, and lost answers.
 
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{Method, StatusCode, response};
@@ -15,7 +15,7 @@ use crate::ca::behaviour::rule::{RequestScene, SIGNED, Trigger};
 use crate::ca::behaviour::sending::Sending;
 use crate::ca::reply::REPLAY_NONCE;
 
-const LIMITED: &str = "too many new orders recently";
+const RATE_LIMITED_DETAIL: &str = "too many new orders recently";
 const GATEWAY_PAGE: &str = "<html><head><title>503 Service Temporarily Unavailable</title></head>\
     <body><h1>503 Service Temporarily Unavailable</h1><hr>gateway</body></html>";
 
@@ -105,7 +105,7 @@ pub(super) const KIT: &[Behaviour] = &[
         rules: &[
             Trigger::always(
                 &["newNonce"],
-                Answers(|scene| limited(scene, &scene.value.to_string())),
+                Answers(|scene| answer_rate_limited(scene, &scene.value.to_string())),
             )
             .only(within_seconds),
             Trigger::always(
@@ -126,7 +126,7 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "ask again then, and never before",
         rules: &[Trigger::always(
             &["newOrder"],
-            Answers(|scene| limited(scene, &scene.value.to_string())),
+            Answers(|scene| answer_rate_limited(scene, &scene.value.to_string())),
         )
         .only(within_seconds)],
     },
@@ -171,7 +171,7 @@ pub(super) const KIT: &[Behaviour] = &[
             &["newOrder"],
             Answers(|scene| {
                 let seconds = i64::try_from(scene.value).unwrap_or(i64::MAX);
-                limited(scene, &http_date(seconds))
+                answer_rate_limited(scene, &http_date(seconds))
             }),
         )],
     },
@@ -185,7 +185,7 @@ pub(super) const KIT: &[Behaviour] = &[
             &["newOrder"],
             Answers(|scene| {
                 let seconds = i64::try_from(scene.value).unwrap_or(i64::MAX);
-                limited(scene, &http_date_of_old(seconds))
+                answer_rate_limited(scene, &http_date_of_old(seconds))
             }),
         )],
     },
@@ -195,7 +195,10 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "takes no new order: 429 with Retry-After as a date an hour ago",
         reaction: "ask again after a pause of one's own, of a second at least",
-        rules: &[Trigger::times(&["newOrder"], Answers(|scene| limited(scene, &http_date(-3600))))],
+        rules: &[Trigger::times(
+            &["newOrder"],
+            Answers(|scene| answer_rate_limited(scene, &http_date(-3600))),
+        )],
     },
     Behaviour {
         row: 7,
@@ -203,7 +206,10 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "takes no new order: 429 with a Retry-After that says nothing",
         reaction: "ask again after a pause of one's own, of a second at least",
-        rules: &[Trigger::times(&["newOrder"], Answers(|scene| limited(scene, "soon")))],
+        rules: &[Trigger::times(
+            &["newOrder"],
+            Answers(|scene| answer_rate_limited(scene, "soon")),
+        )],
     },
     Behaviour {
         row: 7,
@@ -256,7 +262,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Status(500),
         does: "makes the order, and answers with 500, 502 or 504 once",
         reaction: "send the same request: the same order comes back",
-        rules: &[Trigger::once(&["newOrder"], Replaces(failed))],
+        rules: &[Trigger::once(&["newOrder"], Replaces(answer_failure))],
     },
     Behaviour {
         row: 11,
@@ -264,7 +270,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Status(500),
         does: "issues, and answers finalize with 500 once",
         reaction: "read the order; finalize again only if it is still ready",
-        rules: &[Trigger::once(&["finalize"], Replaces(failed))],
+        rules: &[Trigger::once(&["finalize"], Replaces(answer_failure))],
     },
     Behaviour {
         row: 11,
@@ -280,7 +286,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Status(500),
         does: "takes the acceptance of a challenge, and answers with 500 once",
         reaction: "read the authorization; accept again only if it is still pending",
-        rules: &[Trigger::once(&["challenge"], Replaces(failed))],
+        rules: &[Trigger::once(&["challenge"], Replaces(answer_failure))],
     },
     Behaviour {
         row: 12,
@@ -309,11 +315,11 @@ fn bad_nonce(_: &RequestScene<'_>) -> Response {
     problem(400, "badNonce", "JWS has an invalid anti-replay nonce")
 }
 
-fn limited(_: &RequestScene<'_>, retry_after: &str) -> Response {
-    with_retry_after(problem(429, "rateLimited", LIMITED), retry_after)
+fn answer_rate_limited(_: &RequestScene<'_>, retry_after: &str) -> Response {
+    with_retry_after(problem(429, "rateLimited", RATE_LIMITED_DETAIL), retry_after)
 }
 
-/// As the load balancer before a CA answers, which knows no nonces.
+/// Answers as the load balancer before a CA, which knows no nonces.
 fn too_busy(_: &RequestScene<'_>) -> Response {
     with_retry_after(page(503, GATEWAY_PAGE), "1")
 }
@@ -339,7 +345,7 @@ fn too_many_failures(scene: &RequestScene<'_>) -> Response {
     with_retry_after(problem(429, "rateLimited", &detail), &seconds.to_string())
 }
 
-fn failed(scene: &RequestScene<'_>) -> Response {
+fn answer_failure(scene: &RequestScene<'_>) -> Response {
     let status = u16::try_from(scene.value).unwrap_or(500);
     problem(status, "serverInternal", "Error creating new order")
 }

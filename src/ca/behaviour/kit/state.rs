@@ -1,4 +1,4 @@
-//! What behaviours change in the CA's memory.
+//! Changes that behaviours make in the CA's memory.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use super::super::super::state::{Authorization, Id, Issuance, Method, Status, Va
 use super::super::super::validation::{conclude, look, validate};
 use super::super::rule::RequestScene;
 
-/// The number at the end of a URL.
+/// Returns the number at the end of a URL.
 pub(super) fn id_in(url: &Json) -> Option<Id> {
     url.as_str()?.rsplit('/').next()?.parse().ok()
 }
 
-/// The account that asks.
+/// Returns the account that sends the request.
 pub(super) fn account(scene: &RequestScene<'_>) -> Option<Id> {
     id_in(&scene.asked.header()?["kid"])
 }
 
-/// A name of a new order of which as many validations have failed within an hour as the value says, and when the first of them is so
-/// long ago (Let's Encrypt's "authorization failures per identifier per account").
+/// Returns a name of a new order that failed at least as many validations within an hour as the value, and the end of
+/// that hour for the first failure (Let's Encrypt's "authorization failures per identifier per account").
 pub(super) fn failed_too_often(scene: &RequestScene<'_>) -> Option<(String, Timestamp)> {
     let (account, payload) = (account(scene)?, scene.asked.payload()?);
     let names = payload["identifiers"].as_array()?.iter().filter_map(|it| it["value"].as_str());
@@ -48,7 +48,7 @@ pub(super) fn failed_too_often(scene: &RequestScene<'_>) -> Option<(String, Time
     })
 }
 
-/// Has the CA believe that somebody is looking already, so that it does not look.
+/// Marks the authorization as being validated, so that the CA does not validate it.
 pub(super) fn hold_validation(scene: &RequestScene<'_>) {
     if let Some(id) = scene.asked.id()
         && let Some(authorization) = scene.ca.state().authorizations.get_mut(&id)
@@ -57,7 +57,7 @@ pub(super) fn hold_validation(scene: &RequestScene<'_>) {
     }
 }
 
-/// Holds validation while fewer answers than the value says have been given, and lets the CA look afterwards.
+/// Holds validation back until the client has responded as often as the value, and lets the CA validate afterwards.
 pub(super) fn hold_first(scene: &RequestScene<'_>) {
     if let Some(id) = scene.asked.id()
         && let Some(authorization) = scene.ca.state().authorizations.get_mut(&id)
@@ -72,18 +72,18 @@ pub(super) fn refuse(scene: &RequestScene<'_>) {
     settle(scene, Some((Kind::Unauthorized, why)));
 }
 
-/// Refuses it, because the CA itself has failed.
+/// Refuses the authorization because the CA itself has failed.
 pub(super) fn fail_to_look(scene: &RequestScene<'_>) {
     settle(scene, Some((Kind::ServerInternal, "The resolver of the CA has stopped")));
 }
 
-/// Refuses it by a type that is meant for refusals of orders.
+/// Refuses the authorization by an error type that is meant for refusals of orders.
 pub(super) fn reject_name(scene: &RequestScene<'_>) {
     let why = "The server will not issue certificates for the identifier";
     settle(scene, Some((Kind::RejectedIdentifier, why)));
 }
 
-/// Takes every name of an order as proven, or the one of a challenge.
+/// Takes every name of an order as proven, or the name of a challenge.
 pub(super) fn accept(scene: &RequestScene<'_>) {
     settle(scene, None);
 }
@@ -113,7 +113,7 @@ fn end(authorization: &mut Authorization, refused: Option<(Kind, &str)>) {
     });
 }
 
-/// Looks at last, as a CA that tries again by itself.
+/// Validates at last, as a CA that tries again by itself.
 pub(super) fn look_again(scene: &RequestScene<'_>) {
     let state = scene.ca.state();
     let open = state.authorizations.iter().filter(|(_, a)| a.status == Status::Pending);
@@ -124,7 +124,7 @@ pub(super) fn look_again(scene: &RequestScene<'_>) {
     }
 }
 
-/// Looks from its own place, and says then that other places of the world did not get there, in Boulder's words.
+/// Validates from the CA's own place, and then reports in Boulder's words that other places of the world failed to connect.
 pub(super) fn miss_from_elsewhere(scene: &RequestScene<'_>) {
     let Some(id) = scene.asked.id() else { return };
     let state = scene.ca.state();
@@ -161,7 +161,7 @@ pub(super) fn forget_order(scene: &RequestScene<'_>) {
     }
 }
 
-/// Gives an order up that was to be finalized.
+/// Fails an order that was to be finalized.
 pub(super) fn fail_order(scene: &RequestScene<'_>) {
     if let Some(id) = scene.asked.id()
         && let Some(order) = scene.ca.state().orders.get_mut(&id)
@@ -170,14 +170,14 @@ pub(super) fn fail_order(scene: &RequestScene<'_>) {
     }
 }
 
-/// Forgets the account that asks.
+/// Forgets the account that sends the request.
 pub(super) fn forget_account(scene: &RequestScene<'_>) {
     if let Some(id) = account(scene) {
         scene.ca.state().accounts.remove(&id);
     }
 }
 
-/// Deactivates the account that asks.
+/// Deactivates the account that sends the request.
 pub(super) fn deactivate_account(scene: &RequestScene<'_>) {
     if let Some(id) = account(scene)
         && let Some(account) = scene.ca.state().accounts.get_mut(&id)
@@ -186,7 +186,7 @@ pub(super) fn deactivate_account(scene: &RequestScene<'_>) {
     }
 }
 
-/// Takes the first names of a new order as proven; all of them without a number.
+/// Takes the first `most` names of a new order as proven.
 pub(super) fn prove(scene: &RequestScene<'_>, order: &mut Json, most: usize) {
     let urls = order["authorizations"].as_array().cloned().unwrap_or_default();
     for id in urls.iter().take(most).filter_map(id_in) {
@@ -197,7 +197,7 @@ pub(super) fn prove(scene: &RequestScene<'_>, order: &mut Json, most: usize) {
     show(scene, order);
 }
 
-/// Issues a new order's certificate for a key of somebody else.
+/// Issues a new order's certificate for a key that the client does not have.
 pub(super) fn issue_to_a_stranger(scene: &RequestScene<'_>, order: &mut Json) {
     let (Some(id), Ok(key)) = (id_in(&order["finalize"]), KeyPair::generate()) else { return };
     let octets = key.public_key_raw().to_vec();
@@ -206,7 +206,7 @@ pub(super) fn issue_to_a_stranger(scene: &RequestScene<'_>, order: &mut Json) {
     show(scene, order);
 }
 
-/// Shows an order as it is now.
+/// Shows an order in its present state.
 fn show(scene: &RequestScene<'_>, order: &mut Json) {
     let state = scene.ca.state();
     if let Some(id) = id_in(&order["finalize"])
@@ -216,7 +216,7 @@ fn show(scene: &RequestScene<'_>, order: &mut Json) {
     }
 }
 
-/// Refuses a challenge, and shows it so.
+/// Refuses a challenge, and shows the challenge as refused.
 pub(super) fn refuse_and_show(scene: &RequestScene<'_>, challenge: &mut Json) {
     refuse(scene);
     challenge["status"] = "invalid".into();

@@ -1,4 +1,4 @@
-//! Rows 49 to 56: bodies without end, silence, a directory that moves, clocks, renewal information, and connections that end.
+//! Rows 49 to 56: endless bodies, silence, a directory that moves, clocks, renewal information, and connections that end.
 
 use axum::http::header::DATE;
 use jiff::{SignedDuration, Timestamp};
@@ -11,8 +11,8 @@ use crate::ca::behaviour::rule::{RequestScene, SIGNED, Trigger};
 use crate::ca::behaviour::sending::Sending;
 use crate::ca::behaviour::wire::ConnectionBehaviour;
 
-/// Whatever a client asks for.
-const ANYTHING: &[&str] = &[
+/// Resources of an issuance.
+const RESOURCES: &[&str] = &[
     "directory",
     "newNonce",
     "newAccount",
@@ -23,7 +23,7 @@ const ANYTHING: &[&str] = &[
     "finalize",
     "certificate",
 ];
-const MONTH: u64 = 30 * 24 * 60 * 60;
+const MONTH_SECONDS: u64 = 30 * 24 * 60 * 60;
 
 pub(super) const KIT: &[Behaviour] = &[
     Behaviour {
@@ -84,26 +84,29 @@ pub(super) const KIT: &[Behaviour] = &[
     Behaviour {
         row: 52,
         name: "clock-behind",
-        value: Value::Seconds(MONTH),
+        value: Value::Seconds(MONTH_SECONDS),
         does: "has a clock that is so many seconds behind, in Date and in every moment it names",
         reaction: "read moments by the Date of the answer",
         rules: &[
             Trigger::always(
-                ANYTHING,
+                RESOURCES,
                 Heads(|scene, head| set(head, DATE, &http_date(-off(scene)))),
             ),
-            Trigger::always(ANYTHING, Edits(|scene, object| shift(object, -off(scene)))),
+            Trigger::always(RESOURCES, Edits(|scene, object| shift(object, -off(scene)))),
         ],
     },
     Behaviour {
         row: 52,
         name: "clock-ahead",
-        value: Value::Seconds(MONTH),
+        value: Value::Seconds(MONTH_SECONDS),
         does: "has a clock that is so many seconds ahead, in Date and in every moment it names",
         reaction: "read moments by the Date of the answer",
         rules: &[
-            Trigger::always(ANYTHING, Heads(|scene, head| set(head, DATE, &http_date(off(scene))))),
-            Trigger::always(ANYTHING, Edits(|scene, object| shift(object, off(scene)))),
+            Trigger::always(
+                RESOURCES,
+                Heads(|scene, head| set(head, DATE, &http_date(off(scene)))),
+            ),
+            Trigger::always(RESOURCES, Edits(|scene, object| shift(object, off(scene)))),
         ],
     },
     Behaviour {

@@ -10,7 +10,7 @@ use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Edits, Heads};
 use crate::ca::behaviour::rule::{SIGNED, Trigger};
 
-const EVERYTHING: &[&str] =
+const RESOURCES_WITH_URLS: &[&str] =
     &["directory", "newAccount", "newOrder", "order", "authorization", "challenge", "finalize"];
 
 pub(super) const KIT: &[Behaviour] = &[
@@ -56,9 +56,12 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "gives all URLs without scheme and host",
         reaction: "resolve them by the URL that was asked",
         rules: &[
-            Trigger::always(EVERYTHING, Edits(|scene, object| relative(&scene.url(""), object))),
             Trigger::always(
-                EVERYTHING,
+                RESOURCES_WITH_URLS,
+                Edits(|scene, object| relative(&scene.url(""), object)),
+            ),
+            Trigger::always(
+                RESOURCES_WITH_URLS,
                 Heads(|scene, head| {
                     let base = scene.url("");
                     change(head, &LOCATION, |url| url.replacen(&base, "", 1));
@@ -96,7 +99,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "sends no content types",
         reaction: "take what can be read",
         rules: &[Trigger::always(
-            EVERYTHING,
+            RESOURCES_WITH_URLS,
             Heads(|_, head| {
                 head.headers.remove(CONTENT_TYPE);
             }),
@@ -126,7 +129,7 @@ pub(super) const KIT: &[Behaviour] = &[
     },
 ];
 
-/// Writes other values into a header that is there.
+/// Changes the values of a header that is there.
 fn change(head: &mut Parts, name: &HeaderName, change: impl Fn(&str) -> String) {
     let values = head.headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     let values: Vec<_> = values.map(change).collect();
@@ -144,7 +147,7 @@ fn in_clear(url: &mut Json) {
     }
 }
 
-/// Takes the beginning off every URL in an object.
+/// Removes the base from every URL in an object.
 fn relative(base: &str, value: &mut Json) {
     match value {
         Json::String(text) => {

@@ -87,7 +87,7 @@ const fn flag(name: &'static str) -> Field {
     Field { name, sort: Sort::Flag, required: true }
 }
 
-/// The same, and it may be left out.
+/// Returns the field as one that may be left out.
 const fn may(field: Field) -> Field {
     Field { required: false, ..field }
 }

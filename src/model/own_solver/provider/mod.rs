@@ -1,4 +1,4 @@
-//! The many providers that cert-manager has no field for: their names and fields. One library serves them all.
+//! DNS providers for which cert-manager has no field: their names and fields. One library serves all of them.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ mod listed;
 
 pub use self::listed::ALL;
 
-/// A provider, and what it wants to know.
+/// Provider, and its settings.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its `solverName`.
+    /// `solverName` of the provider.
     pub name: &'static str,
-    /// What people call it.
+    /// Name for people.
     pub title: &'static str,
-    /// Its fields, required ones first.
+    /// Fields of the provider, required ones first.
     pub fields: &'static [Field],
     /// Fields of which one at least is required.
     pub any_of: &'static [&'static str],
@@ -31,15 +31,15 @@ pub struct Listed {
 /// A field of `config`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name; `SecretRef` follows in manifests where it is a credential.
+    /// Name of the field; in manifests `SecretRef` follows if the field is a credential.
     pub name: &'static str,
-    /// What may stand there.
+    /// Sort of value.
     pub sort: Sort,
-    /// Whether it must be there.
+    /// Whether the field must be there.
     pub required: bool,
 }
 
-/// What may stand in a field.
+/// Sorts of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// `true` or `false`.
@@ -48,23 +48,23 @@ pub enum Sort {
     Secret,
     /// Text, or a number.
     Text,
-    /// Where an API is.
+    /// URL of an API.
     Url,
 }
 
-/// What is known of a name.
+/// Support of a provider, by its name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ProviderSupport {
-    /// It is served.
+    /// The provider is served.
     Served(&'static Listed),
-    /// It is not, for a reason.
+    /// The provider is not served, for a reason.
     NotServed {
-        /// Why.
+        /// Reason why the provider is not served.
         why: &'static str,
-        /// What to write.
+        /// Text to write instead.
         instead: String,
     },
-    /// Nothing.
+    /// The name is not known.
     Unknown {
         /// All names, the most similar first.
         nearest: Vec<&'static str>,
@@ -90,7 +90,7 @@ const OWN_FIELDS: [(&str, &str); 15] = [
     ("webhook", "webhook"),
 ];
 
-/// Providers that the library serves and we do not: what others have at the name would go.
+/// Providers that the library serves and this program does not: other records at the name would be lost.
 const NOT_SERVED: [(&str, &str); 6] = [
     ("ddnss", ONE_TEXT),
     ("duckdns", ONE_TEXT),
@@ -103,7 +103,7 @@ const ONE_TEXT: &str = "it keeps one text at a name, and a second one replaces i
 const WHOLE_ZONE: &str =
     "it takes only the whole zone, and what others change meanwhile would be lost";
 
-/// Looks a name up.
+/// Looks up a provider by name.
 pub fn known(name: &str) -> ProviderSupport {
     if let Some(listed) = ALL.iter().find(|listed| listed.name == name) {
         return ProviderSupport::Served(listed);
@@ -127,7 +127,7 @@ pub fn known(name: &str) -> ProviderSupport {
 }
 
 impl Field {
-    /// Its name in manifests.
+    /// Returns the field's name in manifests.
     pub fn key(&self) -> String {
         match self.sort {
             Sort::Secret => format!("{}SecretRef", self.name),
@@ -135,7 +135,7 @@ impl Field {
         }
     }
 
-    /// What is written there, or what is wrong with it.
+    /// Returns the value as text, or the fault of the value.
     fn text(&self, value: &Value) -> Result<String, String> {
         let text = match value {
             Value::Bool(flag) => return self.flag(*flag),
@@ -192,14 +192,14 @@ impl Listed {
             let message = format!("one of {} is required", self.any_of.join(", "));
             faults.push(Remark::new(at.clone(), message));
         }
-        faults.extend(self.strangers(config, at));
+        faults.extend(self.unknown_fields(config, at));
         if faults.is_empty() { Ok(settings) } else { Err(faults) }
     }
 
-    /// Fields that the provider does not have.
-    fn strangers(&self, config: &Map<String, Value>, at: &FieldPath) -> Vec<Remark> {
+    /// Returns remarks on fields that the provider does not have.
+    fn unknown_fields(&self, config: &Map<String, Value>, at: &FieldPath) -> Vec<Remark> {
         let keys: Vec<String> = self.fields.iter().map(Field::key).collect();
-        // A credential in plain text is spoken of where it belongs.
+        // A credential in plain text is reported with its own field.
         let is_plain = |name: &String| self.fields.iter().any(|field| field.name == name);
         let strange = config.keys().filter(|name| !keys.contains(name) && !is_plain(name));
         let hint = format!("{} has: {}", self.name, keys.join(", "));
@@ -208,7 +208,7 @@ impl Listed {
 }
 
 impl Field {
-    /// Reads itself, and says what is wrong.
+    /// Reads the field into the settings, and returns its faults.
     fn read(
         &self,
         config: &Map<String, Value>,
@@ -251,13 +251,13 @@ fn is_url(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
 }
 
-/// A provider's fields, as the manifest has them.
+/// Fields of a provider with the values of the manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Which provider.
+    /// The provider.
     pub provider: &'static Listed,
-    /// Its plain fields; numbers and flags as they are written.
+    /// Plain fields; numbers and flags as they are written.
     pub texts: BTreeMap<&'static str, String>,
-    /// Its credentials, by the field's name without `SecretRef`.
+    /// Credentials, by the field's name without `SecretRef`.
     pub secrets: BTreeMap<&'static str, SecretKeySelector>,
 }

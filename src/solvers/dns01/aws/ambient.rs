@@ -1,5 +1,5 @@
-//! Keys that surround the process, in the order in which AWS's own tools look for them: variables, a token in a file, the
-//! credentials file, the container, the machine.
+//! Keys from the surroundings of the process, in the order of AWS's own tools: variables, a token
+//! in a file, the credentials file, the container, the machine.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderName, Method};
@@ -13,12 +13,12 @@ use crate::solvers::dns01::api::{Api, ApiRefusal, ApiReply, Connection};
 use crate::solvers::dns01::credential::{Ambient, Credential};
 use crate::solvers::dns01::files::{self, read_credential};
 
-/// Where containers of ECS get their keys.
-const CONTAINERS: &str = "http://169.254.170.2";
-/// Where machines of EC2 get theirs.
-const MACHINES: &str = "http://169.254.169.254";
+/// Server that gives ECS containers their keys.
+const CONTAINER_METADATA_URL: &str = "http://169.254.170.2";
+/// Server that gives EC2 machines their keys.
+const MACHINE_METADATA_URL: &str = "http://169.254.169.254";
 
-/// As containers and machines are given keys.
+/// Keys in the form in which containers and machines get them.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Given {
@@ -69,7 +69,7 @@ fn nothing(why: &str) -> SolveError {
     SolveError::lasting("cannot get ambient AWS credentials", why.to_owned())
 }
 
-/// Keys of the profile in the credentials file; none where there is no such file or profile.
+/// Reads the keys of the profile in the credentials file; `None` if there is no such file or profile.
 async fn from_file(ambient: &Ambient) -> Option<Keys> {
     let path = match ambient.variable("AWS_SHARED_CREDENTIALS_FILE") {
         Some(path) => path.to_owned(),
@@ -98,10 +98,10 @@ fn profile(text: &str, name: &str) -> Option<Keys> {
     Some(Keys { id: id?.expose().to_owned(), secret: secret?, session, expires: None })
 }
 
-/// The server and path where this container gets its keys, if it is told any.
+/// Returns the server and the path that give this container its keys, if variables name them.
 fn container(ambient: &Ambient) -> Result<Option<(String, String)>, SolveError> {
     if let Some(path) = ambient.variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
-        return Ok(Some((CONTAINERS.to_owned(), path.to_owned())));
+        return Ok(Some((CONTAINER_METADATA_URL.to_owned(), path.to_owned())));
     }
     let Some(full) = ambient.variable("AWS_CONTAINER_CREDENTIALS_FULL_URI") else {
         return Ok(None);
@@ -134,9 +134,10 @@ async fn from_container(
     read(api.send(request).await, "the container's credentials")
 }
 
-/// By version 2 of the metadata service, which wants a token of its own first.
+/// Gets keys from version 2 of the metadata service, which requires a token of its own first.
 async fn from_machine(ambient: &Ambient, connection: &Connection) -> Result<Keys, SolveError> {
-    let base = ambient.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT").unwrap_or(MACHINES);
+    let base =
+        ambient.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT").unwrap_or(MACHINE_METADATA_URL);
     let api = Api::new(base, connection, |_| None)?.confidential();
     let life = HeaderName::from_static("x-aws-ec2-metadata-token-ttl-seconds");
     let request = api.request(Method::PUT, "/latest/api/token").header(life, "21600");
@@ -152,13 +153,13 @@ async fn from_machine(ambient: &Ambient, connection: &Connection) -> Result<Keys
 }
 
 fn text(sent: Result<ApiReply, ApiRefusal>) -> Result<Credential, SolveError> {
-    let reply = sent.map_err(|refusal| failed(refusal, "the machine's credentials"))?;
+    let reply = sent.map_err(|refusal| solve_error(refusal, "the machine's credentials"))?;
     Ok(Credential::new(&String::from_utf8_lossy(&reply.body)))
 }
 
 fn read(sent: Result<ApiReply, ApiRefusal>, whose: &str) -> Result<Keys, SolveError> {
-    let reply = sent.map_err(|refusal| failed(refusal, whose))?;
-    let given: Given = reply.json().map_err(|refusal| failed(refusal, whose))?;
+    let reply = sent.map_err(|refusal| solve_error(refusal, whose))?;
+    let given: Given = reply.json().map_err(|refusal| solve_error(refusal, whose))?;
     Ok(Keys {
         id: given.access_key_id,
         secret: Credential::new(&given.secret_access_key),
@@ -167,7 +168,7 @@ fn read(sent: Result<ApiReply, ApiRefusal>, whose: &str) -> Result<Keys, SolveEr
     })
 }
 
-fn failed(refusal: ApiRefusal, whose: &str) -> SolveError {
+fn solve_error(refusal: ApiRefusal, whose: &str) -> SolveError {
     refusal.into_error(format!("cannot get {whose} from AWS"), "").advised(
         "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the solver keys in a Secret",
     )

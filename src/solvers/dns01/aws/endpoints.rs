@@ -1,28 +1,28 @@
-//! Where the services of AWS are: by partition, which the region tells.
+//! Addresses of AWS's services, by the partition of the region.
 
 use super::super::credential::Ambient;
 use super::super::text::one_line;
 use crate::solvers::SolveError;
 
-/// Addresses of the services we use, and the regions they are signed for.
+/// Addresses of the services in use, and the regions for which requests are signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// Route 53, one for each partition.
     pub route53: String,
-    /// The region that requests to Route 53 are signed for.
+    /// Region for which requests to Route 53 are signed.
     pub signing_region: String,
     /// The token service, one for each region.
     pub sts: String,
-    /// The region that requests to the token service are signed for.
+    /// Region for which requests to the token service are signed.
     pub sts_region: String,
 }
 
 impl Endpoints {
-    /// Those of a region; the world's when it is empty. With ambient credentials `AWS_REGION` comes first, and addresses
-    /// may be set as for AWS's own tools.
+    /// Returns the endpoints of a region; the global ones if the region is empty. With ambient
+    /// credentials `AWS_REGION` comes first, and addresses may be set as for AWS's own tools.
     ///
     /// # Errors
-    /// Fails when the region cannot be one: it becomes part of a host that is sent credentials.
+    /// Fails if the text cannot be a region: the region becomes part of a host that receives credentials.
     pub fn new(region: &str, ambient: Option<&Ambient>) -> Result<Self, SolveError> {
         let variable = |name: &str| ambient.and_then(|a| a.variable(name));
         let (field, region) = match variable("AWS_REGION") {

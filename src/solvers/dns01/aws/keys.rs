@@ -5,14 +5,14 @@ use jiff::Timestamp;
 
 use crate::solvers::dns01::credential::Credential;
 
-/// Keys that requests are signed with.
+/// Keys that sign requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     pub(crate) id: String,
     pub(crate) secret: Credential,
-    /// For temporary keys.
+    /// Session token of temporary keys.
     pub(crate) session: Option<Credential>,
-    /// When temporary keys end.
+    /// End of temporary keys.
     pub(crate) expires: Option<Timestamp>,
 }
 
@@ -22,5 +22,5 @@ impl Keys {
     }
 }
 
-/// Temporary keys are given up this long before they end.
+/// Time before the end at which temporary keys are given up.
 pub(crate) const MARGIN: SignedDuration = SignedDuration::from_mins(5);

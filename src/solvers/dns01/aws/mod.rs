@@ -1,4 +1,4 @@
-//! Amazon's way of knowing who calls: keys, where they come from, and signatures made with them.
+//! Authentication at AWS: keys, their sources, and signatures made with the keys.
 
 mod ambient;
 mod endpoints;
@@ -19,10 +19,10 @@ use super::credential::{Ambient, Credential};
 use super::memory::{Place, SharedCache};
 use crate::solvers::SolveError;
 
-/// The keys of the process.
+/// Cached keys of the process.
 static KEYS: SharedCache<Keys> = SharedCache::new();
 
-/// Who we are to AWS, to begin with.
+/// Initial identity at AWS.
 #[derive(Clone, Debug)]
 pub enum AwsLogin {
     /// Keys of a user.
@@ -32,21 +32,21 @@ pub enum AwsLogin {
         /// Secret access key.
         secret: Credential,
     },
-    /// Whatever surrounds the process.
+    /// Surroundings of the process.
     Ambient(Ambient),
     /// A token of a cluster's ServiceAccount; a role must be assumed with it.
     WebIdentity {
-        /// Whose it is; the same for every token of theirs.
+        /// Owner of the token, equal for all tokens of one ServiceAccount and audience.
         owner: String,
         /// Token.
         token: Credential,
     },
 }
 
-/// Signs requests to one service with keys that are fetched when they are needed, and kept while they are good.
+/// Signer of requests to one service, with keys that are fetched when needed, and kept while they are good.
 pub(super) struct AwsSigner {
     login: AwsLogin,
-    /// Role to assume; none when empty.
+    /// Role to assume; no role if empty.
     role: String,
     service: &'static str,
     region: String,
@@ -56,7 +56,7 @@ pub(super) struct AwsSigner {
 }
 
 impl AwsSigner {
-    /// Prepares for a service in that region; asks nobody yet.
+    /// Prepares for a service in that region, without any request.
     pub(super) fn new(
         login: AwsLogin,
         role: &str,
@@ -82,7 +82,7 @@ impl AwsSigner {
         })
     }
 
-    /// The keys to sign with now.
+    /// Returns the keys to sign with now.
     async fn keys(&self) -> Result<Keys, SolveError> {
         let mut kept = self.keys.lock().await;
         if let Some(keys) = kept.as_ref().filter(|keys| keys.are_good_at(Timestamp::now())) {
@@ -114,7 +114,7 @@ impl AwsSigner {
         self.sts.assume(&self.role, &own).await
     }
 
-    /// Signs and sends a request; the error of a refusal is made by `failed`.
+    /// Signs and sends a request; the caller turns a refusal into an error.
     pub(super) async fn send(
         &self,
         api: &Api,

@@ -43,7 +43,7 @@ pub(super) fn sign(
     *request = signed.secret_header(AUTHORIZATION, &authorization);
 }
 
-/// The names of the signed headers, and the request in the form that is hashed.
+/// Returns the names of the signed headers, and the request in the form that is hashed.
 fn canonical(request: &Request, keys: &Keys, moment: &str) -> (String, String) {
     let mut headers = BTreeMap::from([("host", host(&request.url)), ("x-amz-date", moment)]);
     headers.extend(keys.session.as_ref().map(|s| ("x-amz-security-token", s.expose())));
@@ -53,7 +53,7 @@ fn canonical(request: &Request, keys: &Keys, moment: &str) -> (String, String) {
     let lines: Vec<_> =
         headers.iter().map(|(name, value)| format!("{name}:{}\n", value.trim())).collect();
     let lines = lines.concat();
-    // All services but S3 want what is in per cent already put into per cent once more.
+    // All services but S3 expect percent-encoded parts to be percent-encoded once more.
     let path = request.url.path().split('/').map(encoded).collect::<Vec<_>>().join("/");
     let mut pairs: Vec<_> =
         request.url.query_pairs().map(|(key, value)| (encoded(&key), encoded(&value))).collect();
@@ -65,7 +65,7 @@ fn canonical(request: &Request, keys: &Keys, moment: &str) -> (String, String) {
     (names, canonical)
 }
 
-/// Host and port as the client will send them.
+/// Returns host and port as the client will send them.
 fn host(url: &Url) -> &str {
     &url[Position::BeforeHost..Position::AfterPort]
 }

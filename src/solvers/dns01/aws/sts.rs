@@ -10,7 +10,7 @@ use crate::solvers::dns01::api::{Api, ApiRefusal, ApiReply, Connection, Request}
 use crate::solvers::dns01::credential::Credential;
 use jiff::Timestamp;
 
-/// The name that our sessions have in AWS's records; cert-manager's.
+/// Name of the sessions in AWS's records, as with cert-manager.
 pub(super) const SESSION: &str = "cert-manager";
 const VERSION: &str = "2011-06-15";
 
@@ -27,7 +27,7 @@ impl Sts {
         Ok(Self { api, region: endpoints.sts_region.clone() })
     }
 
-    /// Takes a role on with keys of ours.
+    /// Assumes a role with these keys.
     pub(super) async fn assume(&self, role: &str, keys: &Keys) -> Result<Keys, SolveError> {
         let fields = [("RoleArn", role), ("RoleSessionName", SESSION)];
         let sign = |request: &mut Request| {
@@ -37,7 +37,7 @@ impl Sts {
         read(role, self.api.send_signed(request, &sign).await)
     }
 
-    /// Takes a role on with a token of somebody whom AWS trusts.
+    /// Assumes a role with a token of an issuer that AWS trusts.
     pub(super) async fn assume_with_token(
         &self,
         role: &str,

@@ -1,13 +1,13 @@
-//! The little XML that AWS speaks: elements without attributes that matter, texts without mark-up.
+//! Reader for the simple XML of AWS: elements without attributes that matter, texts without mark-up.
 
 use crate::solvers::dns01::api::Explanation;
 
-/// The text of the first element with that name.
+/// Returns the text of the first element with that name.
 pub(in super::super) fn first(xml: &str, name: &str) -> Option<String> {
     all(xml, name).next().map(plain)
 }
 
-/// What stands inside each element with that name, in their order.
+/// Returns the content of each element with that name, in order.
 pub(in super::super) fn all<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     let mut rest = xml;
@@ -19,12 +19,12 @@ pub(in super::super) fn all<'a>(xml: &'a str, name: &str) -> impl Iterator<Item 
     })
 }
 
-/// A text as it stands in XML.
+/// Escapes a text for XML.
 pub(in super::super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A text as it was before it was written into XML.
+/// Removes the escapes of XML from a text.
 fn plain(text: &str) -> String {
     let named = text
         .replace("&lt;", "<")
@@ -41,7 +41,7 @@ pub(crate) fn explain(body: &[u8]) -> Option<Explanation> {
     let body = std::str::from_utf8(body).ok()?;
     let code = first(body, "Code")?;
     let message = first(body, "Message").unwrap_or_default();
-    // They name moments, which a status must not.
+    // These messages name times, which a status must not contain.
     if message.contains("Signature expired") || message.contains("Signature not yet current") {
         let message = format!("{code}: the clock of this machine is wrong");
         return Some(Explanation { code, message });

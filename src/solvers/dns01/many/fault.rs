@@ -1,4 +1,4 @@
-//! What the library says went wrong, without credentials and without the words of strangers.
+//! Errors of the library, without credentials and without texts of foreign servers.
 
 use dns_update::Error;
 use serde_json::Value;
@@ -9,8 +9,8 @@ use crate::solvers::dns01::credential::Credential;
 use crate::solvers::dns01::redacted::without;
 use crate::solvers::dns01::text::one_line;
 
-/// Fields in which APIs tell people what is wrong.
-const WORDS: [&str; 12] = [
+/// Fields in which APIs describe errors for people.
+const MESSAGE_FIELDS: [&str; 12] = [
     "message",
     "Message",
     "error_description",
@@ -25,7 +25,7 @@ const WORDS: [&str; 12] = [
     "msg",
 ];
 
-/// What a failure of the library is to us.
+/// Converts an error of the library.
 pub(super) fn error<'a>(
     error: Error,
     what: String,
@@ -60,7 +60,7 @@ pub(super) fn error<'a>(
     SolveError::new(what, why, needs_person).with_remedy(hint).refused(refusal)
 }
 
-/// Who or what is at fault, and the status of HTTP, where the library tells.
+/// Returns the party at fault, and the HTTP status if the library reports a status.
 fn fault(error: &Error) -> (ProviderFault, Option<u16>) {
     let status = match error {
         Error::Api(said) => refusal(said),
@@ -76,7 +76,7 @@ fn fault(error: &Error) -> (ProviderFault, Option<u16>) {
     (fault, status)
 }
 
-/// The status of HTTP in a text of the library: `HTTP 403: {…}`, `BadRequest {…}`.
+/// Returns the HTTP status in a text of the library: `HTTP 403: {…}`, `BadRequest {…}`.
 fn refusal(said: &str) -> Option<u16> {
     if said.starts_with("BadRequest") {
         return Some(400);
@@ -84,15 +84,15 @@ fn refusal(said: &str) -> Option<u16> {
     said.split_once("HTTP ")?.1.get(..3)?.parse().ok()
 }
 
-/// The words of the library, and of an answer only what is told in one of the usual fields: whoever names a server in an Issuer
-/// would read all that it says.
+/// Returns the words of the library, and of an answer's body only one of the usual fields:
+/// otherwise anyone who names a server in an Issuer could read the server's whole answer.
 fn words(said: &str) -> String {
     let said = said.split(" (body: ").next().unwrap_or_default();
     let Some(at) = said.find(['{', '[', '<', '\n']) else {
         return without_queries(status_only(said));
     };
     let (head, body) = said.split_at(at);
-    let told = serde_json::from_str(body).ok().and_then(|body| told(&body));
+    let told = serde_json::from_str(body).ok().and_then(|body| find_message(&body));
     let head = without_queries(head.trim().trim_end_matches(':'));
     match told {
         Some(told) => format!("{head}: {told}"),
@@ -100,7 +100,7 @@ fn words(said: &str) -> String {
     }
 }
 
-/// `HTTP 502: Bad Gateway` without what follows the number.
+/// Shortens `HTTP 502: Bad Gateway` to the status.
 fn status_only(said: &str) -> &str {
     match said.strip_prefix("HTTP ").and_then(|rest| rest.split_once(':')) {
         Some((number, _)) => &said[.."HTTP ".len() + number.len()],
@@ -109,23 +109,25 @@ fn status_only(said: &str) -> &str {
     }
 }
 
-/// What a body tells people.
-fn told(body: &Value) -> Option<String> {
+/// Finds the text for people in a body.
+fn find_message(body: &Value) -> Option<String> {
     match body {
-        Value::Object(fields) => WORDS.iter().find_map(|word| match fields.get(*word)? {
-            Value::String(text) if !text.is_empty() => Some(text.clone()),
-            below @ (Value::Object(_) | Value::Array(_)) => told(below),
-            _ => None,
-        }),
+        Value::Object(fields) => {
+            MESSAGE_FIELDS.iter().find_map(|word| match fields.get(*word)? {
+                Value::String(text) if !text.is_empty() => Some(text.clone()),
+                below @ (Value::Object(_) | Value::Array(_)) => find_message(below),
+                _ => None,
+            })
+        }
         Value::Array(items) => items.iter().find_map(|item| match item {
             Value::String(text) => Some(text.clone()),
-            item => told(item),
+            item => find_message(item),
         }),
         _ => None,
     }
 }
 
-/// URLs without their queries: some providers want credentials there.
+/// Removes the queries of URLs: some providers want credentials there.
 fn without_queries(text: &str) -> String {
     let word = |word: &str| match word.split_once('?') {
         Some((start, _)) if start.contains("://") => format!("{start}?…"),

@@ -1,4 +1,4 @@
-//! The library's client of each provider, made from its fields.
+//! The library's client of each provider, built from the provider's fields.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use dns_update::{DnsUpdater, Error};
 
 use crate::solvers::dns01::credential::Credential;
 
-/// Fields of a provider; the model has found them complete.
+/// Fields of a provider; the model has checked that they are complete.
 struct Fields<'a> {
     texts: &'a BTreeMap<&'static str, String>,
     secrets: &'a BTreeMap<&'static str, Credential>,
 }
 
 impl<'a> Fields<'a> {
-    /// A field, plain or from a Secret; empty where it is left out.
+    /// Returns a field, plain or from a Secret; empty if the field is left out.
     fn of(&self, name: &str) -> &'a str {
         self.maybe(name).unwrap_or_default()
     }
 
-    /// The same, where it makes a difference.
+    /// Returns a field, plain or from a Secret; `None` if the field is left out.
     fn maybe(&self, name: &str) -> Option<&'a str> {
         let plain = self.texts.get(name).map(String::as_str);
         plain.or_else(|| self.secrets.get(name).map(Credential::expose))
@@ -54,7 +54,7 @@ pub(super) fn client(
     by_several(name, &f).unwrap_or_else(|| more_by_several(name, &f))
 }
 
-/// Those that want more, or what is no text; the first half of the alphabet.
+/// Makes clients with more than two parameters, or with other types; the first half of the alphabet.
 fn by_several(name: &str, f: &Fields<'_>) -> Option<dns_update::Result<DnsUpdater>> {
     Some(match name {
         "alidns" => DnsUpdater::new_alidns(
@@ -113,7 +113,7 @@ fn by_several(name: &str, f: &Fields<'_>) -> Option<dns_update::Result<DnsUpdate
     })
 }
 
-/// The other half.
+/// Makes clients with more than two parameters, or with other types; the second half of the alphabet.
 fn more_by_several(name: &str, f: &Fields<'_>) -> dns_update::Result<DnsUpdater> {
     match name {
         "netcup" => DnsUpdater::new_netcup(
@@ -184,7 +184,7 @@ fn more_by_several(name: &str, f: &Fields<'_>) -> dns_update::Result<DnsUpdater>
     }
 }
 
-/// Those that want one credential.
+/// Makes clients with one credential.
 fn by_one_key(name: &str, f: &Fields<'_>) -> Option<dns_update::Result<DnsUpdater>> {
     Some(match name {
         "arvancloud" => DnsUpdater::new_arvancloud(f.of("apiKey"), None),
@@ -211,7 +211,7 @@ fn by_one_key(name: &str, f: &Fields<'_>) -> Option<dns_update::Result<DnsUpdate
     })
 }
 
-/// Those that want two, or a name with one.
+/// Makes clients with two credentials, or with a name and one credential.
 fn by_two_keys(name: &str, f: &Fields<'_>) -> Option<dns_update::Result<DnsUpdater>> {
     Some(match name {
         "baiducloud" => DnsUpdater::new_baiducloud(f.of("accessKey"), f.of("secretKey"), None),

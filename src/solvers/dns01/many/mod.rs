@@ -1,7 +1,7 @@
-//! The many providers, by the library dns-update: it speaks their APIs, and everything else is ours.
+//! The many providers, by the library dns-update: the library calls their APIs, and everything else is this program's.
 //!
-//! The library is optional because of its size, is named in this folder only, and serves only providers that keep the
-//! texts of others at a record: nobody else's record may go.
+//! The library is optional because of its size, is named in this folder only, and serves only
+//! providers that keep other texts at a record: no foreign record may be lost.
 
 mod fault;
 mod make;
@@ -23,17 +23,17 @@ use crate::dns::FindZone;
 use crate::model::own_solver::provider::Settings;
 use crate::solvers::SolveError;
 
-/// In seconds; providers that want more take more.
+/// TTL in seconds; providers with a longer minimum use their minimum.
 const TTL: u32 = 60;
 
-/// The library's clients: they keep tokens and sessions that are still good.
+/// Cached clients of the library, which keep good tokens and sessions.
 static CLIENTS: SharedCache<DnsUpdater> = SharedCache::new();
 
-/// One of the many.
+/// Provider served by the library.
 pub(super) struct Many {
     name: &'static str,
     client: DnsUpdater,
-    /// What must not be in an error.
+    /// Credentials that must not appear in an error.
     secrets: Vec<Credential>,
     zones: Arc<dyn FindZone>,
 }
@@ -74,18 +74,18 @@ pub(super) async fn provider(
 }
 
 impl Many {
-    /// Name and zone as the library wants them: without final dots, in lower case.
+    /// Returns name and zone in the library's form: without final dots, in lower case.
     async fn place(&self, name: &str) -> Result<(String, String), SolveError> {
         let zone = zone_of(&*self.zones, name).await?;
         Ok((relative(name).to_ascii_lowercase(), relative(&zone).to_ascii_lowercase()))
     }
 
-    /// The texts at a name.
+    /// Reads the texts at a name.
     async fn texts(&self, name: &str) -> Result<Vec<String>, SolveError> {
         let (host, zone) = self.place(name).await?;
         // One future that knows all providers is large.
         let listed = Box::pin(self.client.list_rrset(&host, DnsRecordType::TXT, &zone)).await;
-        let listed = listed.map_err(|error| self.failed(error, "look at", &host))?;
+        let listed = listed.map_err(|error| self.solve_error(error, "look at", &host))?;
         let text = |record| match record {
             DnsRecord::TXT(text) => Some(unquoted(&text)),
             _ => None,
@@ -93,7 +93,7 @@ impl Many {
         Ok(listed.into_iter().filter_map(text).collect())
     }
 
-    fn failed(&self, error: dns_update::Error, deed: &str, host: &str) -> SolveError {
+    fn solve_error(&self, error: dns_update::Error, deed: &str, host: &str) -> SolveError {
         let what = format!("cannot {deed} the TXT record {host} at {}", self.name);
         fault::error(error, what, self.name, self.secrets.iter())
     }
@@ -108,17 +108,17 @@ impl Provider for Many {
         let (host, zone) = self.place(&record.name).await?;
         let ours = vec![DnsRecord::TXT(record.value.clone())];
         let added = self.client.add_to_rrset(&host, DnsRecordType::TXT, TTL, ours, &zone);
-        Box::pin(added).await.map_err(|error| self.failed(error, "add", &host))
+        Box::pin(added).await.map_err(|error| self.solve_error(error, "add", &host))
     }
 
-    /// Some clients of the library compare texts as the API writes them, and an API may write quotes: those find nothing to
-    /// remove, and say so to nobody.
+    /// Removes the text, without and with quotes. Some clients of the library compare texts as the API writes
+    /// them, maybe with quotes: such clients find nothing to remove, and report no error.
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
         let (host, zone) = self.place(&record.name).await?;
         for text in [record.value.clone(), quoted(&record.value)] {
             let ours = vec![DnsRecord::TXT(text)];
             let removed = self.client.remove_from_rrset(&host, DnsRecordType::TXT, ours, &zone);
-            Box::pin(removed).await.map_err(|error| self.failed(error, "remove", &host))?;
+            Box::pin(removed).await.map_err(|error| self.solve_error(error, "remove", &host))?;
             if !self.texts(&record.name).await?.contains(&record.value) {
                 return Ok(());
             }

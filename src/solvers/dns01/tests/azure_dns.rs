@@ -15,7 +15,7 @@ const ZONES: &str = "/subscriptions/s-1/resourceGroups/dns/providers/Microsoft.N
 /// Record sets of one zone by their path, each with the number of its version. Also the services that give tokens.
 struct Group {
     sets: BTreeMap<String, (u32, Value)>,
-    /// How often somebody else is quicker.
+    /// Number of times that another client is quicker.
     rivals: u32,
 }
 

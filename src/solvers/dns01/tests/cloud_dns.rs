@@ -16,7 +16,7 @@ const ZONES: &str = "/dns/v1/projects/p-1/managedZones";
 pub(super) struct Project {
     set: Option<Value>,
     changes: Vec<Value>,
-    /// How often somebody else is quicker.
+    /// Number of times that another client is quicker.
     rivals: u32,
     status: &'static str,
 }

@@ -15,7 +15,7 @@ use crate::solvers::dns01::{Provider, factory};
 use crate::solvers::remedy::Remedy;
 use crate::solvers::testing::advice;
 
-/// How long a process may take to go, on a busy machine.
+/// Longest time for a process to end, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Builds the solver `exec` with that config.
@@ -26,7 +26,7 @@ async fn hook(config: Value, hooks: Hooks) -> Result<Arc<dyn Provider>, SolveErr
     site_with(hooks, async |site| factory::provider(&solver, site).await).await
 }
 
-/// What a script says of itself: it gets the folder as its first argument, and lego's three after it.
+/// Builds the provider of a script, which gets the folder as its first argument, and lego's three after it.
 async fn script(text: &str, folder: &TempDir, seconds: u64) -> Arc<dyn Provider> {
     let path = folder.path().join("hook.sh");
     fs::write(&path, text).unwrap();
@@ -42,7 +42,7 @@ async fn script(text: &str, folder: &TempDir, seconds: u64) -> Arc<dyn Provider>
     hook(config, Hooks::Allowed).await.unwrap()
 }
 
-/// What is said of a script that fails, with the folder's name replaced.
+/// Returns the error of a script that fails, with the folder's name replaced.
 async fn failure(text: &str, seconds: u64) -> SolveError {
     let folder = TempDir::new().unwrap();
     let error = script(text, &folder, seconds).await.add(&record("one")).await.unwrap_err();

@@ -29,7 +29,7 @@ impl Fake for Careless {
     }
 }
 
-/// What is logged.
+/// Lines of the log.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -43,7 +43,7 @@ impl Write for Lines {
     }
 }
 
-/// What is logged in full of one request that carries credentials wherever there is a place.
+/// Returns the full log of one request that carries credentials wherever there is a place.
 async fn logged(settle: fn(Api) -> Api) -> String {
     let stub = Stub::serve(Careless).await;
     let lines = Lines::default();

@@ -76,7 +76,7 @@ fn webhooks() -> Arc<dyn Webhooks> {
     Arc::new(DirectWebhooks { urls: BTreeMap::new(), resolver, others: None })
 }
 
-/// What every provider owes. The stub holds the text `theirs` of somebody else at the name.
+/// Checks the contract of every provider. The stub holds the text `theirs` of another client at the name.
 async fn keeps_the_contract<F: Fake>(provider: &dyn Provider, stub: &Stub<F>) {
     let there = || {
         let mut values = stub.values(NAME);

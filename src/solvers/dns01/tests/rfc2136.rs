@@ -58,7 +58,7 @@ async fn an_update_goes_to_the_next_address_where_the_first_leads_nowhere() {
     check(port, Err(format!("{}; {}", nobody("[::1]"), nobody("127.0.0.1")))).await;
 }
 
-/// What to change where a server refuses a name whose zone was found to be `zone`; itself it has `own`, or nothing.
+/// Returns the hint if a server refuses a name whose zone was found to be `zone`; the server has the zone `own`, if any.
 async fn hint_of_refusal(zone: &'static str, own: Option<&'static str>) -> (String, SolveError) {
     let server = testing::serve(move |question, _| {
         let is_update = question.metadata.op_code == OpCode::Update;

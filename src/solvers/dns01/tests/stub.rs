@@ -111,7 +111,7 @@ impl<F: Fake> Stub<F> {
         self.lock().scripted.extend(told);
     }
 
-    /// What was asked since the last look.
+    /// Returns the requests since the last call.
     pub(super) fn seen(&self) -> Vec<Seen> {
         std::mem::take(&mut self.lock().seen)
     }

@@ -55,7 +55,7 @@ fn direct(url: &str) -> Arc<dyn Webhooks> {
     Arc::new(DirectWebhooks { urls, resolver: Arc::new(SystemResolver::new()), others: None })
 }
 
-/// What a webhook that answers so has us say.
+/// Checks the result of a webhook that answers in this way.
 async fn check(response: Value, expected: Result<(), &str>) {
     let stub = Stub::serve(Server(response)).await;
     let seen = webhook(&direct(&stub.url), None).add(&record("one")).await;

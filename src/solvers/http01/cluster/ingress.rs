@@ -1,7 +1,7 @@
-//! The solver Ingress: one made for the Challenge, or a path of ours in one that is there.
+//! The solver Ingress: made for the Challenge, or a path of the Challenge in an existing Ingress.
 //!
-//! In an Ingress of others a rule of the host without paths is left alone and a rule of ours is added: such a rule
-//! sends the whole host to the default backend, and clean-up could not restore it.
+//! In a foreign Ingress a rule of the host without paths is left alone and a new rule is added: a rule
+//! without paths sends the whole host to the default backend, and clean-up could not restore it.
 
 use serde_json::{Map, Value, json};
 
@@ -12,13 +12,13 @@ use crate::model::pod_template::overlay;
 use crate::model::solver::IngressSolver;
 use crate::solvers::http01::PATH;
 
-/// Lets everybody in where an Ingress is closed by default.
+/// Annotation that admits all addresses if an Ingress is closed by default.
 const OPEN_TO: &str = "nginx.ingress.kubernetes.io/whitelist-source-range";
 
 /// Builds the Ingress.
 ///
 /// # Errors
-/// Fails when the solver names its class in both ways.
+/// Fails if the solver names its class in both ways.
 pub fn ingress(
     challenge: &Challenge,
     solver: &IngressSolver,
@@ -57,16 +57,16 @@ pub fn ingress(
     }))
 }
 
-/// Tells whether an Ingress of ours leads to that Service.
+/// Returns whether a solver Ingress leads to that Service.
 pub(super) fn leads_to(ingress: &Value, service: &str) -> bool {
     ingress["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"] == service
 }
 
-/// Puts our path into an Ingress that is there, before the others of its host; returns whether anything changed.
+/// Puts the challenge's path into an existing Ingress, before other paths of the host; returns whether anything changed.
 pub fn add_path(ingress: &mut Value, challenge: &Challenge, service: &str) -> bool {
     let ours = path(challenge, service);
     let Some(rules) = list(&mut ingress["spec"], "rules") else { return false };
-    // A rule without paths sends the whole host to the default backend: it is not ours to change.
+    // A rule without paths sends the whole host to the default backend, and must not be changed.
     let fitting = rules.iter_mut().find(|rule| is_for(rule, challenge) && rule["http"].is_object());
     let Some(paths) = fitting.and_then(|rule| list(&mut rule["http"], "paths")) else {
         rules.push(rule(challenge, service));
@@ -85,13 +85,13 @@ pub fn add_path(ingress: &mut Value, challenge: &Challenge, service: &str) -> bo
     }
 }
 
-/// Takes our path out of an Ingress, and its rule when nothing else was in it; returns whether anything changed.
+/// Removes the challenge's path from an Ingress, and the rule if it has no other path; returns whether anything changed.
 pub fn remove_path(ingress: &mut Value, challenge: &Challenge) -> bool {
     let ours = names::path(challenge);
     remove_paths(ingress, |rule| is_for(rule, challenge), |path| path["path"] == ours.as_str())
 }
 
-/// Takes the paths of challenges out that lead to a Service, as [`remove_path`] does.
+/// Removes the paths of challenges that lead to a Service, as [`remove_path`] does.
 pub(super) fn remove_paths_to(ingress: &mut Value, service: &str) -> bool {
     let is_ours = |path: &Value| {
         path["backend"]["service"]["name"] == service
@@ -125,7 +125,7 @@ fn is_for(rule: &Value, challenge: &Challenge) -> bool {
     rule["host"].as_str().unwrap_or_default() == names::host(challenge).unwrap_or_default()
 }
 
-/// The list in a field, which is made when it is missing; nothing when the field holds something else.
+/// Returns the list in a field, made if missing; `None` if the field holds something else.
 fn list<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Vec<Value>> {
     if object[field].is_null() {
         object[field] = json!([]);

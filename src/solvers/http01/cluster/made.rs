@@ -1,8 +1,8 @@
-//! What this process knows of a Challenge's solver objects without asking: an API server finds them only by reading a
-//! namespace, and a hundred Challenges would each read the Pods of all.
+//! Solver objects that this process knows without a request: an API server finds the objects of a
+//! Challenge only by reading a namespace, and each of a hundred Challenges would read all Pods.
 //!
-//! The finalizer goes on before the first object is made, so that a Challenge which got its finalizer just now has
-//! none. One certificate costs about 52 requests to the API server (cert-manager's own controllers: 55 to 63).
+//! The finalizer is set before the first object is made, so a Challenge whose finalizer is new has no objects. One
+//! certificate costs about 52 requests to the API server (cert-manager's own controllers: 55 to 63).
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -13,17 +13,17 @@ use tokio::time::Instant;
 
 use crate::store::cluster::raw_objects::Resource;
 
-/// For how long that is believed: whoever drives next may make and remove some of its own.
-const BELIEVED: Duration = Duration::from_secs(30);
+/// Time for which the knowledge counts: another controller that drives the Challenge may make and remove objects.
+const KNOWLEDGE_LIFETIME: Duration = Duration::from_secs(30);
 
-/// The objects of Challenges, by UID, that had none when we began to make them.
+/// Objects of Challenges, by UID, for Challenges that had no objects when this process began to make them.
 #[derive(Debug, Default)]
 pub(super) struct Made(Mutex<HashMap<String, MadeObjects>>);
 
 #[derive(Debug)]
 struct MadeObjects {
     since: Instant,
-    /// Resources of which one is being made: until it is added, nobody knows whether it is there.
+    /// Resources of which an object is being made: until the object is added, its existence is unknown.
     under_way: BTreeSet<&'static str>,
     objects: Vec<(&'static str, Value)>,
 }
@@ -35,21 +35,21 @@ impl Default for MadeObjects {
 }
 
 impl Made {
-    /// Notes that a Challenge has no objects.
+    /// Records that a Challenge has no objects.
     pub(super) fn nothing(&self, uid: &str) {
         let mut all = self.all();
-        all.retain(|_, known| known.since.elapsed() < BELIEVED);
+        all.retain(|_, known| known.since.elapsed() < KNOWLEDGE_LIFETIME);
         all.insert(uid.to_owned(), MadeObjects::default());
     }
 
-    /// Notes that an object is about to be made.
+    /// Records that an object is about to be made.
     pub(super) fn begin(&self, uid: &str, resource: Resource) {
         if let Some(known) = self.all().get_mut(uid) {
             known.under_way.insert(resource.plural);
         }
     }
 
-    /// Notes an object that was made. Of a Challenge whose objects are not known it adds nothing.
+    /// Records a new object; adds nothing for a Challenge whose objects are not known.
     pub(super) fn add(&self, uid: &str, resource: Resource, object: &Value) {
         let mut all = self.all();
         let Some(known) = all.get_mut(uid) else { return };
@@ -59,17 +59,17 @@ impl Made {
         known.objects.push((resource.plural, identity));
     }
 
-    /// The name and UID of every object that a Challenge has of a resource; nothing unless that is known.
+    /// Returns the name and UID of every object of a resource that a Challenge has; `None` if they are not known.
     pub(super) fn of(&self, uid: &str, resource: Resource) -> Option<Vec<Value>> {
         let all = self.all();
         let known = all.get(uid).filter(|known| {
-            known.since.elapsed() < BELIEVED && !known.under_way.contains(resource.plural)
+            known.since.elapsed() < KNOWLEDGE_LIFETIME && !known.under_way.contains(resource.plural)
         })?;
         let of_it = known.objects.iter().filter(|(plural, _)| *plural == resource.plural);
         Some(of_it.map(|(_, object)| object.clone()).collect())
     }
 
-    /// Notes that the objects of a Challenge are not known any more: they are gone, or a write may have failed half-way.
+    /// Forgets the objects of a Challenge: they are gone, or a write may have failed half-way.
     pub(super) fn forget(&self, uid: &str) {
         self.all().remove(uid);
     }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(made.of("c", PODS), Some(vec![pod("p")]));
         assert_eq!(made.of("c", SERVICES), Some(Vec::new()));
         assert_eq!(made.of("d", PODS), None, "another Challenge");
-        tokio::time::advance(BELIEVED).await;
+        tokio::time::advance(KNOWLEDGE_LIFETIME).await;
         assert_eq!(made.of("c", PODS), None);
     }
 

@@ -1,10 +1,10 @@
 //! HTTP-01 in a cluster: for each challenge a Pod that answers, a Service before it, and an Ingress or HTTPRoute that
 //! leads there. The objects are cert-manager's own, so that either controller finds and removes what the other made.
 //!
-//! At clean-up the Ingress or HTTPRoute goes first, then Service and Pod, so that nobody is led to a Pod that is gone.
-//! An object is found by its label and its controlling owner, in a fresh list, before one is made, so that a repeat,
-//! another process or cert-manager finds it. The Pod runs cert-manager's image or ours (`solve`). This folder and
-//! `probes/cluster` are the only ones of their floor that use a store.
+//! At clean-up the Ingress or HTTPRoute goes first, then Service and Pod, so that no request is led to a Pod that is
+//! gone. An object is found by its label and its controlling owner, in a fresh list, before one is made, so that a
+//! repeat, another process or cert-manager finds it. The Pod runs cert-manager's image or this program's (`solve`).
+//! This folder and `probes/cluster` are the only folders of their floor that use a store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -40,9 +40,9 @@ pub mod sweep;
 mod tests;
 mod trouble;
 
-/// How long objects that were made are taken to be there still; then they are looked for, and made again if need be.
-const TRUST: Duration = Duration::from_secs(30);
-/// How often an edit is tried again because somebody else wrote in between.
+/// Time for which objects count as present after they were made; then they are searched for, and made again if needed.
+const PRESENCE_LIFETIME: Duration = Duration::from_secs(30);
+/// Most tries of an edit that other clients overtake.
 const TRIES: u32 = 8;
 
 /// Answers HTTP-01 by objects in a cluster, as each Challenge's own solver says.
@@ -50,29 +50,29 @@ const TRIES: u32 = 8;
 pub struct ClusterSolver {
     cluster: ClusterStore,
     options: Options,
-    /// When the objects of a Challenge, by its UID, were last seen.
-    seen: Mutex<HashMap<String, Instant>>,
+    /// Times at which the objects of a Challenge, by its UID, were last known to be there.
+    last_seen: Mutex<HashMap<String, Instant>>,
     made: Made,
     /// Challenges of a rehearsal whose objects were made and not yet removed, by UID.
     open: Mutex<BTreeMap<String, Challenge>>,
 }
 
 impl ClusterSolver {
-    /// Solves in that cluster.
+    /// Creates a solver for that cluster.
     pub fn new(cluster: ClusterStore, options: Options) -> Self {
         Self {
             cluster,
             options,
-            seen: Mutex::default(),
+            last_seen: Mutex::default(),
             made: Made::default(),
             open: Mutex::default(),
         }
     }
 
-    /// Removes what a rehearsal has made and not removed; nobody else would.
+    /// Removes the objects that a rehearsal has made and not removed; no other process would.
     ///
     /// # Errors
-    /// Fails with the first Challenge whose objects could not be removed; it is safe to repeat.
+    /// Fails with the first Challenge whose objects could not be removed; a repeat is safe.
     pub async fn clear(&self) -> Result<(), SolveError> {
         let open: Vec<_> = self.open().values().cloned().collect();
         let mut cleared = Ok(());
@@ -83,7 +83,7 @@ impl ClusterSolver {
     }
 
     async fn take_down(&self, challenge: &Challenge) -> Result<(), SolveError> {
-        self.seen().remove(&challenge.metadata.uid);
+        self.last_seen().remove(&challenge.metadata.uid);
         let removed = self.unmake(challenge).await;
         self.made.forget(&challenge.metadata.uid);
         removed.map_err(|trouble| trouble.with("cannot remove the solver objects", challenge))?;
@@ -95,8 +95,8 @@ impl ClusterSolver {
         self.open.lock()
     }
 
-    fn seen(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        self.seen.lock()
+    fn last_seen(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.last_seen.lock()
     }
 
     fn objects(&self, resource: Resource, challenge: &Challenge) -> Foreign {
@@ -134,7 +134,7 @@ impl ClusterSolver {
         challenge: &Challenge,
         template: Option<&PodTemplate>,
     ) -> Result<(), Trouble> {
-        let wanted = self.marked(pod::pod(challenge, template, &self.options), challenge);
+        let wanted = self.mark_rehearsal(pod::pod(challenge, template, &self.options), challenge);
         let serves = |pod: &Value| {
             !["Failed", "Succeeded"].contains(&pod["status"]["phase"].as_str().unwrap_or_default())
         };
@@ -149,7 +149,7 @@ impl ClusterSolver {
         if let (Some(_), Some(ingress)) = (self.options.rehearsal, edited_ingress(challenge)) {
             temporary::set(&mut wanted["metadata"], "annotations", names::EDITS, ingress);
         }
-        let wanted = self.marked(wanted, challenge);
+        let wanted = self.mark_rehearsal(wanted, challenge);
         let services = self.objects(SERVICES, challenge);
         let service = self.exactly_one(&services, challenge, &wanted, |_| true).await?;
         Ok(objects::name(&service).to_owned())
@@ -164,7 +164,7 @@ impl ClusterSolver {
         let ingresses = self.objects(INGRESSES, challenge);
         if solver.name.is_empty() {
             let wanted = ingress::ingress(challenge, solver, service, &self.options)?;
-            let wanted = self.marked(wanted, challenge);
+            let wanted = self.mark_rehearsal(wanted, challenge);
             let serves = |found: &Value| ingress::leads_to(found, service);
             self.exactly_one(&ingresses, challenge, &wanted, serves).await?;
             return Ok(());
@@ -188,7 +188,7 @@ impl ClusterSolver {
         service: &str,
     ) -> Result<(), Trouble> {
         let wanted =
-            self.marked(route::route(challenge, solver, service, &self.options), challenge);
+            self.mark_rehearsal(route::route(challenge, solver, service, &self.options), challenge);
         let routes = self.objects(ROUTES, challenge);
         for _ in 0..TRIES {
             let mut found = self.exactly_one(&routes, challenge, &wanted, |_| true).await?;
@@ -200,8 +200,8 @@ impl ClusterSolver {
         Err(Trouble::Busy("its HTTPRoute changes all the time".to_owned()))
     }
 
-    /// Marks an object of a rehearsal, last of all, so that no template can take the mark away.
-    fn marked(&self, mut object: Value, challenge: &Challenge) -> Value {
+    /// Marks an object of a rehearsal, last of all, so that no template can remove the mark.
+    fn mark_rehearsal(&self, mut object: Value, challenge: &Challenge) -> Value {
         if let Some(until) = self.options.rehearsal {
             temporary::mark(&mut object, names::REHEARSAL, &challenge.metadata.uid, until);
         }
@@ -227,9 +227,9 @@ impl ClusterSolver {
         objects::exactly_one(all, own, wanted, serves).await
     }
 
-    /// Removes the way in first, then what it leads to; goes on after a failure and returns the first one.
+    /// Removes the Ingress or HTTPRoute first, then the objects behind; goes on after a failure and returns the first one.
     async fn unmake(&self, challenge: &Challenge) -> Result<(), Trouble> {
-        // Without a solver that we know nothing was made.
+        // A solver of an unknown kind has made nothing.
         let Ok(way) = way(challenge) else { return Ok(()) };
         let entrance = match way {
             SolverWay::Ingress(solver) if !solver.name.is_empty() => {
@@ -252,13 +252,13 @@ impl ClusterSolver {
         }
         let own = Own { challenge, options: &self.options };
         match objects::remove(&all, own).await {
-            // What the cluster does not serve is not there: a Challenge would be held for ever.
+            // Objects of a kind that the cluster does not serve cannot be there; an error would hold the Challenge for ever.
             Err(StoreError::Cluster(fault)) if fault.is_undefined() => Ok(()),
             removed => Ok(removed?),
         }
     }
 
-    /// Takes our path out of an Ingress that is not ours; one that is gone is fine.
+    /// Removes the challenge's path from a foreign Ingress; a missing Ingress is no error.
     async fn restore(&self, challenge: &Challenge, name: &str) -> Result<(), Trouble> {
         let ingresses = self.objects(INGRESSES, challenge);
         for _ in 0..TRIES {
@@ -283,7 +283,7 @@ impl Solver for ClusterSolver {
             self.made.forget(&challenge.metadata.uid);
         }
         made.map_err(|trouble| trouble.with("cannot make the solver objects", challenge))?;
-        self.seen().insert(challenge.metadata.uid.clone(), Instant::now());
+        self.last_seen().insert(challenge.metadata.uid.clone(), Instant::now());
         Ok(())
     }
 
@@ -292,18 +292,20 @@ impl Solver for ClusterSolver {
     }
 
     async fn clean_up(&self, challenge: &Challenge, _: &Answer) -> Result<(), SolveError> {
-        // Nobody wakes us when a permission comes back, and the Challenge is held until then.
+        // No event reports that a permission is back, and the Challenge is held until then.
         let impatient = |error| SolveError { needs_person: false, ..error };
         self.take_down(challenge).await.map_err(impatient)
     }
 
-    /// Objects may go at any time, so none are taken to stand for longer than half a minute.
+    /// Returns whether the objects count as present: for half a minute only, since objects may go at any time.
     fn stands(&self, challenge: &Challenge, _: &Answer) -> bool {
-        self.seen().get(&challenge.metadata.uid).is_some_and(|seen| seen.elapsed() < TRUST)
+        self.last_seen()
+            .get(&challenge.metadata.uid)
+            .is_some_and(|seen| seen.elapsed() < PRESENCE_LIFETIME)
     }
 }
 
-/// How a Challenge wants to be solved.
+/// Kind of solver that a Challenge names.
 enum SolverWay<'a> {
     Ingress(&'a IngressSolver),
     Gateway(&'a GatewaySolver),
@@ -319,7 +321,7 @@ fn way(challenge: &Challenge) -> Result<SolverWay<'_>, Trouble> {
     }
 }
 
-/// The Ingress of others that a Challenge wants to be solved by.
+/// Returns the foreign Ingress that the Challenge's solver names; `None` if it names none.
 fn edited_ingress(challenge: &Challenge) -> Option<&str> {
     match way(challenge) {
         Ok(SolverWay::Ingress(solver)) => {
@@ -329,7 +331,7 @@ fn edited_ingress(challenge: &Challenge) -> Option<&str> {
     }
 }
 
-/// Does both side by side, to the end, and returns the first error.
+/// Runs both futures side by side, to the end, and returns the first error.
 async fn both(
     one: impl Future<Output = Result<(), Trouble>>,
     other: impl Future<Output = Result<(), Trouble>>,

@@ -1,18 +1,18 @@
-//! How solver objects are named, labelled and owned, so that they are found again.
+//! Names, labels and owners of solver objects, by which the objects are found again.
 
 use serde_json::{Value, json};
 
 use super::options::Options;
 use crate::model::Challenge;
 
-/// How names of solver objects begin; the server adds five characters.
-const PREFIX: &str = "cm-acme-http-solver-";
-/// Marks the objects of a rehearsal, which have no owner; the value is the UID of their Challenge.
+/// Start of the names of solver objects; the server adds five characters.
+const NAME_PREFIX: &str = "cm-acme-http-solver-";
+/// Label of the objects of a rehearsal, which have no owner; the value is the UID of their Challenge.
 pub const REHEARSAL: &str = "kubectl-acme/rehearsal";
-/// Names, on the Service of a rehearsal, the Ingress of others with a path to it.
+/// Annotation on the Service of a rehearsal: the foreign Ingress that has a path to the Service.
 pub(super) const EDITS: &str = "kubectl-acme/edits-ingress";
 
-/// The labels by which a Challenge's solver objects are found, cert-manager's own.
+/// Returns the labels by which a Challenge's solver objects are found, cert-manager's own.
 pub fn labels(challenge: &Challenge) -> Vec<(String, String)> {
     let label = |name: &str, value: String| (format!("acme.cert-manager.io/{name}"), value);
     vec![
@@ -22,8 +22,8 @@ pub fn labels(challenge: &Challenge) -> Vec<(String, String)> {
     ]
 }
 
-/// The labels by which we look for them; those of a rehearsal are found even if a template has changed the others, since no
-/// owner takes them along.
+/// Returns the labels of the search; the objects of a rehearsal are found even if a template has
+/// changed the other labels, since no owner takes the objects along.
 pub(super) fn selector(challenge: &Challenge, options: &Options) -> Vec<(String, String)> {
     match options.rehearsal {
         Some(_) => vec![(REHEARSAL.to_owned(), challenge.metadata.uid.clone())],
@@ -31,12 +31,12 @@ pub(super) fn selector(challenge: &Challenge, options: &Options) -> Vec<(String,
     }
 }
 
-/// The part of the metadata that all solver objects share.
+/// Returns the part of the metadata that all solver objects share.
 pub(super) fn metadata(challenge: &Challenge, options: &Options) -> Value {
     let mut all = options.extra_labels.clone();
     all.extend(labels(challenge));
     let mut metadata = json!({
-        "generateName": PREFIX,
+        "generateName": NAME_PREFIX,
         "namespace": challenge.metadata.namespace,
     });
     if options.rehearsal.is_none() {
@@ -46,7 +46,7 @@ pub(super) fn metadata(challenge: &Challenge, options: &Options) -> Value {
     metadata
 }
 
-/// Tells whether an object was made for this Challenge: equal labels happen, since they are short sums.
+/// Returns whether an object was made for this Challenge: labels are short checksums, so equal labels happen.
 pub fn is_for(object: &Value, challenge: &Challenge) -> bool {
     let uid = challenge.metadata.uid.as_str();
     let metadata = &object["metadata"];
@@ -59,18 +59,18 @@ pub fn is_for(object: &Value, challenge: &Challenge) -> bool {
     })
 }
 
-/// The path under which the CA asks.
+/// Returns the path that the CA requests.
 pub(super) fn path(challenge: &Challenge) -> String {
     format!("{}{}", super::super::PATH, challenge.spec.token)
 }
 
-/// The host of rules; nothing for an address, because rules know only names.
+/// Returns the host of rules; `None` for an address, because rules only take names.
 pub(super) fn host(challenge: &Challenge) -> Option<&str> {
     let name = challenge.spec.dns_name.as_str();
     name.parse::<std::net::IpAddr>().is_err().then_some(name)
 }
 
-/// Adler-32 (RFC 1950 §8.2), which cert-manager makes label values of.
+/// Computes Adler-32 (RFC 1950 §8.2), from which cert-manager makes label values.
 fn adler32(text: &str) -> u32 {
     const MODULUS: u32 = 65_521;
     let (low, high) = text.bytes().fold((1, 0), |(low, high), byte| {

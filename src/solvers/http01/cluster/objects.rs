@@ -1,8 +1,8 @@
 //! Exactly one object of a kind for each Challenge, made, found again and removed.
 //!
-//! Of several Pods, Services, Ingresses or HTTPRoutes of one Challenge the oldest stays and the others go at once,
-//! where cert-manager deletes all of them and fails once, or keeps all. An Ingress that leads to another Service is
-//! made anew, and a Pod that has ended is replaced.
+//! Of several Pods, Services, Ingresses or HTTPRoutes of one Challenge the oldest stays and the
+//! others are deleted at once; cert-manager deletes all of them and fails once, or keeps all. An
+//! Ingress that leads to another Service is made anew, and a Pod that has ended is replaced.
 
 use serde_json::Value;
 
@@ -12,14 +12,14 @@ use crate::model::Challenge;
 use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::error::StoreError;
 
-/// All that a solver makes.
+/// Resources of all solver objects.
 pub const SOLVER_RESOURCES: [Resource; 4] = [SERVICES, PODS, INGRESSES, ROUTES];
-/// The label, and its value, of all of it: cert-manager's own.
+/// Label of all solver objects, with its value: cert-manager's own.
 pub const SOLVED: [&str; 2] = ["acme.cert-manager.io/http01-solver", "true"];
 
 /// Solver Pods.
 pub(super) const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
-/// The Services before them.
+/// Services before solver Pods.
 pub(super) const SERVICES: Resource =
     Resource { api_version: "v1", kind: "Service", plural: "services" };
 /// Ingresses.
@@ -35,14 +35,14 @@ pub(super) const ROUTES: Resource = Resource {
     plural: "httproutes.gateway.networking.k8s.io",
 };
 
-/// Whose objects are meant.
+/// Challenge, with the options, whose objects are meant.
 #[derive(Clone, Copy)]
 pub(super) struct Own<'a> {
     pub(super) challenge: &'a Challenge,
     pub(super) options: &'a Options,
 }
 
-/// Returns the oldest object of the Challenge that serves; without one it makes one. All others of the Challenge go.
+/// Returns the oldest object of the Challenge that serves, or makes one. All other objects of the Challenge are deleted.
 pub(super) async fn exactly_one(
     all: &Foreign,
     own: Own<'_>,
@@ -50,7 +50,7 @@ pub(super) async fn exactly_one(
     serves: impl Fn(&Value) -> bool,
 ) -> Result<Value, StoreError> {
     let mut kept = None;
-    for object in found(all, own).await? {
+    for object in list_own(all, own).await? {
         if is_going(&object) {
             continue;
         }
@@ -68,7 +68,7 @@ pub(super) async fn exactly_one(
 
 /// Removes every object of the Challenge, and nothing else.
 pub(super) async fn remove(all: &Foreign, own: Own<'_>) -> Result<(), StoreError> {
-    for object in found(all, own).await? {
+    for object in list_own(all, own).await? {
         if !is_going(&object) {
             all.delete(&object).await?;
         }
@@ -76,8 +76,8 @@ pub(super) async fn remove(all: &Foreign, own: Own<'_>) -> Result<(), StoreError
     Ok(())
 }
 
-/// The objects of the Challenge, oldest first.
-async fn found(all: &Foreign, own: Own<'_>) -> Result<Vec<Value>, StoreError> {
+/// Returns the objects of the Challenge, oldest first.
+async fn list_own(all: &Foreign, own: Own<'_>) -> Result<Vec<Value>, StoreError> {
     let mut objects = all.list(&names::selector(own.challenge, own.options)).await?;
     objects.retain(|object| names::is_for(object, own.challenge));
     let text = |object: &Value, field: &str| {
@@ -91,7 +91,7 @@ fn is_going(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// The name that the server gave.
+/// Returns the name that the server gave.
 pub(super) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }

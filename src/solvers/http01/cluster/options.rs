@@ -1,16 +1,16 @@
-//! What solver objects in a cluster look like.
+//! Options of solver objects in a cluster.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-/// The solver image that is run unless a flag names another one.
+/// Image of the solver, unless a flag names another image.
 pub const IMAGE: &str = "quay.io/jetstack/cert-manager-acmesolver:v1.21.2";
 
-/// Where a solver Pod listens.
+/// Port on which a solver Pod listens.
 pub(crate) const PORT: u16 = 8089;
 
-/// What flags say about solver objects (cert-manager's `--acme-http01-solver-…`).
+/// Flags of solver objects (cert-manager's `--acme-http01-solver-…`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Image of solver Pods.
@@ -29,8 +29,8 @@ pub struct Options {
     pub runtime_class_name: Option<String>,
     /// More labels for all solver objects.
     pub extra_labels: BTreeMap<String, String>,
-    /// Until when, by the cluster's clock, the objects of a rehearsal may stay. Its Challenges are not in the cluster: the
-    /// objects carry a label of ours in place of an owner.
+    /// Time by the cluster's clock until which the objects of a rehearsal may stay. The Challenges
+    /// of a rehearsal are not in the cluster: the objects carry a label in place of an owner.
     pub rehearsal: Option<Timestamp>,
 }
 

@@ -1,4 +1,4 @@
-//! The solver Pod: one small web server that knows one answer.
+//! The solver Pod: one small web server with one answer.
 
 use serde_json::{Value, json};
 

@@ -41,7 +41,7 @@ pub fn route(
     })
 }
 
-/// Brings a route that is there to what is wanted; returns whether anything changed. What the server has filled in stays.
+/// Updates an existing route to the wanted state; returns whether anything changed. Defaults filled in by the server stay.
 pub(super) fn bring_up_to_date(stored: &mut Value, wanted: &Value) -> bool {
     let labels = &wanted["metadata"]["labels"];
     if covers(&stored["spec"], &wanted["spec"]) && covers(&stored["metadata"]["labels"], labels) {
@@ -52,7 +52,7 @@ pub(super) fn bring_up_to_date(stored: &mut Value, wanted: &Value) -> bool {
     true
 }
 
-/// Tells whether a stored value says all that is wanted, beside defaults of the server.
+/// Returns whether a stored value has all wanted values, beside defaults of the server.
 fn covers(stored: &Value, wanted: &Value) -> bool {
     match (stored, wanted) {
         (Value::Object(stored), Value::Object(wanted)) => wanted

@@ -1,4 +1,4 @@
-//! Removes what a rehearsal left that was killed: no owner takes its objects along.
+//! Removes the objects of a rehearsal that was killed: no owner takes the objects along.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,13 +10,13 @@ use crate::store::cluster::{ClusterFault, ClusterStore, temporary};
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
-/// Removes leftovers in one namespace, or in all (an empty one): only what we made, and only what has outstayed its time
-/// at `now` of the cluster's clock. Returns what was removed, such as `Pod web/cm-acme-http-solver-x2x4z`.
+/// Removes leftovers in one namespace, or in all if the namespace is empty: only objects of this program whose time is
+/// over at `now` of the cluster's clock. Returns the removed objects, such as `Pod web/cm-acme-http-solver-x2x4z`.
 ///
-/// Kinds that are not there, or that we may not list, are left alone.
+/// Kinds that are not there, or that may not be listed, are left alone.
 ///
 /// # Errors
-/// Fails when the server does not answer, or does not let us remove what we found.
+/// Fails if the server does not answer, or forbids the removal of an object that was found.
 pub async fn sweep(
     cluster: &ClusterStore,
     namespace: &str,
@@ -71,7 +71,7 @@ impl Broom<'_> {
         Ok(())
     }
 
-    /// Takes the path to a Service of ours out of an Ingress that is not ours; returns whether none is left.
+    /// Removes the path to a solver Service from a foreign Ingress; returns whether no path is left.
     async fn restore(
         &self,
         service: &Value,
@@ -104,7 +104,7 @@ fn namespace(object: &Value) -> &str {
     object["metadata"]["namespace"].as_str().unwrap_or_default()
 }
 
-/// What we may not see we have not made; and there may be no Gateway API.
+/// Returns whether a kind is out of reach: not to be listed, so without objects of this program; or missing (Gateway API).
 fn is_out_of_reach(fault: &ClusterFault) -> bool {
     matches!(fault, ClusterFault::Forbidden { .. } | ClusterFault::Undefined { .. })
 }

@@ -36,7 +36,7 @@ fn check(recording: &str) {
     }
 }
 
-/// What of an object only the server knows: these fields of the recorded object, by place.
+/// Adds the values that only the server knows: these fields of the recorded object, by place.
 fn filled_in(ours: &Value, theirs: &Value) -> Value {
     let mut stored = ours.clone();
     for field in ["name", "uid", "resourceVersion", "creationTimestamp", "generation"] {

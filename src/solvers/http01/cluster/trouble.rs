@@ -1,4 +1,4 @@
-//! What stands in the way of making and removing solver objects.
+//! Obstacles to making and removing solver objects.
 //!
 //! A quota is waited for, because it may pass by itself; a missing permission, a class that is named twice and a
 //! missing Ingress wait for a person.
@@ -8,20 +8,20 @@ use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
 
-/// Why objects could not be made or removed.
+/// Reason why objects could not be made or removed.
 pub(super) enum Trouble {
     /// The cluster refused, or did not answer.
     Store(StoreError),
     /// The Ingress that is to be edited is not there.
     NoIngress(String),
-    /// What is asked for cannot be.
+    /// The solver's settings are invalid.
     Setup(String),
-    /// Others write all the time.
+    /// Other clients write all the time.
     Busy(String),
 }
 
 impl Trouble {
-    /// The same, with the deed and its object.
+    /// Builds the error, with the failed action and its object.
     pub(super) fn with(self, deed: &str, challenge: &Challenge) -> SolveError {
         let what = format!("{deed} of challenge {}", challenge.name());
         match self {
