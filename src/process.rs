@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 use crate::context::flags::global::GlobalArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::print::Printer;
 use crate::print::colour::{Colour, Colours};

@@ -354,8 +354,7 @@ fn find_overruled(command: &clap::Command, typed: &ArgMatches) -> BTreeSet<Id> {
         }
     }
     if let Some((name, typed)) = typed.subcommand() {
-        let below =
-            command.find_subcommand(name).map(|command| find_overruled(command, typed));
+        let below = command.find_subcommand(name).map(|command| find_overruled(command, typed));
         overruled.extend(below.into_iter().flatten());
     }
     overruled

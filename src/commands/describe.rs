@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::completers;
 use crate::input::lookup;
 use crate::input::selector::LabelSelector;

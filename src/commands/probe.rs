@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::look::LookArgs;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::observation::{Observation, Seen};
 use crate::probes::http::HttpProbe;
 

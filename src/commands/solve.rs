@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::solvers::http01::single::{self, Single};
 
 /// Flags of `solve`.

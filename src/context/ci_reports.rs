@@ -17,7 +17,7 @@ use super::blocking::{Interrupted, aside};
 use super::failure::Failure;
 use super::flags::report::{ReportChoice, ReportForm, ReportPlace};
 use super::output_files;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::order_report::{InputFault, OrderReport};
 use crate::print::Printer;
 use crate::print::report::{FoundCause, PipelinePage, github, junit, markdown, sarif};

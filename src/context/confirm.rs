@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Context;
 use super::blocking::{Left, aside};
 use super::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 
 /// The answer that stands in for a person's.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]

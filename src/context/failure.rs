@@ -4,10 +4,10 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::diagnosis::blocker::Blocker;
-use crate::diagnosis::failed::Failed;
-use crate::diagnosis::failure_kind::FailureKind;
-use crate::diagnosis::next_step::NextStep;
+use crate::diagnosis::verdict::blocker::Blocker;
+use crate::diagnosis::verdict::failed::Failed;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
+use crate::diagnosis::verdict::next_step::NextStep;
 use crate::hints;
 use crate::hints::invocation;
 use crate::model::order_report::{ErrorDocument, ErrorReport, InputFault, ReportedProblem};

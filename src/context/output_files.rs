@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::blocking::{Interrupted, Left, aside};
 use super::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk::{self, Durability, Folder, Links, Readers};
 use crate::hints::invocation::quoted;
 use crate::store::folder::explain;

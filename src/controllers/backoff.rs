@@ -68,7 +68,7 @@ fn doubling(first: SignedDuration, times: u32) -> SignedDuration {
 mod tests {
     use super::*;
     use crate::reconcile::testing::at;
-    use crate::store::cluster::ClusterFault;
+    use crate::store::cluster_fault::ClusterFault;
 
     #[test]
     fn pauses_double_up_to_half_a_minute() {

@@ -330,7 +330,7 @@ mod tests {
     use crate::model::{Certificate, ObjectName};
     use crate::solvers::SolveError;
     use crate::store::Part;
-    use crate::store::cluster::ClusterFault;
+    use crate::store::cluster_fault::ClusterFault;
     use crate::store::memory::MemoryStore;
     use crate::store::resources::{Resources, typed};
     use crate::store::testing::Front;

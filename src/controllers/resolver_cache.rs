@@ -14,8 +14,8 @@ use super::is_by_record;
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{Observation, Said, Seen};
 use crate::model::{Challenge, Kind, Order, Record, State, Time};
+use crate::reconcile::dns01_visible;
 use crate::reconcile::lingering::{EarlierLook, Lingering};
-use crate::reconcile::published;
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
@@ -167,7 +167,7 @@ impl ResolverCache {
         let own = record(challenge);
         let name = if seen.name.is_empty() { &own } else { &seen.name };
         // A persistent record may meet the same demand in other words.
-        let demand = published::demand(challenge, now);
+        let demand = dns01_visible::demand(challenge, now);
         let is_good = |text: &String| {
             *text == challenge.spec.key || demand.as_ref().is_some_and(|d| d.is_met_by(text))
         };

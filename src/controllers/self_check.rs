@@ -8,7 +8,7 @@ use super::solver_set::SolverSet;
 use crate::model::observation::Observation;
 use crate::model::{Answer, Challenge, ChallengeType};
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::{published, shown, visible};
+use crate::reconcile::{dns01_visible, http01_visible, shown};
 use crate::solvers::SolveError;
 
 /// Checks once the answer of a Challenge, and those of others that must stand beside it at one record. Without an
@@ -44,8 +44,8 @@ async fn probe(
         (ChallengeType::Http01, Ok(answer)) => {
             let looks = solvers.http01_probe.look(challenge, answer).await;
             let arrivals = looks.first().map(|look| solvers.http01.came_since(answer, look.at));
-            let judged = visible::judge(answer, &looks);
-            visible::with_arrivals(judged, &arrivals.unwrap_or_default())
+            let judged = http01_visible::judge(answer, &looks);
+            http01_visible::with_arrivals(judged, &arrivals.unwrap_or_default())
         }
         (ChallengeType::TlsAlpn01, Ok(answer)) => {
             shown::judge(answer, &solvers.tls_alpn01_probe.look(challenge, answer).await)
@@ -77,7 +77,7 @@ async fn judge_record(
     answer: &Answer,
     seen: &[Observation],
 ) -> Readiness {
-    match published::judge(challenge, answer, seen) {
+    match dns01_visible::judge(challenge, answer, seen) {
         Readiness::Ready => {
             let solver = solvers.solver(challenge);
             judge_settled(challenge, solver.is_everywhere(challenge, answer).await)
@@ -89,7 +89,7 @@ async fn judge_record(
 /// Judges the provider's report on a record that every server already has.
 fn judge_settled(challenge: &Challenge, said: Result<bool, SolveError>) -> Readiness {
     match said {
-        Ok(false) => published::under_way(challenge),
+        Ok(false) => dns01_visible::under_way(challenge),
         Err(error) if !error.needs_person => {
             Readiness::NotYet { reason: error.to_string(), cause: None }
         }

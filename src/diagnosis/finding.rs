@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::case::dns;
+use super::case::dns::VantageReply;
 use super::catalogue::id::{CauseFamily, CauseId};
 use super::catalogue::{self, CauseSeverity};
-use super::dns_case::{self, VantageReply};
 use crate::model::ObjectName;
 use crate::model::observation::{Observation, Vantage};
 
@@ -353,6 +354,6 @@ pub fn heard(reply: &VantageReply) -> Evidence {
     told(
         format!("{} of {name} at {server}{without}", reply.kind),
         reply.at,
-        dns_case::words(&reply.heard),
+        dns::words(&reply.heard),
     )
 }

@@ -31,7 +31,7 @@ use crate::controllers::renewal_inquiry::RenewalInquiry;
 use crate::controllers::request::RequestController;
 use crate::controllers::scheduler::{Scheduler, SharedContention};
 use crate::controllers::solver_set::SolverSet;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::dns::Resolve;
 use crate::dns::reqwest::in_place_of_system;
 use crate::dns::zone::Zones;

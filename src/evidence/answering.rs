@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use super::investigator::Investigator;
 use super::names::looked_for;
+use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::case::{Case, DriverCase};
-use crate::diagnosis::name_case::NameCase;
 use crate::issue::flags::drive::listener;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, ChallengeType};

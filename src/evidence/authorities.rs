@@ -14,8 +14,8 @@ use url::Url;
 use super::investigator::{AT_ONCE, Investigator};
 use crate::acme::TlsOptions;
 use crate::controllers::accounts::tls_of;
-use crate::diagnosis::authority_case::{AddressReach, AuthorityCase, ReachOutcome};
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::authority::{AddressReach, AuthorityCase, ReachOutcome};
 use crate::model::Key;
 use crate::model::reserved;
 

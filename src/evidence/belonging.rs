@@ -11,7 +11,7 @@ use super::path::{GATEWAYS, INGRESSES};
 use super::related_kind::RelatedKind;
 use crate::context::Context;
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::applying::behind;
 use crate::input::lookup;
 use crate::model::closest::closest;

@@ -10,10 +10,10 @@ use tokio::time::sleep;
 
 use super::investigator::Investigator;
 use super::patience::no_answer;
-use crate::diagnosis::dns_case::{
+use crate::diagnosis::case::dns::{
     DnsCase, DnsVantage, UpdateServerCase, VantageReply, WildcardCase, WithoutSoa,
 };
-use crate::diagnosis::name_case::NameCase;
+use crate::diagnosis::case::name::NameCase;
 use crate::dns::lookup::server_addresses;
 use crate::dns::server::Server;
 use crate::dns::wildcard::NOBODY;

@@ -8,14 +8,14 @@ use super::investigator::{DiagnosisTarget, Investigator};
 use super::names::looked_for;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
+use crate::diagnosis::case::name::{InsideLook, NameCase};
 use crate::diagnosis::case::{Case, Unseen};
-use crate::diagnosis::name_case::{InsideLook, NameCase};
 use crate::model::observation::{Seen, Vantage};
 use crate::model::{Answer, ChallengeType};
 use crate::probes::cluster::PodProbe;
 use crate::probes::cluster::place::ProbePlace;
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::visible;
+use crate::reconcile::http01_visible;
 
 /// Most Pods that one diagnosis makes.
 const MOST_PODS: usize = 5;
@@ -94,7 +94,7 @@ async fn look(probe: &PodProbe, place: ProbePlace<'_>, answer: &Answer) -> Insid
     // By the CA's rules, as if it stood there.
     let mut as_outside = observation.clone();
     as_outside.vantage = Vantage::ThisMachine;
-    let (is_answer, sighting) = match visible::judge(answer, &[as_outside]) {
+    let (is_answer, sighting) = match http01_visible::judge(answer, &[as_outside]) {
         Readiness::Ready => (true, None),
         Readiness::NotYet { cause, .. } => (false, cause),
     };

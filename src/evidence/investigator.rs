@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer_flags::AnswerArgs;
 use super::asked_once::AskedOnce;
-use super::caa::CaaLookups;
+use super::caa_lookups::CaaLookups;
 use super::patience::PROBE_TIMEOUT;
 use crate::acme::Clients;
 use crate::context::Context;

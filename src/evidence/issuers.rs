@@ -15,7 +15,7 @@ use crate::controllers::accounts::{account_key, is_being_changed, key_in_secret,
 use crate::diagnosis::case::{
     DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse, Unseen,
 };
-use crate::diagnosis::near_issuer::near_issuers;
+use crate::diagnosis::verdict::near_issuer::near_issuers;
 use crate::input::lookup;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::{Issuer, Key, Kind, ObjectName, Secret, SecretKeySelector};

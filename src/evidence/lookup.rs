@@ -3,7 +3,7 @@
 use tokio::time::error::Elapsed;
 
 use super::patience::no_answer;
-use crate::diagnosis::name_case::LookUp;
+use crate::diagnosis::case::name::LookUp;
 use crate::dns::{LookupError, Why};
 
 /// What comes of a question to resolvers that had so much time.

@@ -5,18 +5,14 @@
 //! not observed; nothing is guessed.
 
 mod accounts;
-mod admission;
 pub mod answer_flags;
 mod answering;
 mod asked_once;
 mod authorities;
 mod authorizations;
 mod belonging;
-mod caa;
+mod caa_lookups;
 mod control;
-mod control_objects;
-mod control_parts;
-mod control_webhooks;
 mod dns;
 mod exposing;
 mod inside;
@@ -30,9 +26,7 @@ mod lookup;
 mod names;
 mod orders;
 mod path;
-mod path_gateways;
 pub(crate) mod patience;
-mod plugin_policies;
 mod providers;
 mod queue;
 mod related_kind;

@@ -9,10 +9,10 @@ use super::investigator::Investigator;
 use super::lookup::looked_up;
 use super::patience::no_answer;
 use super::web;
-use crate::diagnosis::dns_case::DnsCase;
-use crate::diagnosis::facts;
-use crate::diagnosis::name_case::{AddressLook, AnswerLook, LookUp, NameCase};
-use crate::diagnosis::web_case::UNKNOWN_TOKEN;
+use crate::diagnosis::case::dns::DnsCase;
+use crate::diagnosis::case::name::{AddressLook, AnswerLook, LookUp, NameCase};
+use crate::diagnosis::case::web::UNKNOWN_TOKEN;
+use crate::diagnosis::words::facts;
 use crate::fetch::Fetcher;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen, Vantage};
@@ -24,7 +24,7 @@ use crate::probes::dns::DnsProbe;
 use crate::probes::http::{self, HttpProbe};
 use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::{published, shown, visible};
+use crate::reconcile::{dns01_visible, http01_visible, shown};
 use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::http01::listener::Listener;
 
@@ -217,15 +217,15 @@ async fn look_at(
         Err(_) => late(by, url),
     };
     let arrivals = listener.map(|it| it.came_since(&answer, observation.at)).unwrap_or_default();
-    let judged = visible::judge(&answer, std::slice::from_ref(&observation));
-    let (is_answer, sighting) = match visible::with_arrivals(judged, &arrivals) {
+    let judged = http01_visible::judge(&answer, std::slice::from_ref(&observation));
+    let (is_answer, sighting) = match http01_visible::with_arrivals(judged, &arrivals) {
         Readiness::Ready => (true, None),
         Readiness::NotYet { cause, .. } => {
             let noted = name.pending.as_ref().filter(|_| listener.is_none());
             (false, noted.and_then(facts::sighting_of_listener).or(cause))
         }
     };
-    let disagreement = visible::disagreement(&answer, &observation).map(str::to_owned);
+    let disagreement = http01_visible::disagreement(&answer, &observation).map(str::to_owned);
     let web = if is_answer {
         None
     } else {
@@ -307,7 +307,7 @@ async fn answer(
     for observation in &mut observations {
         observation.at = by.now;
     }
-    let verdict = published::judge(challenge, &answer, &observations);
+    let verdict = dns01_visible::judge(challenge, &answer, &observations);
     let expected = answer.key_authorization;
     let (reason, sighting) = match verdict {
         Readiness::Ready => (None, None),

@@ -10,7 +10,7 @@ use super::patience::no_answer;
 use crate::acme::OrderReply;
 use crate::acme::error::AcmeError;
 use crate::controllers::ReconcileError;
-use crate::diagnosis::authority_case::HeldOrder;
+use crate::diagnosis::case::authority::HeldOrder;
 use crate::diagnosis::case::{Case, Unseen};
 use crate::inspect::authority;
 use crate::model::{Order, State};

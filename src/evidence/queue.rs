@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::investigator::Investigator;
 use crate::context::failure::Failure;
+use crate::diagnosis::case::control::ControllerCase;
 use crate::diagnosis::case::{Case, DriverCase, QueuedCase, RunningCase};
-use crate::diagnosis::control_case::ControllerCase;
 use crate::input::lookup;
 use crate::model::{Challenge, Key, Kind, ObjectName};
 use crate::reconcile::schedule::{Limits, Plan, Waits, plan, plan_of_cert_manager};

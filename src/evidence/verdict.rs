@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::targets::NothingThere;
 use crate::context::{Context, OTHER_FOLDER, no_state_in};
+use crate::diagnosis::case::control::UndefinedCase;
 use crate::diagnosis::case::{Case, DriverCase};
-use crate::diagnosis::control_case::UndefinedCase;
-use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::finding::Finding;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::reproduce::Instruments;
 use crate::lead;
 use crate::model::Key;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::diagnosis::case::Case;
-use crate::diagnosis::chain::issuer_key;
-use crate::diagnosis::name_case::NameCase;
+use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::case::name::NameCase;
 use crate::model::requested_types::asked_type;
 use crate::model::solver::{ChallengeSolver, Webhook};
 use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key, State};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use crate::diagnosis::web_case::{UNKNOWN_TOKEN, WebLook, WebReply, WebrootCase};
+use crate::diagnosis::case::web::{UNKNOWN_TOKEN, WebLook, WebReply, WebrootCase};
 use crate::fetch::raw::{self, NoBytes};
 use crate::model::cause::Symptom;
 use crate::model::memory::{Holder, Memory};

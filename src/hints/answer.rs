@@ -4,8 +4,8 @@
 
 use super::http01;
 use super::invocation;
-use crate::diagnosis::facts::KeptAnswer;
-use crate::diagnosis::next_step::AnswerStep;
+use crate::diagnosis::verdict::next_step::AnswerStep;
+use crate::diagnosis::words::facts::KeptAnswer;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::solvers::dns01::manual::is_a_persons;
@@ -146,7 +146,7 @@ mod tests {
     use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown, Vantage};
     use crate::reconcile::challenge::Readiness;
     use crate::reconcile::testing::challenge;
-    use crate::reconcile::{published, visible};
+    use crate::reconcile::{dns01_visible, http01_visible};
 
     #[track_caller]
     fn check(kind: ChallengeType, symptom: Option<Symptom>, in_cluster: bool, expected: &str) {
@@ -186,8 +186,8 @@ mod tests {
         challenge.spec.kind = kind;
         let answer = Answer::of(&challenge).unwrap();
         let verdict = match kind {
-            ChallengeType::Http01 => visible::judge(&answer, &[look]),
-            _ => published::judge(&challenge, &answer, &[look]),
+            ChallengeType::Http01 => http01_visible::judge(&answer, &[look]),
+            _ => dns01_visible::judge(&challenge, &answer, &[look]),
         };
         let Readiness::NotYet { reason, cause: sighting } = verdict else { panic!("it is seen") };
         let advice = line(&AnswerStep { challenge, sighting, in_cluster: false });

@@ -12,7 +12,7 @@ pub mod solver;
 pub mod store;
 
 use self::answer::resolver;
-use crate::diagnosis::next_step::{CaaStep, NextStep};
+use crate::diagnosis::verdict::next_step::{CaaStep, NextStep};
 use crate::model::requested_types::CHALLENGE_TYPE;
 use crate::model::{Key, ObjectName};
 
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
     use crate::acme::error::{AcmeError, Fault};
     use crate::controllers::ReconcileError;
-    use crate::diagnosis::advice::{for_error, for_issuer};
+    use crate::diagnosis::verdict::advice::{for_error, for_issuer};
     use crate::model::order_budget::{Denial, OverBudget};
     use crate::model::{Kind, Problem};
 

@@ -6,7 +6,7 @@ use super::invocation;
 use super::invocation::quoted;
 use crate::disk::private::Exposure;
 use crate::model::guard::Guard;
-use crate::store::cluster::ClusterFault;
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 
 /// How the resources begin that solvers make objects of.

@@ -11,12 +11,13 @@ use futures_util::stream;
 use super::{Input, place};
 use crate::context::Context;
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::manifest::Location;
 use crate::model::order_report::InputFault;
 use crate::model::{Key, Record};
 use crate::print::Printer;
-use crate::store::cluster::{ClusterFault, ClusterStore};
+use crate::store::cluster::ClusterStore;
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 use crate::store::{Store, under};
 

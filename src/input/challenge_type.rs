@@ -1,7 +1,7 @@
 //! `--challenge-type`: every issuer of a set asks for that type.
 
 use crate::context::failure::Failure;
-use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::verdict::foreign_issuer;
 use crate::model::requested_types::CHALLENGE_TYPE;
 use crate::model::{Key, Kind, Record};

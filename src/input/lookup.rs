@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::target::{self, Targets};
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::model::closest::closest;
 use crate::model::{Certificate, Challenge, Identifier, Key, Kind, ObjectName, Order, Record};

@@ -23,7 +23,7 @@ use super::context::Context;
 use crate::context::blocking::{Interrupted, Left, aside};
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::hints::invocation::quoted;
 use crate::model::manifest::set::Namespaces;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::context::blocking::{Interrupted, Left, aside};
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk;
 use crate::model::Blob;
 use crate::model::quick_order::SignedRequest;

@@ -12,7 +12,7 @@ use clap::builder::PossibleValue;
 use crate::context::Context;
 use crate::context::blocking::{Left, aside};
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::Identifier;
 use crate::model::acme_server::AcmeServer;
 use crate::model::common::Blob;

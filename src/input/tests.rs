@@ -5,7 +5,7 @@ use serde_json::json;
 use super::files::opening;
 use super::quick::read_name;
 use super::*;
-use crate::diagnosis::public_name::refusal;
+use crate::diagnosis::rules::public_name::refusal;
 use crate::model::seal::Seal;
 use crate::model::{Identifier, mac_key, validation};
 use crate::reconcile::ingress_shim::{Defaults, untidy_annotations, wanted};

@@ -11,8 +11,8 @@ use super::authority::{self, HeldByCa};
 use super::check_report::Sight;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
-use crate::diagnosis::facts;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
+use crate::diagnosis::words::facts;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::hints::invocation;
@@ -26,7 +26,7 @@ use crate::probes::dns::{DnsProbe, zones_of};
 use crate::probes::http::HttpProbe;
 use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::{published, shown, visible};
+use crate::reconcile::{dns01_visible, http01_visible, shown};
 use crate::store::Store;
 
 /// What looks at answers.
@@ -131,7 +131,7 @@ impl AnswerInspector {
             observation.at = self.now;
         }
         let verdict = match kind {
-            ChallengeType::Http01 => match visible::judge(&answer, &observations) {
+            ChallengeType::Http01 => match http01_visible::judge(&answer, &observations) {
                 // Whoever answers has noted what came to its listener.
                 Readiness::NotYet { reason, cause } => {
                     let cause = facts::sighting_of_listener(&challenge).or(cause);
@@ -141,7 +141,7 @@ impl AnswerInspector {
             },
             ChallengeType::TlsAlpn01 => shown::judge(&answer, &observations),
             ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
-                published::judge(&challenge, &answer, &observations)
+                dns01_visible::judge(&challenge, &answer, &observations)
             }
         };
         let named = zones_of(&challenge, &self.zones).unwrap_or_else(|_| self.zones.clone());

@@ -12,7 +12,7 @@ use crate::model::{Answer, Challenge, ChallengeType, Time};
 use crate::print::colour::Colour;
 use crate::print::table::{Headers, NONE, Table};
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::{published, shown, visible};
+use crate::reconcile::{dns01_visible, http01_visible, shown};
 
 /// One look at a challenge, and what to make of it.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Sight<'_> {
             let at = Time::new(observation.at);
             lines.push(("Seen from", format!("{} at {at}", observation.vantage)));
             lines.push(("Saw", saw(&observation.seen)));
-            let difference = visible::disagreement(self.answer, observation);
+            let difference = http01_visible::disagreement(self.answer, observation);
             lines.extend(difference.map(|text| ("Beware", text.to_owned())));
             for Linted { text, faults, corrected, ends } in linted(self.challenge, observation) {
                 lines.push(("Record", format!("{text:?}")));
@@ -127,7 +127,7 @@ impl Sight<'_> {
         let looks = self.observations.iter().map(|observation| {
             let mut look = serde_json::to_value(observation).unwrap_or_default();
             look["command"] = commands(observation, self.means).join("; ").into();
-            look["disagreement"] = visible::disagreement(self.answer, observation).into();
+            look["disagreement"] = http01_visible::disagreement(self.answer, observation).into();
             if self.challenge.spec.persist.is_some() {
                 let records = linted(self.challenge, observation).into_iter();
                 look["records"] = records.map(|record| record.report()).collect();
@@ -170,7 +170,7 @@ impl Linted<'_> {
 
 /// Every text at the record's name once, where it is one of those that stay.
 fn linted<'a>(challenge: &Challenge, observation: &'a Observation) -> Vec<Linted<'a>> {
-    let Some(demand) = published::demand(challenge, observation.at) else { return Vec::new() };
+    let Some(demand) = dns01_visible::demand(challenge, observation.at) else { return Vec::new() };
     let Seen::Records { servers, .. } = &observation.seen else { return Vec::new() };
     let texts: BTreeSet<&str> = servers
         .iter()
@@ -206,7 +206,7 @@ fn name_servers(servers: &[NameServer]) -> Table {
             }
             Said::NoName => "NXDOMAIN".to_owned(),
             Said::Code(code) => code.clone(),
-            said => published::words(said),
+            said => dns01_visible::words(said),
         };
         let address = server.address.map(|address| address.to_string());
         table.row([server.name.clone(), address.unwrap_or_else(|| NONE.to_owned()), says]);

@@ -12,7 +12,7 @@ use crate::acme::inspection::Material;
 use crate::acme::{KeyError, PrivateKey};
 use crate::context::blocking::{Interrupted, Left, aside};
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk;
 use crate::input::files::reason;
 use crate::model::secret::{TLS_CRT, TLS_KEY};

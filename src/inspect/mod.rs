@@ -6,7 +6,7 @@
 
 pub mod answer;
 pub mod authority;
-pub(crate) mod caa;
+pub(crate) mod caa_records;
 pub(crate) mod check_report;
 pub mod files;
 pub mod inquiry;

@@ -10,7 +10,7 @@ use crate::acme::PrivateKey;
 use crate::acme::inspection::Material;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
 use crate::fetch::served;
 use crate::fetch::trust::TrustingClient;

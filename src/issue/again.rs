@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::controllers::certificate::Due;
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::chain::{Chain, issuer_key};
+use crate::diagnosis::case::chain::{Chain, issuer_key};
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::hints::invocation;
 use crate::input::lookup;

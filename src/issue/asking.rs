@@ -12,7 +12,7 @@ use crate::context::failure::Failure;
 use crate::controllers::ReconcileError;
 use crate::controllers::ingress_shim::{Foreseen, IngressShimController, read};
 use crate::controllers::recorder::Recorder;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::applying::behind;
 use crate::input::{Input, NOTHING_GIVEN};
 use crate::lead::Claim;

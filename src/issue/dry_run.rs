@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::controllers::ingress_shim::Foreseen;
-use crate::diagnosis::chain::{issuer_key, key_of};
+use crate::diagnosis::case::chain::{issuer_key, key_of};
 use crate::input::{Input, applying};
 use crate::lead;
 use crate::lead::Claim;

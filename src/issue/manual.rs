@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 use crate::context::output_files;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::lead::venue::Venue;
 use crate::lead::{Claim, Other};
 use crate::model::order_report::{NamedObject, RecordToMake};

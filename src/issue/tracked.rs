@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::manual::ManualRecord;
 use crate::context::failure::Failure;
-use crate::diagnosis::failed::Tried;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failed::Tried;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::{Key, Kind, ObjectName};
 use crate::objects::chain;
 use crate::store::Store;

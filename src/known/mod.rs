@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::diagnosis::awaited::narrow;
+use crate::diagnosis::case::chain::{Chain, issuer_key};
+use crate::diagnosis::case::name::{AnswerLook, NameCase};
 use crate::diagnosis::case::{Case, CertificateCase, DueReason, IssuerCase};
-use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::finding::{Finding, is_consequence};
-use crate::diagnosis::name_case::{AnswerLook, NameCase};
-use crate::diagnosis::near_issuer::near_issuers;
 use crate::diagnosis::rules;
+use crate::diagnosis::verdict::awaited::narrow;
+use crate::diagnosis::verdict::near_issuer::near_issuers;
 use crate::hints::finding::sentence;
 use crate::hints::invocation;
 use crate::hints::invocation::quoted;

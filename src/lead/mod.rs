@@ -26,7 +26,7 @@ use super::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::connection::DriverChoice;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::Time;
 use crate::permissions::Permissions;
 use crate::permissions::task::Part;

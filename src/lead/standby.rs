@@ -77,7 +77,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::diagnosis::failure_kind::FailureKind;
+    use crate::diagnosis::verdict::failure_kind::FailureKind;
 
     fn held(who: &str) -> StandbyState<()> {
         StandbyState::Held { line: format!("{who} works"), refusal: refusal(who) }

@@ -15,7 +15,7 @@ use crate::acme::transport;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::engine::Engine;
 use crate::hints::invocation;
 

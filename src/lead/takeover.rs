@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::connection::DriverChoice;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::permissions::Permissions;
 use crate::permissions::task::Part;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::common::SecretKeySelector;
 use super::seal::Seal;
 
 /// One step down from an object.
@@ -115,6 +116,18 @@ impl fmt::Display for Remark {
         }
         write!(f, "{}: {}", self.path, self.message)
     }
+}
+
+/// Returns the faults of a reference to one key of a Secret.
+pub fn secret_key_faults(path: &FieldPath, selector: &SecretKeySelector) -> Vec<Remark> {
+    let mut faults = Vec::new();
+    if selector.name.is_empty() {
+        faults.push(Remark::new(path.key("name"), "secret name is required"));
+    }
+    if selector.key.is_empty() {
+        faults.push(Remark::new(path.key("key"), "secret key is required"));
+    }
+    faults
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::common::{Duration, SecretKeySelector};
-use super::own_solver::names;
+use super::own_solver_names;
 
 /// One entry of `spec.acme.solvers`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -223,8 +223,9 @@ impl Dns01Solver {
     /// A webhook or a program may keep one, a person is asked for one record at a time, and acme-dns forgets the first.
     pub fn keeps_several_values(&self) -> bool {
         let is_one_of_many = self.webhook.as_ref().is_some_and(|webhook| {
-            webhook.group_name == names::GROUP
-                && ![names::EXEC, names::MANUAL].contains(&webhook.solver_name.as_str())
+            webhook.group_name == own_solver_names::GROUP
+                && ![own_solver_names::EXEC, own_solver_names::MANUAL]
+                    .contains(&webhook.solver_name.as_str())
         });
         is_one_of_many
             || self.akamai.is_some()

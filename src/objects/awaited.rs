@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::chain;
-use crate::diagnosis::awaited;
+use crate::diagnosis::verdict::awaited;
 use crate::model::Key;
 use crate::store::Store;
 use crate::store::error::StoreError;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::own_request::as_certificate;
-use crate::diagnosis::chain::{Chain, issuer_key};
+use crate::diagnosis::case::chain::{Chain, issuer_key};
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order, Record,
 };

@@ -9,7 +9,7 @@ use crate::acme::csr::{self, SigningRequest};
 use crate::context::failure::Failure;
 use crate::controllers::facts::{of_issued, of_request};
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::chain::Chain;
+use crate::diagnosis::case::chain::Chain;
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::hints::invocation;
 use crate::model::certificate::{ISSUING, READY};

@@ -16,7 +16,7 @@ use self::recipes::{ONE_SHOT, ORDER, RUN, Recipe};
 use self::task::{Part, Places, Task};
 use crate::context::Context;
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::hints::invocation::quoted;
 use crate::model::{Key, Kind, Record};

@@ -10,14 +10,15 @@ pub mod challenge;
 mod challenge_facts;
 pub mod challenge_outcome;
 pub mod differences;
+pub mod dns01_visible;
 pub mod facts;
+pub mod http01_visible;
 pub mod ingress_shim;
 pub mod issuer;
 pub mod lingering;
 pub mod order;
 pub mod pauses;
 pub mod policy;
-pub mod published;
 pub mod record_values;
 pub mod renewal;
 pub mod renewal_info;
@@ -29,7 +30,6 @@ pub mod solver_choice;
 #[cfg(test)]
 pub(crate) mod testing;
 mod validation_retry;
-pub mod visible;
 
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::cluster::ClusterFault;
+use super::cluster_fault::ClusterFault;
 use crate::disk::private::Exposure;
 use crate::model::Key;
 use crate::model::guard::Guard;

@@ -13,6 +13,7 @@ use self::manager::Manager;
 use crate::model::{Key, Kind, ObjectName, Record};
 
 pub mod cluster;
+pub mod cluster_fault;
 pub mod error;
 pub mod event_cache;
 mod event_retention;

@@ -12,8 +12,8 @@ use kubectl_acme::acme::{
     renewal_info,
 };
 use kubectl_acme::commands::diagnose::bundle;
+use kubectl_acme::diagnosis::case::web::WebReply;
 use kubectl_acme::diagnosis::rules;
-use kubectl_acme::diagnosis::web_case::WebReply;
 use kubectl_acme::dns::Resolve;
 use kubectl_acme::dns::lookup::DirectResolver;
 use kubectl_acme::fetch::trust::TrustingClient;

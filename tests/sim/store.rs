@@ -9,7 +9,7 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use kubectl_acme::model::guard::Guard;
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
-use kubectl_acme::store::cluster::ClusterFault;
+use kubectl_acme::store::cluster_fault::ClusterFault;
 use kubectl_acme::store::error::StoreError;
 use kubectl_acme::store::event_cache::EventCache;
 use kubectl_acme::store::{Change, Part, Scope, Store};

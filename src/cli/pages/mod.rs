@@ -7,7 +7,7 @@ mod page;
 
 pub use self::page::CommandPage;
 use self::page::{FINDS, PRINTS, READS, SERVES, WORKS, WRITES};
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 
 /// Pages of the commands about a whole store, and of the commands without a store.
 const PAGES: &[CommandPage] = &[

@@ -1,6 +1,6 @@
 //! Content of help and the manual for one command, and the ways in which commands can fail.
 
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 
 /// Facts about a command beyond its flags.
 #[derive(Clone, Copy, Debug)]

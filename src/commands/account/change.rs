@@ -12,7 +12,7 @@ use crate::context::confirm::{ConfirmArgs, confirm};
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::controllers::recorder::Recorder;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::without_secret;
 use crate::input::completers;
 use crate::model::memory::Holder;

@@ -16,7 +16,7 @@ use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::controllers::account_secrets;
 use crate::controllers::accounts::key_in_secret;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk::{self, Durability, Folder, Links, Readers};
 use crate::input;
 use crate::input::files::reason;

@@ -10,7 +10,7 @@ use crate::context::flags::output::OutputArgs;
 use crate::controllers::account_rollover::{self, Abandonment, RolloverEnd};
 use crate::controllers::accounts;
 use crate::controllers::blocking;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::input::completers;
 use crate::model::{IssuerRef, Key, KeyAlgorithm, Kind, Order, Secret, State};

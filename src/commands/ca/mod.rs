@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
 use crate::context::output_files;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::print::format::Format;
 
 /// Serves until interrupted.

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::{lookup, target};
 use crate::model::common::{condition, is_true, set_condition};
 use crate::model::{CertificateRequest, Condition, ConditionStatus, IssuerRef, Key, Kind};

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::context::confirm::{ConfirmArgs, confirm};
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::input::{completers, lookup, target};
 use crate::inspect::stored::of_request;

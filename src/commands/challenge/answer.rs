@@ -14,7 +14,7 @@ use crate::context::flags::look::{LookArgs, NameserverArgs};
 use crate::context::flags::output::OutputArgs;
 use crate::controllers::ReconcileError;
 use crate::controllers::by_hand::Answering;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::{completers, lookup, target};
 use crate::issue::flags::dns01::Dns01Args;
 use crate::issue::flags::drive::{lasting_http01, listener};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::report::without_keys;
 use crate::context::failure::Failure;
 use crate::diagnosis::case::Case;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk;
 use crate::model::Challenge;
 use crate::store::folder::explain;

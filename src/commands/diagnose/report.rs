@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::reproduced::Reproduced;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::dns::{Disagreement, DisagreementRow, DnsCase};
+use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::catalogue::{self, CauseSeverity, FixStep};
-use crate::diagnosis::dns_case::{Disagreement, DisagreementRow, DnsCase};
 use crate::diagnosis::finding::{Evidence, Finding};
-use crate::diagnosis::name_case::NameCase;
-use crate::diagnosis::{rules, sights};
+use crate::diagnosis::rules;
+use crate::diagnosis::rules::sights;
 use crate::hints::finding::{brief, sentence, steps};
 use crate::hints::invocation;
 use crate::model::order_report::InputPlace;

@@ -156,8 +156,8 @@ mod tests {
 
     use super::*;
     use crate::diagnosis::case::CertificateCase;
+    use crate::diagnosis::case::name::{CaaLevel, LookUp, NameCase};
     use crate::diagnosis::finding::{stored, told};
-    use crate::diagnosis::name_case::{CaaLevel, LookUp, NameCase};
 
     fn case(name: &str) -> Case {
         let certificate = json!({"metadata": {"namespace": "web", "name": name}, "spec": {"secretName": "s", "issuerRef": {"name": "acme"}}});

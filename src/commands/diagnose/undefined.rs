@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 use crate::context::Context;
-use crate::diagnosis::control_case::UndefinedCase;
+use crate::diagnosis::case::control::UndefinedCase;
 use crate::evidence::patience::PROBE_TIMEOUT;
 use crate::evidence::verdict::SeenCase;
 use crate::input::applying::behind;

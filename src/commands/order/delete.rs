@@ -12,7 +12,7 @@ use crate::context::failure::Failure;
 use crate::context::flags::look::{LookArgs, NameserverArgs};
 use crate::context::flags::output::OutputArgs;
 use crate::controllers::selection::Selection;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::dns::zone::Zones;
 use crate::engine::{Engine, Equipment, Rules};
 use crate::fetch::Fetcher;

@@ -18,7 +18,7 @@ use super::files_to_write::{Ended, FilesToWrite, NotWritten};
 use super::next_renewal::{LOOK, Renewals};
 use super::reported::ReportedMessages;
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::issue::results::files;
 use crate::issue::results::files::Written;
 use crate::issue::results::folder_turn::WriteWait;
@@ -316,7 +316,7 @@ mod tests {
     use crate::model::{Blob, Record};
     use crate::print::talk::{Memory, Talk};
     use crate::store::Part;
-    use crate::store::cluster::ClusterFault;
+    use crate::store::cluster_fault::ClusterFault;
     use crate::store::memory::MemoryStore;
 
     fn place(patience: &WriteWait) -> FileWriting<'_> {

@@ -20,7 +20,7 @@ use self::provider_talk::talk;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::engine::{Engine, Equipment, ProcessMemory, Rules};
 use crate::hints::invocation;
 use crate::issue::asking::asking_kinds;

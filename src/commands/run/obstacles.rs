@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::advice;
+use crate::diagnosis::verdict::advice;
 use crate::hints;
 use crate::model::Key;
 use crate::print::progress::Progress;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use tracing::debug;
 
 use crate::context::failure::Failure;
-use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::case::chain::issuer_key;
 use crate::issue::preflight::provider_check::{Subject, ask, errands, hidden_hosts};
 use crate::model::{Certificate, Key, Kind, Record};
 use crate::print::Printer;

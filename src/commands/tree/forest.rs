@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::context::failure::Failure;
-use crate::diagnosis::awaited::narrow;
-use crate::diagnosis::chain::Chain;
-use crate::diagnosis::node_state::NodeState;
+use crate::diagnosis::case::chain::Chain;
+use crate::diagnosis::verdict::awaited::narrow;
+use crate::diagnosis::verdict::node_state::NodeState;
 use crate::input::lookup;
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order, Record, Time,

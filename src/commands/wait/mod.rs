@@ -16,7 +16,7 @@ use crate::context::failure::Failure;
 use crate::context::flags::duration;
 use crate::context::flags::output::OutputArgs;
 use crate::context::{Context, store_when_there};
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::completers;
 use crate::input::selector::LabelSelector;
 use crate::known::Known;

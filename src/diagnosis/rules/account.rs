@@ -9,8 +9,8 @@ use crate::diagnosis::case::{
     Case, DirectoryAnswer, DriverCase, IssuerCase, SecretCase, SecretState, SecretUse,
 };
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::diagnosis::words::facts;
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{ChallengeType, Issuer, Order, Problem, State, Time};

@@ -7,11 +7,11 @@ use super::manifest::is_for_public_ca;
 use super::problem;
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::dns::{DnsCase, DnsVantage, VantageReply};
+use crate::diagnosis::case::name::{LookUp, NameCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, told};
-use crate::diagnosis::name_case::{LookUp, NameCase};
 use crate::model::cause::Symptom;
 use crate::model::reserved;
 

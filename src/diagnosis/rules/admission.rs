@@ -3,10 +3,10 @@
 use super::control_plane::told;
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::control::{AdmissionCase, OWN_WEBHOOK};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::control_case::{AdmissionCase, OWN_WEBHOOK};
-use crate::diagnosis::controller_words::unreached_webhook;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::words::controller::unreached_webhook;
 
 pub(super) const RULES: &[FaultRule] = &[admission_is_not_reached, objects_are_not_judged];
 

@@ -8,10 +8,10 @@ use std::net::IpAddr;
 use super::open_path::{OpenPath, named, open_paths};
 use super::pod;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::name::{AddressLook, NameCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Grade};
-use crate::diagnosis::http_words::is_mesh_denial;
-use crate::diagnosis::name_case::{AddressLook, NameCase};
+use crate::diagnosis::words::http::is_mesh_denial;
 use crate::model::observation::Seen;
 use crate::model::reserved;
 
@@ -137,9 +137,9 @@ mod tests {
     use super::super::open_path::testing::{object, path_with};
     use super::super::{judge, tests};
     use super::*;
+    use crate::diagnosis::case::path::ClusterPathCase;
+    use crate::diagnosis::case::web::{WebLook, WebReply};
     use crate::diagnosis::finding::Finding;
-    use crate::diagnosis::path_case::ClusterPathCase;
-    use crate::diagnosis::web_case::{WebLook, WebReply};
     use crate::model::ChallengeType;
     use crate::model::cause::Symptom;
 

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::controller::{idle, is_watched};
 use super::rule::FaultRule;
+use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::case::control::{ControllerCase, UndefinedCase};
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::chain::issuer_key;
-use crate::diagnosis::control_case::{ControllerCase, UndefinedCase};
-use crate::diagnosis::controller_words::{self, ControllerLack};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
-use crate::diagnosis::foreign;
+use crate::diagnosis::words::controller;
+use crate::diagnosis::words::controller::ControllerLack;
+use crate::diagnosis::words::foreign;
 use crate::model::common::is_true;
 use crate::model::release::Release;
 use crate::model::{ChallengeType, Key, Kind};
@@ -148,7 +149,7 @@ fn right_is_missing(case: &Case, found: &mut Vec<Finding>) {
         );
     };
     for (_, shown) in told(case) {
-        let Some(right) = controller_words::missing_right(&shown.came) else { continue };
+        let Some(right) = controller::missing_right(&shown.came) else { continue };
         // The rules for webhooks report the webhooks' permissions.
         if groups.contains(&right.group) || (right.resource == "secrets" && !groups.is_empty()) {
             continue;
@@ -260,7 +261,7 @@ fn gateway_api_is_off(case: &Case, found: &mut Vec<Finding>) {
     };
     for (issuer, shown) in told(case) {
         if let Some(issuer) = issuer
-            && controller_words::controller_lack(&shown.came) == Some(ControllerLack::GatewayApi)
+            && controller::controller_lack(&shown.came) == Some(ControllerLack::GatewayApi)
         {
             push(&issuer, Grade::Certain, shown);
         }
@@ -334,7 +335,7 @@ pub(super) mod tests {
     use super::super::tests::{check, with};
     use super::*;
     use crate::diagnosis::case::DueReason;
-    use crate::diagnosis::control_case::{
+    use crate::diagnosis::case::control::{
         AdmissionCase, ControlCase, DroppedCase, LackingCase, LeaseCase, WarningCase,
     };
     use crate::model::ObjectName;
@@ -586,7 +587,7 @@ pub(super) mod tests {
                         symptom: None,
                     },
                 };
-                name.looks = vec![crate::diagnosis::name_case::AddressLook {
+                name.looks = vec![crate::diagnosis::case::name::AddressLook {
                     address: "192.0.2.1:80".parse().unwrap(),
                     observation,
                     expected: String::new(),

@@ -4,10 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::rule::FaultRule;
 use super::words::causes_of_words;
+use crate::diagnosis::case::control::ControllerCase;
 use crate::diagnosis::case::{Case, DriverCase, QueuedCase, RunningCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::catalogue::{self, CauseSeverity};
-use crate::diagnosis::control_case::ControllerCase;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
 use crate::model::{Metadata, Time};
 use crate::reconcile::schedule::Waits;

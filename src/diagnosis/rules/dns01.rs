@@ -2,17 +2,17 @@
 
 use super::rule::FaultRule;
 use super::symptom;
+use crate::diagnosis::case::name::{AnswerLook, LookUp, NameCase};
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, stored, told};
-use crate::diagnosis::name_case::{AnswerLook, LookUp, NameCase};
+use crate::diagnosis::words::facts;
 use crate::model::ChallengeType;
 use crate::model::cause::{Cause, Symptom};
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{NameServer, Observation, Said, Seen};
-use crate::reconcile::published;
+use crate::reconcile::dns01_visible;
 
 /// Minimum number of letters by which a cut text is recognized.
 const MIN_CUT_LETTERS: usize = 6;
@@ -221,7 +221,7 @@ pub(super) fn line(look: &Observation, record: &str, server: &NameServer) -> Evi
             }
             Said::NoName => "NXDOMAIN".to_owned(),
             Said::Code(code) => code.clone(),
-            said => published::words(said),
+            said => dns01_visible::words(said),
         },
     }
 }
@@ -247,7 +247,7 @@ fn is_of_texts_alone(name: &NameCase, servers: &[NameServer]) -> bool {
 /// Returns the cause that the zone's servers show together. A server's silent addresses count only if all of its addresses
 /// are silent; `others` are values that belong to the record for other names.
 fn by_servers(expected: &str, servers: &[NameServer], others: &[&str]) -> (CauseId, Grade) {
-    let asked = published::heard(servers);
+    let asked = dns01_visible::heard(servers);
     let is_silent =
         |said: &Said| matches!(said, Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute);
     let have = asked.iter().filter(|all| all.iter().all(|server| has(server, expected))).count();

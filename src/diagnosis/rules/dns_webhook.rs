@@ -3,10 +3,11 @@
 use super::control_plane::told;
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::control::{DnsWebhookCase, WebhookApi};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::control_case::{DnsWebhookCase, WebhookApi};
-use crate::diagnosis::controller_words::{self, ControllerLack, GroupFault};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::words::controller;
+use crate::diagnosis::words::controller::{ControllerLack, GroupFault};
 use crate::model::{Key, Kind};
 
 pub(super) const RULES: &[FaultRule] =
@@ -27,9 +28,7 @@ fn of_webhook(cause: CauseId, grade: Grade, of: &DnsWebhookCase, shown: Evidence
 /// PRV-04, by the controller's message; the controller would not complain if a flag allowed the credentials.
 fn ambient_credentials_are_refused(case: &Case, found: &mut Vec<Finding>) {
     for (issuer, shown) in told(case) {
-        if controller_words::controller_lack(&shown.came)
-            != Some(ControllerLack::AmbientCredentials)
-        {
+        if controller::controller_lack(&shown.came) != Some(ControllerLack::AmbientCredentials) {
             continue;
         }
         let Some(issuer) = issuer else { continue };
@@ -124,16 +123,14 @@ fn webhook_is_refused(case: &Case, found: &mut Vec<Finding>) {
         let Some(of) = case.control.dns_webhooks.iter().find(|of| of.issuer == issuer) else {
             continue;
         };
-        let cause = match (
-            controller_words::missing_right(&shown.came),
-            controller_words::group_fault(&shown.came),
-        ) {
-            (Some(right), _) if right.group == of.group => CauseId::Prv09,
-            (Some(right), _) if right.resource == "secrets" => CauseId::Prv11,
-            (None, Some(GroupFault::Unavailable)) => CauseId::Prv08,
-            (None, Some(GroupFault::Unknown)) => CauseId::Prv10,
-            _ => continue,
-        };
+        let cause =
+            match (controller::missing_right(&shown.came), controller::group_fault(&shown.came)) {
+                (Some(right), _) if right.group == of.group => CauseId::Prv09,
+                (Some(right), _) if right.resource == "secrets" => CauseId::Prv11,
+                (None, Some(GroupFault::Unavailable)) => CauseId::Prv08,
+                (None, Some(GroupFault::Unknown)) => CauseId::Prv10,
+                _ => continue,
+            };
         // A review and the current state take precedence over an earlier answer.
         let grade = if of.api == WebhookApi::Unknown { Grade::Certain } else { Grade::Likely };
         found.push(of_webhook(cause, grade, of, shown));

@@ -6,12 +6,12 @@ use super::gateway_hops::{
 use super::open_path::{OpenPath, named, open_paths};
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::gateway_objects::{ListenerCase, RouteCase};
+use crate::diagnosis::case::name::AddressLook;
+use crate::diagnosis::case::path::age;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::controller_words::{lacks_gateway_api, names_parent_twice};
 use crate::diagnosis::finding::{Evidence, Finding, Grade};
-use crate::diagnosis::gateway_objects::{ListenerCase, RouteCase};
-use crate::diagnosis::name_case::AddressLook;
-use crate::diagnosis::path_case::age;
+use crate::diagnosis::words::controller::{lacks_gateway_api, names_parent_twice};
 use crate::model::common::{Condition, ConditionStatus, condition};
 use crate::model::observation::Seen;
 use crate::model::solver::{GatewaySolver, ParentReference};
@@ -234,7 +234,7 @@ mod tests {
     use super::super::open_path::testing::{object, path_with};
     use super::super::tests::{self, check};
     use super::*;
-    use crate::diagnosis::path_case::ClusterPathCase;
+    use crate::diagnosis::case::path::ClusterPathCase;
     use crate::model::cause::Symptom;
     use crate::model::{ChallengeType, Time};
 

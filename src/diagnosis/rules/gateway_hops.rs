@@ -2,11 +2,11 @@
 //! listener, the back end. Each hop is judged by the specifications of the objects, whether or not a controller has reported.
 
 use super::open_path::{OpenPath, named};
-use crate::diagnosis::gateway_objects::{
+use crate::diagnosis::case::gateway_objects::{
     AllowedNamespaces, CrossReference, GROUP, GatewayCase, ListenerCase, ListenerSetCase,
     ListenerStatusCase, RouteCase, RouteKindCase,
 };
-use crate::diagnosis::network_policy::LabelSelection;
+use crate::diagnosis::case::network_policy::LabelSelection;
 use crate::model::Metadata;
 use crate::model::solver::{GatewaySolver, ParentReference};
 
@@ -318,8 +318,8 @@ mod tests {
     use super::super::open_path::testing::{object, own, path_with};
     use super::super::tests::check;
     use super::*;
+    use crate::diagnosis::case::path::ClusterPathCase;
     use crate::diagnosis::catalogue::id::CauseId;
-    use crate::diagnosis::path_case::ClusterPathCase;
 
     /// Builds a name whose solver names `edge/public`, with listeners and a change; no controller has reported on the route.
     fn through(

@@ -6,14 +6,14 @@ use super::by_status;
 use super::http_answer::{ACME_TLS, body_fault, lacks, saw, stateless, surplus};
 use super::rule::FaultRule;
 use super::symptom;
+use crate::diagnosis::case::name::{AddressLook, NameCase};
+use crate::diagnosis::case::web::{WebLook, WebReply};
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored};
-use crate::diagnosis::http_words;
-use crate::diagnosis::name_case::{AddressLook, NameCase};
-use crate::diagnosis::refusal_words;
-use crate::diagnosis::web_case::{WebLook, WebReply};
+use crate::diagnosis::words::facts;
+use crate::diagnosis::words::http;
+use crate::diagnosis::words::refusal;
 use crate::model::cause::{Cause, Symptom};
 use crate::model::observation::{Observation, Seen};
 use crate::model::{Challenge, ChallengeType, State};
@@ -55,15 +55,15 @@ pub(super) fn fault(
         return None;
     }
     if let Seen::Reply { status: 400.., body, .. } = &look.observation.seen
-        && http_words::is_of_tls_port(body)
+        && http::is_of_tls_port(body)
     {
         return Some((CauseId::Http20, Grade::Certain));
     }
     if let Seen::Reply { status, body, .. } = &look.observation.seen {
-        if *status == 400 && http_words::wants_client_certificate(body) {
+        if *status == 400 && http::wants_client_certificate(body) {
             return Some((CauseId::Http16, Grade::Certain));
         }
-        if *status == 503 && http_words::lacks_healthy_server(body) {
+        if *status == 503 && http::lacks_healthy_server(body) {
             return Some((CauseId::Http25, Grade::Likely));
         }
     }
@@ -214,7 +214,7 @@ fn has_answered_ca(case: &Case, name: &NameCase) -> bool {
     let mut held = case.certificates.iter().flat_map(|of| &of.held);
     held.any(|held| {
         let problem = held.problem.as_ref().filter(|_| held.name == name.shown());
-        held.status == "invalid" && problem.is_some_and(refusal_words::is_about_caa)
+        held.status == "invalid" && problem.is_some_and(refusal::is_about_caa)
     })
 }
 

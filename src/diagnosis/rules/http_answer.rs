@@ -1,12 +1,12 @@
 //! Answers over HTTP and in handshakes that a CA would not take: the fault of each, as a cause and in words.
 
+use crate::diagnosis::case::name::{AddressLook, NameCase};
+use crate::diagnosis::case::web::UNKNOWN_TOKEN;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
-use crate::diagnosis::name_case::{AddressLook, NameCase};
-use crate::diagnosis::web_case::UNKNOWN_TOKEN;
 use crate::model::Answer;
 use crate::model::observation::{Observation, Seen};
-use crate::reconcile::{shown, visible};
+use crate::reconcile::{http01_visible, shown};
 
 /// ALPN protocol of TLS-ALPN-01 (RFC 8737 §6.2).
 pub(super) const ACME_TLS: &str = "acme-tls/1";
@@ -81,7 +81,7 @@ pub(super) fn saw(observation: &Observation) -> String {
         Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => why.clone(),
         Seen::Redirect { to, why } => format!("redirect to {to}: {why}"),
         Seen::Reply { status, body, .. } => {
-            let start: String = body.chars().take(visible::EXCERPT).collect();
+            let start: String = body.chars().take(http01_visible::EXCERPT).collect();
             format!("status {status}, {} bytes, beginning with {start:?}", body.len())
         }
         Seen::Handshake { protocol, certificate } => {

@@ -3,11 +3,11 @@
 use super::judge;
 use super::tests::{by, check, look, said};
 use super::zone::tests::{authority, reply, zone};
+use crate::diagnosis::case::dns::{DnsCase, DnsVantage, UpdateServerCase, VantageReply};
+use crate::diagnosis::case::name::{AddressLook, LookUp};
+use crate::diagnosis::case::web::{WebLook, WebReply};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::dns_case::{DnsCase, DnsVantage, UpdateServerCase, VantageReply};
 use crate::diagnosis::finding::Grade;
-use crate::diagnosis::name_case::{AddressLook, LookUp};
-use crate::diagnosis::web_case::{WebLook, WebReply};
 use crate::model::ChallengeType;
 use crate::model::observation::{Said, Seen};
 use crate::model::zone_look::{DnsOutcome, DnsReply};

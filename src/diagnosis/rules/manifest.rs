@@ -1,13 +1,14 @@
 //! CFG: manifests, issuers and the choice of solvers.
 
+use super::public_name;
+use super::public_name::NotPublic;
 use super::rule::FaultRule;
+use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::case::name::{LookUp, NameCase};
 use crate::diagnosis::case::{Case, DirectoryAnswer, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::chain::issuer_key;
-use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
-use crate::diagnosis::name_case::{LookUp, NameCase};
-use crate::diagnosis::public_name::{self, NotPublic};
+use crate::diagnosis::words::facts;
 use crate::model::acme_server::AcmeServer;
 use crate::model::certificate::is_listed;
 use crate::model::common::condition;

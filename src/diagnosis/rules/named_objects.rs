@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::case::{Case, CertificateCase, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseFamily;
-use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::Finding;
-use crate::diagnosis::name_case::NameCase;
 use crate::model::{Key, Kind, ObjectName};
 
 /// Sets the values of words in lines to copy; `concerned` has the Certificates of the finding.

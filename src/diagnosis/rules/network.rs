@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use url::Url;
 
 use super::rule::FaultRule;
+use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::{Case, CertificateCase, DirectoryAnswer, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
-use crate::diagnosis::issuer_words::{self, ConnectionFault};
+use crate::diagnosis::words::issuer;
+use crate::diagnosis::words::issuer::ConnectionFault;
 use crate::model::ConditionStatus;
 use crate::model::common::condition;
 
@@ -44,7 +45,7 @@ fn controller_does_not_get_there(case: &Case, found: &mut Vec<Finding>) {
         let Some(ready) = ready.filter(|it| is_well && it.status != ConditionStatus::True) else {
             continue;
         };
-        let Some(fault) = issuer_words::connection_fault(&ready.message) else { continue };
+        let Some(fault) = issuer::connection_fault(&ready.message) else { continue };
         let cause = match fault {
             ConnectionFault::Untrusted => CauseId::Env02,
             ConnectionFault::OtherHost => CauseId::Env04,

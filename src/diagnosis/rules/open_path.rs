@@ -1,11 +1,11 @@
 //! Names that wait for an answer to HTTP-01 in a cluster, with the objects that were read of the path.
 
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::gateway_objects::RouteCase;
+use crate::diagnosis::case::path::{ClusterPathCase, WantedPath};
+use crate::diagnosis::case::path_objects::{IngressCase, PodCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
-use crate::diagnosis::gateway_objects::RouteCase;
-use crate::diagnosis::path_case::{ClusterPathCase, WantedPath};
-use crate::diagnosis::path_objects::{IngressCase, PodCase};
 use crate::model::{Challenge, Event, Metadata};
 
 /// Name whose answer was not seen yet.
@@ -126,7 +126,7 @@ pub(super) mod testing {
     use serde_json::{Value, json};
 
     use crate::diagnosis::case::Case;
-    use crate::diagnosis::path_case::{ClusterPathCase, WantedPath};
+    use crate::diagnosis::case::path::{ClusterPathCase, WantedPath};
     use crate::diagnosis::rules::tests::with;
     use crate::model::{Challenge, ObjectName};
 

@@ -8,11 +8,11 @@ use super::http_answer::saw;
 use super::open_path::{OpenPath, named, open_paths};
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::path::age;
+use crate::diagnosis::case::path_objects::{IngressCase, IngressClassCase, OpenShiftRouteCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, seen};
-use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
-use crate::diagnosis::path_case::age;
-use crate::diagnosis::path_objects::{IngressCase, IngressClassCase, OpenShiftRouteCase};
+use crate::diagnosis::words::foreign::{IngressRefusal, ingress_refusal};
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, Event};
 
@@ -269,7 +269,7 @@ mod tests {
     use super::super::open_path::testing::{object, path_with};
     use super::super::tests::check;
     use super::*;
-    use crate::diagnosis::path_case::ClusterPathCase;
+    use crate::diagnosis::case::path::ClusterPathCase;
 
     fn by_class(class: Value, change: impl FnOnce(&mut Case, &mut ClusterPathCase)) -> Case {
         path_with(json!({"ingress": class}), |case, path| {

@@ -8,7 +8,7 @@ use crate::diagnosis::finding::{Finding, Grade, stored};
 use crate::model::ChallengeType;
 use crate::model::observation::{NameServer, Said, Seen};
 use crate::model::persist::PersistPart;
-use crate::reconcile::published;
+use crate::reconcile::dns01_visible;
 
 pub(super) const RULES: &[FaultRule] = &[type_is_not_offered, record_is_not_taken];
 
@@ -30,7 +30,7 @@ fn type_is_not_offered(case: &Case, found: &mut Vec<Finding>) {
 fn record_is_not_taken(case: &Case, found: &mut Vec<Finding>) {
     for (name, answer) in by_record(case) {
         let Some(demand) =
-            name.pending.as_ref().and_then(|challenge| published::demand(challenge, case.at))
+            name.pending.as_ref().and_then(|challenge| dns01_visible::demand(challenge, case.at))
         else {
             continue;
         };
@@ -83,7 +83,7 @@ mod tests {
 
     use super::super::tests::{by, check, held};
     use super::*;
-    use crate::diagnosis::name_case::AnswerLook;
+    use crate::diagnosis::case::name::AnswerLook;
     use crate::model::Challenge;
     use crate::model::observation::{Observation, Vantage};
 

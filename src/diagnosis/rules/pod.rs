@@ -5,12 +5,12 @@ use jiff::SignedDuration;
 use super::open_path::{OpenPath, named, open_paths};
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::path::age;
+use crate::diagnosis::case::path_objects::{ContainerStatusCase, PodCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
-use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
-use crate::diagnosis::path_case::age;
-use crate::diagnosis::path_objects::{ContainerStatusCase, PodCase};
+use crate::diagnosis::words::facts;
+use crate::diagnosis::words::foreign::{IngressRefusal, ingress_refusal};
 use crate::model::cause::Cause;
 use crate::model::common::{ConditionStatus, condition};
 use crate::model::guard::Guard;
@@ -107,7 +107,7 @@ fn objects_are_gone(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-fn has_token(ingress: &crate::diagnosis::path_objects::IngressCase, token: &str) -> bool {
+fn has_token(ingress: &crate::diagnosis::case::path_objects::IngressCase, token: &str) -> bool {
     let rules = ingress.spec.rules.iter().flat_map(|rule| &rule.http.paths);
     rules.into_iter().any(|path| !token.is_empty() && path.path.rsplit('/').next() == Some(token))
 }
@@ -311,8 +311,8 @@ mod tests {
     use super::super::open_path::testing::{object, own, path_with};
     use super::super::tests::check;
     use crate::diagnosis::case::Case;
+    use crate::diagnosis::case::path::ClusterPathCase;
     use crate::diagnosis::catalogue::id::CauseId;
-    use crate::diagnosis::path_case::ClusterPathCase;
 
     fn by_ingress(change: impl FnOnce(&mut Case, &mut ClusterPathCase)) -> Case {
         path_with(json!({"ingress": {"ingressClassName": "edge"}}), change)

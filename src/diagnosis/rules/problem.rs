@@ -2,9 +2,11 @@
 
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
-use crate::diagnosis::foreign::{self, Limit};
-use crate::diagnosis::issuer_words::{self, BindingFault};
-use crate::diagnosis::refusal_words::{
+use crate::diagnosis::words::foreign;
+use crate::diagnosis::words::foreign::Limit;
+use crate::diagnosis::words::issuer;
+use crate::diagnosis::words::issuer::BindingFault;
+use crate::diagnosis::words::refusal::{
     RefusedRequest, RefusedWish, is_key_of_another_account, is_no_longer_pending, refused_request,
     refused_wish, says_key_is_another,
 };
@@ -27,16 +29,14 @@ pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
         _ if says_key_is_another(problem) => Id::Acc02,
         "externalAccountRequired" => Id::Acc07,
         "userActionRequired" | "agreementRequired" => Id::Acc09,
-        _ if issuer_words::is_about_binding(problem) => {
-            match issuer_words::binding_fault(problem) {
-                BindingFault::Key => Id::Acc07,
-                BindingFault::Spent => Id::Acc08,
-                BindingFault::Unknown => return Some((Id::Acc08, Grade::Likely)),
-            }
-        }
+        _ if issuer::is_about_binding(problem) => match issuer::binding_fault(problem) {
+            BindingFault::Key => Id::Acc07,
+            BindingFault::Spent => Id::Acc08,
+            BindingFault::Unknown => return Some((Id::Acc08, Grade::Likely)),
+        },
         _ if is_key_of_another_account(problem) => Id::Acc11,
         _ if is_no_longer_pending(problem) => Id::Ord07,
-        "unauthorized" if issuer_words::says_account_is_over(problem) => Id::Acc04,
+        "unauthorized" if issuer::says_account_is_over(problem) => Id::Acc04,
         "caa" if foreign::is_caa_again(problem) => Id::Caa09,
         "caa" => Id::Caa01,
         "unsupportedIdentifier" => Id::Cfg16,

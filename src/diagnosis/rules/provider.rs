@@ -1,13 +1,13 @@
 //! PRV: refusals of DNS providers to make a record or to take it down: in a Challenge, in answers to this program, or from
 //! before there was an order; and CFG-05, solvers that are two in one.
 
+use super::public_name::is_of_registry;
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
-use crate::diagnosis::public_name::is_of_registry;
-use crate::diagnosis::update_words::host_and_port;
+use crate::diagnosis::words::facts;
+use crate::diagnosis::words::update::host_and_port;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal, RefusedBefore};
 use crate::model::solver::Dns01Solver;
 
@@ -319,8 +319,8 @@ mod tests {
     use super::super::judge;
     use super::super::tests::{check, with};
     use super::*;
-    use crate::diagnosis::dns_case::DnsCase;
-    use crate::diagnosis::provider_case::ProviderCase;
+    use crate::diagnosis::case::dns::DnsCase;
+    use crate::diagnosis::case::provider::ProviderCase;
     use crate::model::cause::{About, Cause};
     use crate::model::memory::{Holder, Memory};
     use crate::model::zone_look::ZoneLook;

@@ -74,7 +74,7 @@ mod tests {
     use super::super::control_plane::tests::cluster;
     use super::super::tests::check;
     use super::*;
-    use crate::diagnosis::control_case::QuotaCase;
+    use crate::diagnosis::case::control::QuotaCase;
 
     /// An issuance that has no key yet, or has one, in a namespace with a full quota of that resource.
     fn full(resource: &str, next_key: &str) -> Case {

@@ -6,10 +6,10 @@ use super::dns01::{about, by_record, values_of_the_other};
 use super::rule::FaultRule;
 use super::zone::{bare, by_authorities};
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::dns::VantageReply;
+use crate::diagnosis::case::name::{AnswerLook, NameCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::dns_case::VantageReply;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, told};
-use crate::diagnosis::name_case::{AnswerLook, NameCase};
 use crate::model::ChallengeType;
 use crate::model::observation::{NameServer, Said, Seen};
 use crate::model::provider_zone::ProviderZone;
@@ -245,7 +245,7 @@ mod tests {
     use super::super::tests::{by, check, name};
     use super::super::zone::tests::{authority, reply, zone};
     use super::*;
-    use crate::diagnosis::dns_case::{DnsCase, WildcardCase};
+    use crate::diagnosis::case::dns::{DnsCase, WildcardCase};
     use crate::model::observation::{Observation, Vantage};
     use crate::model::zone_look::ZoneLook;
 

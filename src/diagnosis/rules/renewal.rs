@@ -3,10 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::rule::FaultRule;
-use crate::diagnosis::authority_case::{IngressSecretCase, KeptCase, SeenCertificate, ServedCase};
+use crate::diagnosis::case::authority::{IngressSecretCase, KeptCase, SeenCertificate, ServedCase};
+use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
 use crate::model::common::is_true;
 use crate::model::preferences::first_offered;
@@ -304,7 +304,7 @@ mod tests {
     use super::super::judge;
     use super::super::tests::{check, with};
     use super::*;
-    use crate::diagnosis::authority_case::RenewalCase;
+    use crate::diagnosis::case::authority::RenewalCase;
     use crate::model::ObjectName;
 
     /// A Certificate that is Ready, issued ten days ago for 90 days, and renewed after 60.

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::control_plane::concerns;
-use crate::diagnosis::awaited;
+use crate::diagnosis::case::chain::Chain;
+use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue;
 use crate::diagnosis::catalogue::id::{CauseFamily, CauseId};
-use crate::diagnosis::chain::Chain;
-use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
-use crate::diagnosis::name_case::NameCase;
+use crate::diagnosis::verdict::awaited;
+use crate::diagnosis::words::facts;
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ObjectName, State, Time};
@@ -261,7 +261,7 @@ mod tests {
     use super::super::tests::check;
     use super::*;
     use crate::diagnosis::case::QueuedCase;
-    use crate::diagnosis::control_case::WarningCase;
+    use crate::diagnosis::case::control::WarningCase;
     use crate::reconcile::schedule::Waits;
 
     /// An issuance that began then, with a Challenge of that reason.

@@ -4,11 +4,12 @@ use super::dns01::about;
 use super::rule::FaultRule;
 use super::zone::{bare, in_dns, place, soa, zones};
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::dns;
+use crate::diagnosis::case::dns::DnsVantage;
+use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::dns_case::{self, DnsVantage};
 use crate::diagnosis::finding::{Finding, Grade, heard, told};
-use crate::diagnosis::name_case::NameCase;
 use crate::model::ChallengeType;
 use crate::model::zone_look::{AskingFault, DnsOutcome, ZoneLook, ZoneServer};
 
@@ -33,7 +34,7 @@ fn reachable(zone: &ZoneLook) -> impl Iterator<Item = &ZoneServer> {
 fn words(server: &ZoneServer) -> String {
     match server.soa.answer() {
         Some(_) => "an answer without the zone's SOA record".to_owned(),
-        None => dns_case::words(&server.soa),
+        None => dns::words(&server.soa),
     }
 }
 
@@ -80,12 +81,12 @@ fn resolvers_fail(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let domain = format!("{}.", name.name);
-        let fails = |reply: &&dns_case::VantageReply| {
+        let fails = |reply: &&dns::VantageReply| {
             reply.heard.reply().is_some_and(|reply| reply.code == "SERVFAIL")
         };
         let asked: Vec<_> = dns.asked(&domain, "A").collect();
         let Some(first) = asked.first().filter(|_| asked.iter().all(fails)) else { continue };
-        let answer = dns_case::words(&first.heard);
+        let answer = dns::words(&first.heard);
         found.push(
             about(CauseId::Dns01, Grade::Possible, name, heard(first)).with("ANSWER", answer),
         );
@@ -102,7 +103,7 @@ fn resolvers_are_silent(case: &Case, found: &mut Vec<Finding>) {
         }
         let mut evidence = dns.asked(&domain, "A").take(MAX_SHOWN_SERVERS);
         let Some(first) = evidence.next() else { continue };
-        let answer = format!("{}: {}", first.from.server(), dns_case::words(&first.heard));
+        let answer = format!("{}: {}", first.from.server(), dns::words(&first.heard));
         found.push(
             about(CauseId::D0115, Grade::Likely, name, heard(first))
                 .shown_by(evidence.map(heard))
@@ -193,7 +194,7 @@ mod tests {
     use super::super::tests::{by, check};
     use super::super::zone::tests::{reply, with_zone};
     use super::*;
-    use crate::diagnosis::dns_case::{DnsCase, VantageReply};
+    use crate::diagnosis::case::dns::{DnsCase, VantageReply};
     use crate::model::zone_look::DnsReply;
 
     const DOMAIN: &str = "www.example.com.";

@@ -3,11 +3,11 @@
 use super::open_path::{OpenPath, named, open_paths};
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::network_policy::Admits;
+use crate::diagnosis::case::path_objects::PodCase;
+use crate::diagnosis::case::plugin_policy::{KeptAway, MESH, PluginPolicyCase, PluginPolicyKind};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade};
-use crate::diagnosis::network_policy::Admits;
-use crate::diagnosis::path_objects::PodCase;
-use crate::diagnosis::plugin_policy::{KeptAway, MESH, PluginPolicyCase, PluginPolicyKind};
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;
 
@@ -155,7 +155,7 @@ mod tests {
     use super::super::open_path::testing::{object, path_with};
     use super::super::tests::check;
     use super::*;
-    use crate::diagnosis::path_case::ClusterPathCase;
+    use crate::diagnosis::case::path::ClusterPathCase;
 
     fn by_ingress(change: impl FnOnce(&mut Case, &mut ClusterPathCase)) -> Case {
         path_with(json!({"ingress": {"ingressClassName": "edge"}}), change)

@@ -6,14 +6,15 @@ use jiff::SignedDuration;
 use super::control_plane::{concerns, told};
 use super::manifest::present;
 use super::rule::FaultRule;
+use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::case::control::WarningCase;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase, SecretState, SecretUse};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::chain::issuer_key;
-use crate::diagnosis::control_case::WarningCase;
-use crate::diagnosis::controller_words::{self, ControllerLack};
-use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::words::controller;
+use crate::diagnosis::words::controller::ControllerLack;
+use crate::diagnosis::words::facts;
 use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::{State, Time};
@@ -63,7 +64,7 @@ fn key_secret_is_a_leftover(case: &Case, found: &mut Vec<Finding>) {
             continue;
         };
         let ready = condition(&issuer.status.conditions, "Ready");
-        let says = ready.filter(|ready| controller_words::says_secret_is_there(&ready.message));
+        let says = ready.filter(|ready| controller::says_secret_is_there(&ready.message));
         let is_empty = matches!(&secret.state, SecretState::NoEntry(entries) if entries.is_empty());
         let shown = match says {
             Some(ready) => stored(format!("{}: condition Ready", of.key), case.at, &ready.message),
@@ -86,9 +87,9 @@ fn key_secret_is_a_leftover(case: &Case, found: &mut Vec<Finding>) {
 /// ACC-10: the controller says that it has no client, or an Order has waited for a client for long.
 fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
     for (issuer, shown) in told(case) {
-        let Some(issuer) = issuer.filter(|_| {
-            controller_words::controller_lack(&shown.came) == Some(ControllerLack::Client)
-        }) else {
+        let Some(issuer) = issuer
+            .filter(|_| controller::controller_lack(&shown.came) == Some(ControllerLack::Client))
+        else {
             continue;
         };
         let subject = issuer.to_string();
@@ -324,7 +325,7 @@ mod tests {
     use super::super::tests::{check, issuer_key};
     use super::*;
     use crate::diagnosis::case::SecretCase;
-    use crate::diagnosis::control_case::{
+    use crate::diagnosis::case::control::{
         DroppedCase, ImmutableSecretCase, IssuedSecretCase, NextKeyCase,
     };
     use crate::model::ObjectName;

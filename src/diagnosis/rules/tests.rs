@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::control_plane::tests::{cluster, says};
 use super::judge;
+use crate::diagnosis::case::chain::Chain;
+use crate::diagnosis::case::name::{AddressLook, AnswerLook, CaaLevel, LookUp, NameCase};
 use crate::diagnosis::case::{
     Case, CertificateCase, DirectoryAnswer, DirectoryCase, DueReason, HeldCase, IssuerCase,
     QueuedCase, SecretCase, SecretState, SecretUse, Unseen,
 };
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::chain::Chain;
 use crate::diagnosis::finding::Grade;
-use crate::diagnosis::name_case::{AddressLook, AnswerLook, CaaLevel, LookUp, NameCase};
 use crate::model::caa::{CaaProperty, CaaRecordSet};
 use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
 use crate::model::{ChallengeType, Key, Kind, ObjectName, Problem, State};

@@ -7,15 +7,15 @@ use super::dns01::by_record;
 use super::http01::has_failed_at_ca;
 use super::open_path::named;
 use super::rule::FaultRule;
+use super::sights::{asked, came};
 use super::zone::in_dns;
+use crate::diagnosis::case::dns::{DnsCase, DnsVantage, VantageReply};
+use crate::diagnosis::case::name::{AddressLook, LookUp, NameCase};
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, stored, told};
-use crate::diagnosis::foreign;
-use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
-use crate::diagnosis::sights::{asked, came};
+use crate::diagnosis::words::foreign;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen};
@@ -337,7 +337,7 @@ mod tests {
     use super::super::tests::{by, check};
     use super::super::zone::tests::{authority, reply};
     use super::*;
-    use crate::diagnosis::name_case::{AnswerLook, InsideLook};
+    use crate::diagnosis::case::name::{AnswerLook, InsideLook};
     use crate::model::observation::{Hop, Vantage};
 
     const RECORD: &str = "_acme-challenge.www.example.com.";

@@ -6,11 +6,11 @@ use super::http_answer::saw;
 use super::http01::{by_address, fault, of_name};
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
+use crate::diagnosis::case::name::{AddressLook, NameCase};
+use crate::diagnosis::case::web::{PageMark, PathReply, WebLook, WebReply};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored, told};
-use crate::diagnosis::http_words::tells_itself;
-use crate::diagnosis::name_case::{AddressLook, NameCase};
-use crate::diagnosis::web_case::{PageMark, PathReply, WebLook, WebReply};
+use crate::diagnosis::words::http::tells_itself;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;
@@ -265,8 +265,8 @@ mod tests {
     use super::super::judge;
     use super::super::tests::{by, check, look, observation};
     use super::*;
-    use crate::diagnosis::name_case::AddressLook;
-    use crate::diagnosis::web_case::WebrootCase;
+    use crate::diagnosis::case::name::AddressLook;
+    use crate::diagnosis::case::web::WebrootCase;
 
     fn reply(status: u16, headers: &str, body: &str) -> WebReply {
         WebReply::read(format!("HTTP/1.1 {status} X\r\n{headers}\r\n{body}").as_bytes())

@@ -2,7 +2,7 @@
 
 use super::{problem, symptom};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::foreign;
+use crate::diagnosis::words::foreign;
 use crate::model::{ChallengeType, Problem};
 
 /// Returns the causes that a text of a CA or of a self-check names, as people paste it; shared words alone do not count.

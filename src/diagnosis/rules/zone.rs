@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use super::dns01::about;
 use super::rule::FaultRule;
+use crate::diagnosis::case::dns;
+use crate::diagnosis::case::dns::{DnsCase, DnsVantage, VantageReply};
+use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::dns_case::{self, DnsCase, DnsVantage, VantageReply};
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, told};
-use crate::diagnosis::name_case::NameCase;
 use crate::model::ChallengeType;
 use crate::model::zone_look::{DnsReply, ZoneLook, ZoneServer};
 
@@ -126,7 +127,7 @@ pub(super) fn soa(zone: &ZoneLook, server: &ZoneServer, case: &Case) -> Evidence
     told(
         format!("SOA of {} at {}", bare(&zone.name), place(server)),
         case.at,
-        dns_case::words(&server.soa),
+        dns::words(&server.soa),
     )
 }
 
@@ -308,7 +309,7 @@ pub(super) mod tests {
 
     use super::super::tests::{by, check};
     use super::*;
-    use crate::diagnosis::dns_case::WithoutSoa;
+    use crate::diagnosis::case::dns::WithoutSoa;
     use crate::model::zone_look::DnsOutcome;
 
     const DOMAIN: &str = "www.example.com.";

@@ -2,10 +2,10 @@
 //!
 //! A denied request exits with 8, as a denial by a webhook does: 13 would promise that something still waits.
 
-use crate::diagnosis::chain::Chain;
-use crate::diagnosis::failed::Failed;
-use crate::diagnosis::failure_kind::FailureKind;
-use crate::diagnosis::next_step::NextStep;
+use super::failed::Failed;
+use super::failure_kind::FailureKind;
+use super::next_step::NextStep;
+use crate::diagnosis::case::chain::Chain;
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, Key, Kind};
 

@@ -2,18 +2,28 @@
 //!
 //! Names, profiles and signing requests that a CA refuses exit with 2: the manifest has to change.
 
+pub mod advice;
+pub mod awaited;
+pub mod blocker;
+pub mod caa_refusal;
 mod denial;
+pub mod failed;
+pub mod failure_kind;
+pub mod near_issuer;
+pub mod next_step;
+pub mod node_state;
+pub mod replacement;
 pub mod waits;
 
+use self::advice::then_again;
+use self::blocker::{Blocker, of_challenges, of_order};
+use self::caa_refusal::CaaRefusal;
 use self::denial::denial;
-use super::advice::then_again;
-use super::blocker::{Blocker, of_challenges, of_order};
-use super::caa::CaaRefusal;
-use super::chain::{Chain, issuer_key, key_of};
-use super::failed::{Failed, Tried};
-use super::failure_kind::FailureKind;
-use super::next_step::NextStep;
-use super::{advice, facts, foreign, issuer_words};
+use self::failed::{Failed, Tried};
+use self::failure_kind::FailureKind;
+use self::next_step::NextStep;
+use super::case::chain::{Chain, issuer_key, key_of};
+use super::words::{facts, foreign, issuer};
 use crate::acme::error::{AcmeError, Retry};
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::{Obstacle, Obstacles};
@@ -373,7 +383,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
             next_step: None,
         })));
     }
-    let is_theirs = problem.is_none() && issuer_words::is_unreachable(&ready.message);
+    let is_theirs = problem.is_none() && issuer::is_unreachable(&ready.message);
     if memory.unreachable_since.is_some() || is_theirs {
         let kind = FailureKind::CaUnreachable;
         let next_step = is_theirs.then(|| NextStep::ConnectFromCertManager(key.clone()));

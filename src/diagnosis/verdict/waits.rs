@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use crate::diagnosis::advice;
-use crate::diagnosis::chain::Chain;
-use crate::diagnosis::facts;
-use crate::diagnosis::next_step::NextStep;
+use super::advice;
+use super::next_step::NextStep;
+use crate::diagnosis::case::chain::Chain;
+use crate::diagnosis::words::facts;
 use crate::model::cause::{Cause, Symptom};
 use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};

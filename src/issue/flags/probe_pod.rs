@@ -12,7 +12,7 @@ use crate::probes::Probe;
 use crate::probes::cluster::{HereAndInside, PodProbe};
 use crate::probes::http::HttpProbe;
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::visible;
+use crate::reconcile::http01_visible;
 use crate::store::cluster::ClusterStore;
 
 /// The flag about probe Pods.
@@ -90,7 +90,8 @@ impl ProbePodArgs {
         context: &Context,
     ) -> Result<Arc<dyn Probe>, Failure> {
         let here = HttpProbe { fetcher };
-        let is_seen = |answer: &_, seen: &[_]| visible::judge(answer, seen) == Readiness::Ready;
+        let is_seen =
+            |answer: &_, seen: &[_]| http01_visible::judge(answer, seen) == Readiness::Ready;
         Ok(match self.inside(is_owned, stop, context)? {
             Some(inside) => Arc::new(HereAndInside::new(here, inside, is_seen)),
             None => Arc::new(here),

@@ -16,7 +16,7 @@ use crate::context::flags::duration;
 use crate::context::flags::output::{OutputArgs, TimelineChoice};
 use crate::context::flags::report::ReportChoice;
 use crate::controllers::selection::Selection;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::engine::{Engine, Equipment, ProcessMemory, Rules, account_keys};
 use crate::input::completers;
 use crate::issue::flags::drive::DriveArgs;

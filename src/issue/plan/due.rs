@@ -11,7 +11,7 @@ use crate::controllers::ReconcileError;
 use crate::controllers::certificate::{CertificateController, Due};
 use crate::controllers::recorder::Recorder;
 use crate::controllers::renewal_inquiry::RenewalInquiry;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::ObjectName;
 use crate::reconcile::certificate::options::Options;
 use crate::store::Store;

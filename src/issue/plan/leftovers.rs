@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::context::failure::Failure;
-use crate::diagnosis::chain::issuer_key;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::{Issuer, Key, Kind};
 use crate::objects::own_request::certificate_of;
 use crate::store::Store;

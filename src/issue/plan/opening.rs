@@ -14,7 +14,7 @@ use crate::context::failure::Failure;
 use crate::controllers::certificate::Due;
 use crate::controllers::obstacles::Obstacles;
 use crate::controllers::renewal_inquiry::RenewalInquiry;
-use crate::diagnosis::chain::{issuer_key, key_of};
+use crate::diagnosis::case::chain::{issuer_key, key_of};
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::issue::preflight::certificates::certificates;
 use crate::issue::tracked::{End, Tracked};

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::failure::Failure;
 use crate::controllers::selection::Selection;
-use crate::diagnosis::facts;
+use crate::diagnosis::words::facts;
 use crate::model::cause::OrderWait;
 use crate::model::common::{Time, condition, set_condition};
 use crate::model::memory::{Holder, Memory};

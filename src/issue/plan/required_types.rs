@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::controllers::selection::Selection;
-use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::case::chain::issuer_key;
 use crate::issue::preflight::certificates::choices;
 use crate::issue::tracked::Tracked;
 use crate::model::{Challenge, ChallengeType, Issuer, Key, Kind};

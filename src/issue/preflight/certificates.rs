@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::case::chain::issuer_key;
 use crate::model::requested_types::asked_type;
 use crate::model::{Certificate, Identifier, Issuer, Key, Record};
 use crate::objects::own_request::certificate_of;

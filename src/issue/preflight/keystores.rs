@@ -3,8 +3,8 @@
 use super::provider_secrets::SecretPlaces;
 use crate::context::failure::Failure;
 use crate::controllers::keystores::password_in;
-use crate::diagnosis::failure_kind::FailureKind;
-use crate::diagnosis::next_step::NextStep;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
+use crate::diagnosis::verdict::next_step::NextStep;
 use crate::hints;
 use crate::model::keystore::PasswordPlace;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};

@@ -1,12 +1,12 @@
 //! Solvers that only this program has: whether whoever is to do the work can serve them, asked before anything is applied.
 
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::lead::venue::Venue;
 use crate::model::Key;
 use crate::model::field::FieldPath;
 use crate::model::own_solver::OwnSolver;
-use crate::model::own_solver::names::GROUP;
+use crate::model::own_solver_names::GROUP;
 use crate::model::solver::Dns01Solver;
 use crate::solvers::dns01::own::obstacle;
 use crate::solvers::dns01::site::Hooks;

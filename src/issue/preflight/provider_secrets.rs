@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Issuer, Key, Kind, ObjectName, Record, Secret, SecretKeySelector};
 use crate::store::Store;

@@ -3,8 +3,8 @@
 
 use super::certificates::{certificates, names};
 use crate::context::failure::Failure;
-use crate::diagnosis::chain::{issuer_key, key_of};
-use crate::diagnosis::public_name::refusal;
+use crate::diagnosis::case::chain::{issuer_key, key_of};
+use crate::diagnosis::rules::public_name::refusal;
 use crate::hints::invocation;
 use crate::model::acme_server::AcmeServer;
 use crate::model::certificate::{LIST_COMMON_NAME, STRAY_COMMON_NAME, is_listed};

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::context::failure::Failure;
 use crate::controllers::challenge::answer;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::challenge::FINALIZER;
 use crate::model::{Answer, Challenge, Kind};
 use crate::solvers::Solver;

@@ -15,7 +15,7 @@ use crate::model::memory::is_ours;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Certificate, Issuer, Key, Kind, ObjectName, Record};
 use crate::store::Store;
-use crate::store::cluster::ClusterFault;
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
 

@@ -28,7 +28,7 @@ use super::preflight::{challenge_types, public_names};
 use crate::ca::{self, Caa, Config, Server};
 use crate::context::Context;
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::engine::clients;
 use crate::engine::memory_zone::{MemoryResolver, MemoryZone};
 use crate::fetch::Fetcher;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use jiff::{SignedDuration, Timestamp};
 
 use super::files::Written;
-use crate::diagnosis::chain::key_of;
+use crate::diagnosis::case::chain::key_of;
 use crate::model::Certificate;
 use crate::model::common::Duration;
 use crate::print::age::short;

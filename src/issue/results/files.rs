@@ -14,7 +14,7 @@ use super::folder_turn::{WriteWait, wait_for_turn};
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 use crate::context::output_files::{draft_name, fail, on_disk};
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk::{self, Draft, Durability, Folder, Links, Readers};
 use crate::model::Secret;
 use crate::store::folder::explain;

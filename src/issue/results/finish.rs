@@ -12,7 +12,7 @@ use super::write_out::write_out;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::{OutputArgs, TimelineChoice};
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::issue::follow::work::interruption;
 use crate::issue::manual;

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk::Folder;
 
 /// How long a write waits when there is no deadline, and the longest that it ever does: others have a folder for a moment only.

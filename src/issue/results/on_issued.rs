@@ -18,7 +18,7 @@ use crate::acme::chain::{self, Leaf};
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 use crate::context::output_files::{draft_name, fail, on_disk};
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk::{Durability, Folder, Links, Readers, read_given};
 use crate::issue::flags::on_issued::OnIssuedArgs;
 use crate::model::{Key, Time};

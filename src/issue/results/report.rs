@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::files::Written;
 use crate::context::failure::Failure;
-use crate::diagnosis::chain::{Chain, key_of};
-use crate::diagnosis::facts;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::case::chain::{Chain, key_of};
+use crate::diagnosis::verdict::failure_kind::FailureKind;
+use crate::diagnosis::words::facts;
 use crate::issue::manual::ManualRecord;
 use crate::issue::plan::subset;
 use crate::model::cause::Cause;

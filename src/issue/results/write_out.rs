@@ -17,7 +17,7 @@ use crate::acme::chain::{self as acme_chain, ChainRemark};
 use crate::acme::csr;
 use crate::context::Context;
 use crate::context::failure::Failure;
-use crate::diagnosis::chain::Chain;
+use crate::diagnosis::case::chain::Chain;
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Secret};
 use crate::objects::chain;
 use crate::objects::own_request;

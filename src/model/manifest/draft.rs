@@ -3,8 +3,8 @@
 use super::fields;
 use super::schema::{Findings, check};
 use super::tree::{Content, FieldEntry, Node, Position};
+use super::version::Version;
 use crate::model::closest::closest;
-use crate::model::conversion::version::Version;
 use crate::model::field::{FieldPath, Matter, Remark};
 use crate::model::key::Kind;
 use crate::model::seal::Seal;

@@ -3,11 +3,13 @@
 //! A set is read as a whole before its objects are used, and every mistake in the set is reported at once.
 
 mod complaint;
+pub mod conversion;
 mod draft;
 mod fields;
 mod schema;
 pub mod set;
 mod tree;
+pub mod version;
 mod yaml;
 
 pub use self::complaint::{Complaint, Location, Source};
@@ -24,7 +26,7 @@ use self::set::Namespaces;
 use super::field::{FieldPath, Remark};
 use super::ingress::IngressLike;
 use super::validation::{self, Validation};
-use super::{Certificate, CertificateRequest, Issuer, Kind, Record, Secret, conversion};
+use super::{Certificate, CertificateRequest, Issuer, Kind, Record, Secret};
 
 /// One object of a manifest.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,14 +4,13 @@
 //! The group is `kubectl-acme`. If cert-manager drives the resources, `order -f` refuses such a solver.
 
 pub mod hook;
-pub mod names;
 pub mod provider;
 
 use self::hook::Hook;
-use self::names::{EXEC, GROUP, MANUAL};
 use self::provider::{ProviderSupport, Settings};
 use super::SecretKeySelector;
 use super::field::{FieldPath, Remark};
+use super::own_solver_names::{EXEC, GROUP, MANUAL};
 use super::solver::Webhook;
 
 /// Solver of this program, read and found complete.

@@ -12,7 +12,7 @@ pub use self::certificate_request::certificate_request;
 pub use self::issuer::issuer;
 
 use super::common::SecretKeySelector;
-use super::field::{FieldPath, Remark};
+use super::field::{FieldPath, Remark, secret_key_faults};
 
 /// Faults of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,18 +48,6 @@ impl Validation {
     fn secret_key(&mut self, path: &FieldPath, selector: &SecretKeySelector) {
         self.errors.extend(secret_key_faults(path, selector));
     }
-}
-
-/// Returns the faults of a reference to one key of a Secret.
-pub fn secret_key_faults(path: &FieldPath, selector: &SecretKeySelector) -> Vec<Remark> {
-    let mut faults = Vec::new();
-    if selector.name.is_empty() {
-        faults.push(Remark::new(path.key("name"), "secret name is required"));
-    }
-    if selector.key.is_empty() {
-        faults.push(Remark::new(path.key("key"), "secret key is required"));
-    }
-    faults
 }
 
 /// Says why a text cannot be one segment of a path at an API server, by Kubernetes's rule for names and the rules of URLs.

@@ -23,7 +23,8 @@ use super::http::{HttpProbe, address};
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::{Answer, Challenge};
 use crate::store::cluster::raw_objects::{Foreign, Resource};
-use crate::store::cluster::{ClusterFault, ClusterStore, temporary};
+use crate::store::cluster::{ClusterStore, temporary};
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 

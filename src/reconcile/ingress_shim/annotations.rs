@@ -6,9 +6,9 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::model::certificate::{PrivateKey, SecretTemplate, Subject};
-use crate::model::conversion::new_annotation;
 use crate::model::ingress::IngressLike;
 use crate::model::manifest::USAGES;
+use crate::model::manifest::conversion::new_annotation;
 use crate::model::{CertificateSpec, Duration};
 use crate::reconcile::facts::annotation::TEMPORARY;
 use crate::reconcile::solver_choice::{

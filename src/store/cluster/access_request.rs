@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::fault::within;
 use crate::model::{Key, Kind};
+use crate::store::cluster_fault::within;
 use crate::store::ids;
 
 /// A request in the terms of a Role, for errors.

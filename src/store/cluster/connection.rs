@@ -9,10 +9,11 @@ use std::time::Duration;
 use http::HeaderValue;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use super::fault::{ClusterFault, chain};
+use super::fault::chain;
 use super::wire::Wire;
 use super::{identity, login};
 use crate::http::client::USER_AGENT;
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 
 /// Longest time of one request unless a flag sets another; kubectl would wait for ever.

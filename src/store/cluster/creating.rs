@@ -6,8 +6,8 @@ use zeroize::Zeroizing;
 
 use super::ClusterStore;
 use super::access_request::AccessRequest;
-use super::fault::ClusterFault;
 use super::wire::Call;
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 
 /// Validity of a token, in seconds: the shortest that an API server gives.

@@ -4,10 +4,10 @@ use http::Method;
 use serde_json::Value;
 
 use super::access_request::{AccessRequest, What};
-use super::fault::ClusterFault;
 use super::refusal;
 use super::wire::{Call, Wire};
 use crate::model::Kind;
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 
 /// Checks that the six kinds are served.

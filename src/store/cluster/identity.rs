@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::config::AuthInfo;
 use x509_parser::prelude::{FromDer as _, X509Certificate, X509Version};
 
-use super::fault::ClusterFault;
+use crate::store::cluster_fault::ClusterFault;
 
 /// Fails if the client certificate cannot serve. A certificate that cannot be read is left to the client to report.
 pub(super) fn check(login: &AuthInfo, user: &str, server: &str) -> Result<(), ClusterFault> {

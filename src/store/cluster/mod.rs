@@ -16,7 +16,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::confinement::Confinement;
 pub use self::connection::Connection;
-pub use self::fault::ClusterFault;
 pub use self::server_messages::{guard_that_says, is_refused_by_admission};
 
 use self::access_request::AccessRequest;
@@ -89,7 +88,7 @@ impl ClusterStore {
     /// Connects. The server gets no request yet; a log-in plugin of the kubeconfig is run.
     ///
     /// # Errors
-    /// Fails with a [`ClusterFault`] if the configuration or its credentials cannot be used.
+    /// Fails with a [`ClusterFault`](crate::store::cluster_fault::ClusterFault) if the configuration or its credentials cannot be used.
     pub async fn connect(connection: &Connection) -> Result<Self, StoreError> {
         let connected = connection.connect().await?;
         let open = CancellationToken::new();
@@ -135,7 +134,7 @@ impl ClusterStore {
     /// Checks that the server serves the six kinds, in the version we use.
     ///
     /// # Errors
-    /// Fails with [`ClusterFault::Undefined`], which names the served versions, or if the server does not answer.
+    /// Fails with [`ClusterFault::Undefined`](crate::store::cluster_fault::ClusterFault::Undefined), which names the served versions, or if the server does not answer.
     pub async fn check_definitions(&self) -> Result<(), StoreError> {
         definitions::check(&self.link.wire).await
     }

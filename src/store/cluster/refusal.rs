@@ -3,13 +3,13 @@
 use kube::core::Status;
 
 use super::access_request::{AccessRequest, What};
-use super::fault::ClusterFault;
 use super::server_messages::{
     causes, guard_that_says, has_cause, held, is_about_an_object, lacks_permission, said,
     undeclared,
 };
 use crate::model::Key;
 use crate::model::guard::Guard;
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::{StoreError, invalid};
 
 /// Makes the error for the server's refusal of a request.

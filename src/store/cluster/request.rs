@@ -4,10 +4,10 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::confinement::Reach;
-use super::fault::ClusterFault;
 use super::wire::{Call, path_of};
 use crate::model::memory::is_ours;
 use crate::model::{Key, Kind, ObjectName, Record};
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 use crate::store::object::Object;
 

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::ClusterStore;
 use super::access_request::AccessRequest;
-use super::fault::ClusterFault;
-use super::fault::within;
 use super::lease::{NAME, NAMESPACE};
 use super::lease_object::{LapsedLease, LeaseHolder, LeaseObject, Who};
 use super::wire::{ApiAnswer, Call, Wire};
+use crate::store::cluster_fault::ClusterFault;
+use crate::store::cluster_fault::within;
 use crate::store::error::StoreError;
 
 /// Namespace of cert-manager's Helm chart.

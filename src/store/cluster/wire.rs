@@ -17,10 +17,11 @@ use serde_json::Value;
 use url::form_urlencoded::Serializer;
 
 use super::access_request::AccessRequest;
-use super::fault::{self, ClusterFault};
+use super::fault;
 use super::refusal;
 use crate::http::headers;
 use crate::model::{Key, Kind};
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 
 /// Most repeats of a request for which the server was too busy.

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::ObjectName;
-use crate::store::cluster::ClusterFault;
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::memory::MemoryStore;
 use crate::store::testing::Front;
 

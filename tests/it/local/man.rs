@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use clap_mangen::Man;
 use kubectl_acme::cli;
 use kubectl_acme::cli::pages::{CommandPage, ENVIRONMENT, page};
-use kubectl_acme::diagnosis::failure_kind::FailureKind;
+use kubectl_acme::diagnosis::verdict::failure_kind::FailureKind;
 use kubectl_acme::hints::invocation::{PROGRAM, variable};
 
 /// What every page has.

@@ -14,7 +14,7 @@ use kubectl_acme::model::{Answer, Challenge};
 use kubectl_acme::probes::Probe as _;
 use kubectl_acme::probes::dns::DnsProbe;
 use kubectl_acme::reconcile::challenge::Readiness;
-use kubectl_acme::reconcile::published;
+use kubectl_acme::reconcile::dns01_visible;
 use kubectl_acme::store::Store as _;
 use kubectl_acme::store::local::{Access, LocalStore};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ impl Bed {
         let challenge: Challenge = serde_json::from_value(challenge(strategy)).unwrap();
         let answer = Answer::of(&challenge).unwrap();
         let probe = DnsProbe { zones: self.zones(trust) };
-        match published::judge(&challenge, &answer, &probe.look(&challenge, &answer).await) {
+        match dns01_visible::judge(&challenge, &answer, &probe.look(&challenge, &answer).await) {
             Readiness::Ready => String::new(),
             Readiness::NotYet { reason, .. } => reason,
         }

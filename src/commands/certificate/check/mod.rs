@@ -12,7 +12,7 @@ use self::places::CheckScope;
 use self::surveyor::{Surveyed, Surveyor};
 use crate::context::Context;
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::input::completers;
 use crate::input::selector::LabelSelector;

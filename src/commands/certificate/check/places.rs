@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::context::blocking::{Left, aside};
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk;
 use crate::input::selector::LabelSelector;
 use crate::input::{lookup, target};

@@ -13,9 +13,11 @@ use crate::acme::inspection::InspectedChain;
 use crate::context::Context;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
-use crate::diagnosis::replacement::{AboveFacts, AskedFacts, CaaLook, ReplacementFacts, judge};
+use crate::diagnosis::verdict::replacement::{
+    AboveFacts, AskedFacts, CaaLook, ReplacementFacts, judge,
+};
 use crate::fetch::Fetcher;
-use crate::inspect::caa::CaaRecords;
+use crate::inspect::caa_records::CaaRecords;
 use crate::inspect::inquiry::{AskedAuthority, Inquiry};
 use crate::inspect::servers;
 use crate::inspect::servers::ServerVisitor;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Supervision;
 use crate::context::failure::Failure;
-use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::issue::manual::{Lack, ManualRecord};
 use crate::issue::tracked::End;
@@ -21,7 +21,7 @@ use crate::objects::chain;
 use crate::probes::Probe as _;
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::published;
+use crate::reconcile::dns01_visible;
 use crate::reconcile::schedule::{Limits, Plan, Waits, plan};
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
@@ -252,7 +252,7 @@ async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<Lack>)
     "Follow".clone_into(&mut dns01.cname_strategy);
     let seen = probe.look(&challenge, &answer).await;
     let end = seen.iter().find_map(end_of_aliases).unwrap_or(record);
-    match published::judge(&challenge, &answer, &seen) {
+    match dns01_visible::judge(&challenge, &answer, &seen) {
         Readiness::Ready => (end, None),
         Readiness::NotYet { reason, .. } => {
             (end, Some(Lack { reason, is_checked: !seen.iter().all(is_blind) }))

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use strsim::osa_distance;
 use url::Url;
 
-use super::names::{EXEC, MANUAL};
 use crate::model::SecretKeySelector;
+use crate::model::field::secret_key_faults;
 use crate::model::field::{FieldPath, Remark};
-use crate::model::validation::secret_key_faults;
+use crate::model::own_solver_names::{EXEC, MANUAL};
 
 mod listed;
 

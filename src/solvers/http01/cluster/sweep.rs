@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::objects::{self, INGRESSES, PODS, ROUTES, SERVICES};
 use super::{TRIES, ingress, names};
 use crate::store::cluster::raw_objects::{Foreign, Resource};
-use crate::store::cluster::{ClusterFault, ClusterStore, temporary};
+use crate::store::cluster::{ClusterStore, temporary};
+use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 

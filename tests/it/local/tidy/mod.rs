@@ -262,12 +262,12 @@ const JUDGES: [&str; 2] = ["diagnosis", "reconcile"];
 /// Files that read what others have written: a CA's and cert-manager's sentences, and conditions that cert-manager may have
 /// written before we drove.
 const READERS: [&str; 8] = [
-    "src/diagnosis/controller_words.rs",
-    "src/diagnosis/foreign.rs",
-    "src/diagnosis/issuer_words.rs",
-    "src/diagnosis/provider_words.rs",
-    "src/diagnosis/refusal_words.rs",
-    "src/diagnosis/update_words.rs",
+    "src/diagnosis/words/controller.rs",
+    "src/diagnosis/words/foreign.rs",
+    "src/diagnosis/words/issuer.rs",
+    "src/diagnosis/words/provider.rs",
+    "src/diagnosis/words/refusal.rs",
+    "src/diagnosis/words/update.rs",
     "src/reconcile/certificate/issuing.rs",
     "src/reconcile/request.rs",
 ];

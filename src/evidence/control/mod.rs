@@ -1,0 +1,367 @@
+//! The cluster itself: who works on the objects, and what may keep them from it. A bounded number of requests, side by side; each
+//! may fail, and none writes anything: a review of a right is a question that nothing is kept of.
+
+pub(crate) mod admission;
+pub(crate) mod objects;
+pub(crate) mod parts;
+pub(crate) mod webhooks;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::investigator::Investigator;
+use super::patience::PROBE_TIMEOUT;
+use super::wanted_names;
+use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::case::control::{
+    ControlCase, ControllerCase, LackingCase, LapsedLeaseCase, LeaseCase, WarningCase,
+};
+use crate::diagnosis::case::{Case, Unseen};
+use crate::model::solver::Webhook;
+use crate::model::{Certificate, Key, Kind, ObjectName};
+use crate::store::Store;
+use crate::store::cluster::ClusterStore;
+use crate::store::cluster::lease_object::{LapsedLease, LeaseHolder, Who};
+use crate::store::cluster::permissions::Permission;
+use crate::store::cluster::raw_objects::{Foreign, Resource};
+use crate::store::cluster::survey;
+use crate::store::error::StoreError;
+use crate::store::manager::Manager;
+
+/// Most objects and namespaces that are asked for one by one.
+pub(super) const MOST_ASKED: usize = 10;
+/// Most letters of a sentence that is kept of others.
+const MOST_SAID: usize = 500;
+/// Most warnings that are kept.
+const MOST_WARNINGS: usize = 100;
+/// Where Helm puts cert-manager.
+const HELM: &str = "cert-manager";
+/// Labels of cert-manager's controller.
+pub(super) const CONTROLLER: &str = "app.kubernetes.io/name=cert-manager";
+/// What the controller cannot do without in the namespace of a Certificate.
+const NEEDED: [(&str, &str); 5] = [
+    ("update", "certificates.cert-manager.io"),
+    ("create", "certificaterequests.cert-manager.io"),
+    ("create", "orders.acme.cert-manager.io"),
+    ("create", "challenges.acme.cert-manager.io"),
+    ("create", "secrets"),
+];
+
+pub(super) const DEPLOYMENTS: Resource =
+    Resource { api_version: "apps/v1", kind: "Deployment", plural: "deployments.apps" };
+pub(super) const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
+const NAMESPACES: Resource =
+    Resource { api_version: "v1", kind: "Namespace", plural: "namespaces" };
+const EVENTS: Resource = Resource { api_version: "v1", kind: "Event", plural: "events" };
+pub(super) const DEFINITIONS: Resource = Resource {
+    api_version: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions.apiextensions.k8s.io",
+};
+
+/// What the questions are about.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    /// Whether there is anything to ask about.
+    is_asked: bool,
+    /// Certificates that have to be issued, a bounded number, each with why.
+    pub(super) open: Vec<(Certificate, String)>,
+    /// Namespaces of all that have to be issued.
+    namespaces: BTreeSet<String>,
+    /// Objects about which others may have warned.
+    objects: BTreeSet<(String, ObjectName)>,
+    /// Objects that a manifest was applied to, a bounded number.
+    pub(super) applied: Vec<Key>,
+    /// Webhooks for DNS-01 that are in use, each with its issuer; a bounded number.
+    pub(super) webhooks: Vec<(Key, Webhook)>,
+}
+
+impl Around {
+    pub(super) fn of(case: &Case) -> Self {
+        let mut around = Self {
+            is_asked: !case.certificates.is_empty() || !case.issuers.is_empty(),
+            ..Self::default()
+        };
+        let applied = "kubectl.kubernetes.io/last-applied-configuration";
+        for of in case.certificates.iter().filter(|of| of.is_open()) {
+            let name = of.certificate.name();
+            around.namespaces.insert(name.namespace.clone());
+            let mut add = |kind: Kind, name: ObjectName| {
+                around.objects.insert((kind.to_string(), name));
+            };
+            add(Kind::Certificate, name.clone());
+            of.requests.iter().for_each(|it| add(Kind::CertificateRequest, it.name()));
+            of.orders.iter().for_each(|it| add(Kind::Order, it.name()));
+            of.challenges.iter().for_each(|it| add(Kind::Challenge, it.name()));
+            let issuer = issuer_key(&of.certificate);
+            if let Some(key) = &issuer {
+                add(key.kind, key.name.clone());
+            }
+            let is_applied = of.certificate.metadata.annotations.contains_key(applied);
+            if is_applied && around.applied.len() < MOST_ASKED {
+                around.applied.push(Key::new(Kind::Certificate, name));
+            }
+            if around.open.len() < MOST_ASKED {
+                let why = of.due.as_ref().map(|due| due.reason.clone()).unwrap_or_default();
+                around.open.push((of.certificate.clone(), why));
+            }
+        }
+        for of in &case.issuers {
+            let Some(issuer) = &of.issuer else { continue };
+            let is_applied = issuer.metadata.annotations.contains_key(applied);
+            if is_applied && around.applied.len() < 2 * MOST_ASKED {
+                around.applied.push(of.key.clone());
+            }
+        }
+        around.webhooks = wanted_names::webhooks(case);
+        around.webhooks.truncate(MOST_ASKED);
+        around
+    }
+}
+
+/// One look at a cluster, and what of it could not be seen.
+pub(super) struct Look<'a> {
+    pub(super) by: &'a Investigator,
+    pub(super) cluster: &'a ClusterStore,
+    pub(super) store: &'a Arc<dyn Store>,
+    hidden: Mutex<BTreeMap<String, (String, bool)>>,
+}
+
+impl Look<'_> {
+    pub(super) fn of(&self, resource: Resource, namespace: &str) -> Foreign {
+        self.cluster.foreign(resource, namespace, Manager::Person)
+    }
+
+    /// What was read within the time of a probe; what may not be read is noted, and left out.
+    pub(super) async fn read<T>(
+        &self,
+        what: &str,
+        read: impl Future<Output = Result<T, StoreError>>,
+    ) -> Option<T> {
+        let (why, is_forbidden) = match timeout(PROBE_TIMEOUT, read).await {
+            Ok(Ok(read)) => return Some(read),
+            Ok(Err(StoreError::NotFound { .. })) => return None,
+            Ok(Err(error)) => (error.to_string(), error.lacks_permission()),
+            Err(_) => (format!("no answer within {} s", PROBE_TIMEOUT.as_secs()), false),
+        };
+        self.hidden.lock().insert(what.to_owned(), (why, is_forbidden));
+        None
+    }
+
+    /// Those of all namespaces; of Helm's where others may not be looked into.
+    async fn everywhere(&self, resource: Resource, labels: &str) -> Vec<Value> {
+        let read = async {
+            match self.of(resource, "").fitting(labels, "").await {
+                Err(error) if error.lacks_permission() => {
+                    self.of(resource, HELM).fitting(labels, "").await
+                }
+                listed => listed,
+            }
+        };
+        self.read(resource.plural, read).await.unwrap_or_default()
+    }
+}
+
+impl Investigator {
+    /// Looks at the cluster; and says in one line what of it may not be seen.
+    pub(super) async fn control(&self, around: &Around) -> (ControlCase, Option<Unseen>) {
+        let (Some(cluster), Some(store)) = (&self.cluster, &self.store) else {
+            return (ControlCase::default(), None);
+        };
+        if !around.is_asked {
+            return (ControlCase::default(), None);
+        }
+        let look = Look { by: self, cluster, store, hidden: Mutex::default() };
+        let (deployments, pods, (leases, lapsed), webhooks, definitions, namespaces, warnings) = tokio::join!(
+            look.everywhere(DEPLOYMENTS, CONTROLLER),
+            look.everywhere(PODS, CONTROLLER),
+            leases(&look),
+            look.configurations(),
+            definitions(&look),
+            namespaces(&look, around),
+            warnings(&look, around),
+        );
+        let controllers = Look::controllers(&deployments, &pods);
+        let ending = namespaces.iter().filter_map(ending).collect();
+        let (admission, lacking, dns_webhooks, dropped, next_keys, immutable, quotas, secrets) = tokio::join!(
+            look.admission(&webhooks, &namespaces),
+            lacking(&look, around, &controllers),
+            look.dns_webhooks(around, &controllers),
+            look.dropped(around),
+            look.next_keys(around),
+            look.immutable(around),
+            look.quotas(around),
+            look.secrets(around),
+        );
+        let case = ControlCase {
+            controllers,
+            leases,
+            lapsed,
+            undefined: Vec::new(),
+            admission,
+            dns_webhooks,
+            definitions,
+            dropped,
+            ending,
+            next_keys,
+            immutable,
+            quotas,
+            secrets,
+            lacking,
+            warnings,
+        };
+        (case, hidden(look.hidden.into_inner()))
+    }
+}
+
+/// All that could not be read, as one: each of it alone would say no more.
+fn hidden(hidden: BTreeMap<String, (String, bool)>) -> Option<Unseen> {
+    let (why, _) = hidden.values().next()?.clone();
+    let is_forbidden = hidden.values().all(|(_, is_forbidden)| *is_forbidden);
+    let what = hidden.into_keys().collect::<Vec<_>>().join(", ");
+    Some(Unseen { what: format!("the cluster's {what}"), why, is_forbidden })
+}
+
+pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(super) fn list<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn name_of(object: &Value) -> ObjectName {
+    ObjectName::new(text(object, "/metadata/namespace"), text(object, "/metadata/name"))
+}
+
+/// As much of what others say as is kept.
+pub(super) fn cut(said: &str) -> String {
+    said.chars().take(MOST_SAID).collect()
+}
+
+async fn leases(look: &Look<'_>) -> (Vec<LeaseCase>, Vec<LapsedLeaseCase>) {
+    let read = look.read("leases", survey::leases(look.cluster)).await;
+    let (holders, lapsed) = read.unwrap_or_default();
+    let of = |lease: LapsedLease| LapsedLeaseCase {
+        namespace: lease.namespace,
+        holder: lease.identity,
+        renewed: lease.renewed,
+    };
+    let lapsed = lapsed.into_iter().map(of).collect();
+    let lease = |holder: LeaseHolder| LeaseCase {
+        is_ours: matches!(holder.who, Who::Ours(_)),
+        namespace: holder.namespace,
+        holder: holder.identity,
+    };
+    (holders.into_iter().map(lease).collect(), lapsed)
+}
+
+/// The releases that labels of the definitions name.
+async fn definitions(look: &Look<'_>) -> BTreeMap<String, String> {
+    let listed = look.of(DEFINITIONS, "");
+    let listed = look.read(DEFINITIONS.plural, listed.outlined(CONTROLLER, "")).await;
+    let release = |definition: &Value| {
+        let label = text(definition, "/metadata/labels/app.kubernetes.io~1version");
+        let name = text(definition, "/metadata/name");
+        (!label.is_empty()).then(|| (name.to_owned(), label.to_owned()))
+    };
+    listed.unwrap_or_default().iter().filter_map(release).collect()
+}
+
+/// The namespaces in which a Certificate has to be issued, a bounded number.
+async fn namespaces(look: &Look<'_>, around: &Around) -> Vec<Value> {
+    let asked = around.namespaces.iter().take(MOST_ASKED).map(|name| async move {
+        let namespace = look.of(NAMESPACES, "");
+        look.read(NAMESPACES.plural, namespace.get(name)).await.flatten()
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// The name of a namespace that is being deleted, and what the API server says that holds it; `None` if it stays.
+fn ending(namespace: &Value) -> Option<(String, String)> {
+    let is_ending = text(namespace, "/status/phase") == "Terminating";
+    let holds = list(namespace, "/status/conditions").iter();
+    let holds = holds.filter(|condition| text(condition, "/status") == "True");
+    let holds: Vec<&str> = holds.map(|condition| text(condition, "/message")).collect();
+    is_ending.then(|| (name_of(namespace).name, cut(&holds.join("; "))))
+}
+
+/// What others have warned of, of the objects that are asked about.
+async fn warnings(look: &Look<'_>, around: &Around) -> Vec<WarningCase> {
+    let mut places: BTreeSet<&str> = around.namespaces.iter().map(String::as_str).collect();
+    if places.len() > MOST_ASKED {
+        places = BTreeSet::from([""]);
+    }
+    let listed = places.into_iter().map(|place| async move {
+        let events = look.of(EVENTS, place);
+        look.read(EVENTS.plural, events.fitting("", "type=Warning")).await.unwrap_or_default()
+    });
+    let events = join_all(listed).await.concat();
+    let warning = |event: &Value| {
+        let kind = text(event, "/involvedObject/kind").to_owned();
+        let name = ObjectName::new(
+            text(event, "/involvedObject/namespace"),
+            text(event, "/involvedObject/name"),
+        );
+        let is_asked = around.objects.contains(&(kind.clone(), name.clone()));
+        is_asked.then(|| WarningCase {
+            about: format!("{kind} {name}"),
+            name,
+            reason: text(event, "/reason").to_owned(),
+            message: cut(text(event, "/message")),
+            at: last_time(event),
+            count: count(event),
+            by: reporter(event).to_owned(),
+        })
+    };
+    events.iter().filter_map(warning).take(MOST_WARNINGS).collect()
+}
+
+/// When an Event was written last: Events of `events.k8s.io` have other fields for it.
+fn last_time(event: &Value) -> Option<Timestamp> {
+    let fields = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/firstTimestamp"];
+    fields.iter().find_map(|field| text(event, field).parse().ok())
+}
+
+/// How often what an Event tells has happened.
+fn count(event: &Value) -> u64 {
+    let fields = ["/series/count", "/count"].iter();
+    fields.filter_map(|field| event.pointer(field)?.as_u64()).max().unwrap_or(1)
+}
+
+/// The program that wrote an Event, as it calls itself; empty if it does not.
+fn reporter(event: &Value) -> &str {
+    let fields = ["/reportingComponent", "/source/component"].iter();
+    fields.map(|field| text(event, field)).find(|by| !by.is_empty()).unwrap_or_default()
+}
+
+/// What the controller's account may not do where a Certificate has to be issued. Few may ask that.
+async fn lacking(
+    look: &Look<'_>,
+    around: &Around,
+    controllers: &[ControllerCase],
+) -> Vec<LackingCase> {
+    // Where there are several, another one may work here.
+    let ([controller], Some(namespace)) = (controllers, around.namespaces.first()) else {
+        return Vec::new();
+    };
+    let account = &ObjectName::new(&controller.name.namespace, &controller.account);
+    let asked = NEEDED.map(|(verb, resource)| async move {
+        let wanted = Permission::new(verb, resource, namespace);
+        let may = timeout(PROBE_TIMEOUT, look.cluster.account_may(account, &wanted)).await;
+        (may == Ok(Some(false))).then(|| LackingCase {
+            account: format!("system:serviceaccount:{}:{}", account.namespace, account.name),
+            verb: verb.to_owned(),
+            resource: resource.to_owned(),
+            namespace: namespace.clone(),
+        })
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}

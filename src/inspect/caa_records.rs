@@ -1,0 +1,87 @@
+//! CAA records of names, from each name upwards to the first that has any (RFC 8659 §3). Each name is asked once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use crate::diagnosis::verdict::replacement::CaaLook;
+use crate::dns::Resolve;
+use crate::model::caa::{CaaAccount, CaaQuestion, CaaRecordSet, upwards};
+
+/// How long one question may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Most names of one certificate that are looked at: as many as a CA puts into one.
+const MOST_NAMES: usize = 100;
+/// Names of one certificate that are looked at side by side.
+const AT_ONCE: usize = 8;
+
+type OwnRecords = Result<CaaRecordSet, String>;
+
+/// What was heard so far.
+pub(crate) struct CaaRecords {
+    resolver: Arc<dyn Resolve>,
+    heard: Mutex<HashMap<String, Arc<OnceCell<OwnRecords>>>>,
+}
+
+impl CaaRecords {
+    /// Nothing yet.
+    pub(crate) fn new(resolver: &Arc<dyn Resolve>) -> Self {
+        Self { resolver: Arc::clone(resolver), heard: Mutex::default() }
+    }
+
+    /// Which names of a certificate a CA may not issue for, and of which that is not known.
+    pub(crate) async fn look(
+        &self,
+        names: &[String],
+        (identities, account): (&[String], Option<&str>),
+    ) -> Vec<CaaLook> {
+        let looks = names.iter().take(MOST_NAMES).map(|name| async move {
+            let base = name.strip_prefix("*.").unwrap_or(name);
+            let is_wildcard = base != name;
+            let account = account.map_or(CaaAccount::Anybody, CaaAccount::Url);
+            let question = CaaQuestion { is_wildcard, identities, account, method: None };
+            let name = name.clone();
+            match self.relevant(base).await {
+                Err(why) => Some(CaaLook::Unknown { name, why }),
+                Ok(None) => None,
+                Ok(Some((owner, records))) => {
+                    records.bar(&question).map(|_| CaaLook::Forbids { name, owner, records })
+                }
+            }
+        });
+        stream::iter(looks).buffered(AT_ONCE).filter_map(async |look| look).collect().await
+    }
+
+    /// The records that decide for a name, and whose they are.
+    async fn relevant(&self, name: &str) -> Result<Option<(String, CaaRecordSet)>, String> {
+        for owner in upwards(name) {
+            let records = self.own(owner).await?;
+            if !records.is_empty() {
+                return Ok(Some((owner.to_owned(), records)));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn own(&self, owner: &str) -> OwnRecords {
+        let cell = Arc::clone(self.heard.lock().entry(owner.to_ascii_lowercase()).or_default());
+        cell.get_or_init(|| self.ask(owner)).await.clone()
+    }
+
+    async fn ask(&self, owner: &str) -> OwnRecords {
+        match timeout(PATIENCE, self.resolver.caa(&format!("{owner}."))).await {
+            Ok(Ok(records)) => Ok(records),
+            Ok(Err(error)) if error.tells_nothing() => Err(error.to_string()),
+            // There is no such name, or nothing where its alias leads.
+            Ok(Err(_)) => Ok(CaaRecordSet::default()),
+            Err(_) => {
+                Err(format!("cannot look up {owner}: no answer within {} s", PATIENCE.as_secs()))
+            }
+        }
+    }
+}
