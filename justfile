@@ -57,7 +57,7 @@ words:
 
 # Check the shell scripts, and that the faults that the simulation has to find fit what ships
 scripts:
-    git apply --check tests/sim/mutants/switches.patch
+    tests/sim/mutants/apply --check
     shellcheck --external-sources findings/*.sh tests/run .ci/run tests/sim/mutants/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{bed,cluster,compare,conformance,diagnose,dns01,pace,scale,soak}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
 
 # Check on the oldest Rust we support, where that toolchain is installed
