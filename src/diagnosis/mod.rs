@@ -1,5 +1,5 @@
 //! Judgment of chains, obstacles and observations: why something does not go on, and what helps. As on floor 0 there are
-//! no clocks, files and sockets here, and nothing waits; steps that help are data, which `app::hints` puts into words.
+//! no clocks, files and sockets here, and nothing waits; steps that help are data, which `hints` puts into words.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod case;

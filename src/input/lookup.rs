@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use super::target::{self, Targets};
 use crate::context::failure::Failure;
+use crate::diagnosis::case::chain::Chain;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::model::closest::closest;
 use crate::model::{Certificate, Challenge, Identifier, Key, Kind, ObjectName, Order, Record};
+use crate::objects::chain;
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
@@ -292,12 +294,44 @@ async fn led(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<String>, StoreErro
     ])
 }
 
+/// The Certificate to which an Order belongs, with that Order; where what is named is no Order but leads to a Certificate, the
+/// last Order of that.
+///
+/// # Errors
+/// Fails when there is no such Order, or no Certificate owns it.
+pub async fn certificate_and_order(
+    store: &Arc<dyn Store>,
+    name: ObjectName,
+) -> Result<(ObjectName, Option<ObjectName>), Failure> {
+    let named = Key::new(Kind::Order, name.clone());
+    if let Some(order) = store.get(&named).await? {
+        // Its owner, whatever else has that name.
+        let Some(owner) = above(store, order, Kind::Certificate).await? else {
+            let delete = format!("order delete {}", named.name.name);
+            let delete = invocation::current().like_in(&named.name.namespace, &delete);
+            let what = format!("{named} belongs to no Certificate");
+            return Err(Failure::usage(what)
+                .about(&named)
+                .hint(format!("nothing can go on without one; {delete} takes it away")));
+        };
+        return Ok((owner.name, Some(name)));
+    }
+    let certificate = Key::new(Kind::Certificate, name);
+    let certificate = match keys(store, &certificate).await?.as_slice() {
+        [] => return Err(not_found(store, &named).await?),
+        [found] => found.name.clone(),
+        several => return Err(ambiguous(&certificate, several)),
+    };
+    let chain = chain::read(store, &certificate).await?;
+    let order = chain.as_ref().and_then(Chain::order).map(Order::name);
+    Ok((certificate, order))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::issue::again::certificate_and_order;
     use crate::store::memory::MemoryStore;
 
     /// Puts an object into the store, below another one; its UID.

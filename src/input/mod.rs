@@ -19,7 +19,7 @@ use clap::ValueEnum;
 
 use self::files::Depth;
 use self::quick::{QuickArgs, Wish};
-use super::context::Context;
+use crate::context::Context;
 use crate::context::blocking::{Interrupted, Left, aside};
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;

@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::controllers::certificate::Due;
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::case::chain::{Chain, issuer_key};
+use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::hints::invocation;
 use crate::input::lookup;
@@ -284,39 +284,6 @@ async fn read(store: &Arc<dyn Store>, keys: &[Key]) -> Result<Vec<Record>, Failu
         records.push(lookup::read(store, key).await?);
     }
     Ok(records)
-}
-
-/// The Certificate to which an Order belongs, with that Order; where what is named is no Order but leads to a Certificate, the
-/// last Order of that.
-///
-/// # Errors
-/// Fails when there is no such Order, or no Certificate owns it.
-pub async fn certificate_and_order(
-    store: &Arc<dyn Store>,
-    name: ObjectName,
-) -> Result<(ObjectName, Option<ObjectName>), Failure> {
-    let named = Key::new(Kind::Order, name.clone());
-    if let Some(order) = store.get(&named).await? {
-        // Its owner, whatever else has that name.
-        let Some(owner) = lookup::above(store, order, Kind::Certificate).await? else {
-            let delete = format!("order delete {}", named.name.name);
-            let delete = invocation::current().like_in(&named.name.namespace, &delete);
-            let what = format!("{named} belongs to no Certificate");
-            return Err(Failure::usage(what)
-                .about(&named)
-                .hint(format!("nothing can go on without one; {delete} takes it away")));
-        };
-        return Ok((owner.name, Some(name)));
-    }
-    let certificate = Key::new(Kind::Certificate, name);
-    let certificate = match lookup::keys(store, &certificate).await?.as_slice() {
-        [] => return Err(lookup::not_found(store, &named).await?),
-        [found] => found.name.clone(),
-        several => return Err(lookup::ambiguous(&certificate, several)),
-    };
-    let chain = chain::read(store, &certificate).await?;
-    let order = chain.as_ref().and_then(Chain::order).map(Order::name);
-    Ok((certificate, order))
 }
 
 /// Nothing is under way, and there is no certificate either: how the last order ended, if there was one.

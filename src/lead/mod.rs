@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::other::{Other, Program};
 use self::other::{as_wished, local_run, other, without_lease};
 use self::standby::{StandbyState, StandbyTimes};
-use super::context::Context;
+use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::connection::DriverChoice;
 use crate::context::flags::output::OutputArgs;

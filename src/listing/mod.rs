@@ -11,12 +11,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::following::Following;
-use super::context::{Context, no_state_in, store_when_there};
-use super::input::lookup;
-use super::input::selector::{FieldSelector, LabelSelector};
-use super::input::target::{self, Targets};
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
+use crate::context::{Context, no_state_in, store_when_there};
+use crate::input::lookup;
+use crate::input::selector::{FieldSelector, LabelSelector};
+use crate::input::target::{self, Targets};
 use crate::model::{Kind, Record};
 use crate::print::columns::Namespaces;
 use crate::print::format::Format;

@@ -1,5 +1,5 @@
-//! Probes check an answer before the CA does, and report observations; `reconcile::visible`,
-//! `reconcile::published` and `reconcile::shown` judge them.
+//! Probes check an answer before the CA does, and report observations; `reconcile::http01_visible`,
+//! `reconcile::dns01_visible` and `reconcile::shown` judge them.
 
 pub mod cluster;
 pub mod dns;

@@ -1,4 +1,4 @@
-//! Remedies for the cause of a [`super::SolveError`], as data: `app::hints` puts them into words.
+//! Remedies for the cause of a [`super::SolveError`], as data: `hints` puts them into words.
 //!
 //! The change that a DNS provider needs is known and described only in that provider's own file: a provider is added by one
 //! file. Such words name no flag and no command line of this program; a remedy with a flag or a command line is a variant.

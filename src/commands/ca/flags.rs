@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::ca::RevocationSource;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+
+use crate::ca::{RevocationSource, behaviour};
 use crate::context::flags;
 use crate::context::flags::look::LookArgs;
 use crate::context::flags::output;
-use crate::input::completers;
+use crate::input::completers::{completer, starting};
 use crate::model::Duration;
 use crate::print::format::Format;
 
@@ -132,7 +134,7 @@ pub struct TemperArgs {
     #[arg(hide_short_help = true, long, value_name = "SECONDS")]
     pub retry_after: Option<u32>,
     /// Behave in this way, which a client has to survive; repeatable [default: as a good CA does]
-    #[arg(long, value_name = "NAME[=VALUE]", add = completers::behaviours())]
+    #[arg(long, value_name = "NAME[=VALUE]", add = behaviours())]
     pub behave: Vec<String>,
     /// List the behaviours with what a client should do, and end
     #[arg(long)]
@@ -171,4 +173,14 @@ fn percent(text: &str) -> Result<u8, String> {
             .filter(|percent| *percent <= 100)
             .ok_or_else(|| "it is neither always nor never nor a number up to 100".to_owned()),
     }
+}
+
+/// Completes behaviours of our own CA.
+fn behaviours() -> ArgValueCompleter {
+    completer(|current, _| {
+        let kit = behaviour::kit().map(|behaviour| {
+            CompletionCandidate::new(behaviour.name).help(Some(behaviour.does.into()))
+        });
+        starting(kit, current)
+    })
 }

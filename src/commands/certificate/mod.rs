@@ -2,6 +2,7 @@
 
 pub mod approval;
 pub mod check;
+pub mod inspect;
 pub mod revocation;
 pub mod show;
 

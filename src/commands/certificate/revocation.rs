@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
+use super::inspect::stored::of_request;
+use super::inspect::{CertificatePlace, files};
 use crate::account::{AccountDesk, AskArgs, NamedAccount, ask};
 use crate::acme::chain;
 use crate::acme::inspection::{InspectedChain, Material};
@@ -18,8 +20,6 @@ use crate::context::flags::output::OutputArgs;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
 use crate::input::{completers, lookup, target};
-use crate::inspect::stored::of_request;
-use crate::inspect::{CertificatePlace, files};
 use crate::model::memory::{Holder, Memory, RevokedMemory};
 use crate::model::metadata::Resource;
 use crate::model::secret::{TLS_CRT, TLS_KEY};

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::inspect::inquiry::Inquiry;
+use super::inspect::servers::ServerVisitor;
+use super::inspect::{CertificatePlace, FoundCertificate, files, servers, stored};
 use crate::acme::PrivateKey;
 use crate::context::Context;
 use crate::context::failure::Failure;
@@ -11,9 +14,6 @@ use crate::context::flags::duration;
 use crate::context::flags::look::LookArgs;
 use crate::context::flags::output::ReportArgs;
 use crate::input::completers;
-use crate::inspect::inquiry::Inquiry;
-use crate::inspect::servers::ServerVisitor;
-use crate::inspect::{CertificatePlace, FoundCertificate, files, servers, stored};
 use crate::model::certificate_report::{
     CertificateReport, CertificateSource, ReportedCertificate, SourceKind,
 };

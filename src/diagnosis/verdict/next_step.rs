@@ -1,4 +1,4 @@
-//! Steps that help, as data: what has to be changed, inspected or run, and on which object. `app::hints` words the steps.
+//! Steps that help, as data: what has to be changed, inspected or run, and on which object. `hints` words the steps.
 
 use crate::diagnosis::words::facts::KeptAnswer;
 use crate::model::cause::{Sighting, Symptom};

@@ -1,5 +1,5 @@
 //! Parser for messages of others: cert-manager (in Go's wording), CAs, and admission plugins. Only this module and the
-//! `*_words` modules parse prose on this floor. Facts of this program are kept as data beside its messages
+//! modules of this folder parse prose on this floor. Facts of this program are kept as data beside its messages
 //! (`model::memory`), and read by `diagnosis::facts`.
 
 use std::net::{IpAddr, SocketAddr};

@@ -15,7 +15,6 @@ use clap_complete::engine::{
 
 use self::paths::Paths;
 use self::typed::Typed;
-use crate::ca::behaviour;
 use crate::context::flags::report::REPORTS;
 use crate::diagnosis::catalogue;
 use crate::diagnosis::catalogue::id::CauseFamily;
@@ -85,16 +84,6 @@ pub fn servers() -> ArgValueCompleter {
     completer(|current, _| starting(AcmeServer::names().map(CompletionCandidate::new), current))
 }
 
-/// Completes behaviours of our own CA.
-pub fn behaviours() -> ArgValueCompleter {
-    completer(|current, _| {
-        let kit = behaviour::kit().map(|behaviour| {
-            CompletionCandidate::new(behaviour.name).help(Some(behaviour.does.into()))
-        });
-        starting(kit, current)
-    })
-}
-
 /// Completes forms of reports, and files behind their sign.
 pub fn reports() -> ArgValueCompleter {
     completer(|current, _| match current.split_once('=') {
@@ -132,7 +121,8 @@ pub fn causes() -> ArgValueCompleter {
     })
 }
 
-fn completer<C>(candidates: C) -> ArgValueCompleter
+/// Makes a completer of a function that offers candidates for a word.
+pub(crate) fn completer<C>(candidates: C) -> ArgValueCompleter
 where
     C: Fn(&str, &Typed) -> Vec<CompletionCandidate> + Send + Sync + 'static,
 {
@@ -141,7 +131,8 @@ where
     })
 }
 
-fn starting(
+/// Keeps the candidates that begin with the typed text.
+pub(crate) fn starting(
     candidates: impl IntoIterator<Item = CompletionCandidate>,
     current: &str,
 ) -> Vec<CompletionCandidate> {

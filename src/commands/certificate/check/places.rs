@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::commands::certificate::inspect::{CertificatePlace, files, stored};
 use crate::context::Context;
 use crate::context::blocking::{Left, aside};
 use crate::context::failure::Failure;
@@ -13,7 +14,6 @@ use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk;
 use crate::input::selector::LabelSelector;
 use crate::input::{lookup, target};
-use crate::inspect::{CertificatePlace, files, stored};
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Record};
 use crate::objects::own_request::as_certificate;
 use crate::store::Store;

@@ -10,6 +10,10 @@ use jiff::Timestamp;
 
 use super::places::{CheckPlace, CheckPlaces, serial};
 use crate::acme::inspection::InspectedChain;
+use crate::commands::certificate::inspect::inquiry::{AskedAuthority, Inquiry};
+use crate::commands::certificate::inspect::servers;
+use crate::commands::certificate::inspect::servers::ServerVisitor;
+use crate::commands::certificate::inspect::{FoundCertificate, files, stored};
 use crate::context::Context;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
@@ -18,10 +22,6 @@ use crate::diagnosis::verdict::replacement::{
 };
 use crate::fetch::Fetcher;
 use crate::inspect::caa_records::CaaRecords;
-use crate::inspect::inquiry::{AskedAuthority, Inquiry};
-use crate::inspect::servers;
-use crate::inspect::servers::ServerVisitor;
-use crate::inspect::{FoundCertificate, files, stored};
 use crate::model::certificate_check::{CheckedCertificate, ReplacementCause};
 use crate::model::certificate_report::{CertificateSource, SourceKind};
 use crate::model::{Certificate, Key, ObjectName};

@@ -68,11 +68,11 @@ mod tests {
     #[test]
     fn the_quick_start_converts() {
         let set = convert(&[
-            include_str!("../../../tests/fixtures/manifests/quick-start/staging-issuer.yaml"),
-            include_str!("../../../tests/fixtures/manifests/quick-start/production-issuer.yaml"),
-            include_str!("../../../tests/fixtures/manifests/quick-start/deployment.yaml"),
-            include_str!("../../../tests/fixtures/manifests/quick-start/service.yaml"),
-            include_str!("../../../tests/fixtures/manifests/quick-start/ingress-tls.yaml"),
+            include_str!("../../../../tests/fixtures/manifests/quick-start/staging-issuer.yaml"),
+            include_str!("../../../../tests/fixtures/manifests/quick-start/production-issuer.yaml"),
+            include_str!("../../../../tests/fixtures/manifests/quick-start/deployment.yaml"),
+            include_str!("../../../../tests/fixtures/manifests/quick-start/service.yaml"),
+            include_str!("../../../../tests/fixtures/manifests/quick-start/ingress-tls.yaml"),
         ])
         .unwrap();
         assert_eq!(
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn shell_text_that_came_along_is_told() {
         let text =
-            include_str!("../../../tests/fixtures/manifests/quick-start/pasted-with-shell.txt");
+            include_str!("../../../../tests/fixtures/manifests/quick-start/pasted-with-shell.txt");
         assert_eq!(convert(&[text]), Err(vec![
             "0.yaml:19:1: this is a shell command, not YAML | leave it out: it came along when the manifest was copied".to_owned()
         ]));
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn the_choice_of_solvers_moves_to_the_issuer() {
         let set =
-            convert(&[include_str!("../../../tests/fixtures/manifests/old-acme-config.yaml")])
+            convert(&[include_str!("../../../../tests/fixtures/manifests/old-acme-config.yaml")])
                 .unwrap();
         let specs: Vec<_> = set.documents.iter().map(|d| d.record.object["spec"].clone()).collect();
         assert_eq!(
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn later_versions_convert_field_by_field() {
-        let set = convert(&[include_str!("../../../tests/fixtures/manifests/old-versions.yaml")])
+        let set = convert(&[include_str!("../../../../tests/fixtures/manifests/old-versions.yaml")])
             .unwrap();
         let specs: Vec<_> = set.documents.iter().map(|d| d.record.object["spec"].clone()).collect();
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Circles of files: who takes names from whom, by every path in the sources, macros included. Files whose names nobody can tell
-//! apart from one idea belong together; all others know each other in one direction only.
+//! Circles of files and of folders: imports by every path in the sources, macros included. Files of one idea belong together; all
+//! others import each other in one direction only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::{Source, check, sources};
 
 /// Names as they stand between `::`.
-type Path = Vec<String>;
+pub(super) type Path = Vec<String>;
 
 /// What one file says about others.
 struct File {
@@ -123,9 +123,9 @@ fn path_at(tokens: &[TokenTree], mut at: usize) -> (Path, usize) {
     (path, at)
 }
 
-/// Every file with what it takes from which other.
+/// Names that each file imports from each other one.
 #[derive(Default)]
-struct Arrows(BTreeMap<Path, BTreeMap<Path, BTreeSet<String>>>);
+pub(super) struct Arrows(pub(super) BTreeMap<Path, BTreeMap<Path, BTreeSet<String>>>);
 
 struct House {
     files: Vec<File>,
@@ -214,6 +214,25 @@ impl Arrows {
         }
     }
 
+    /// The arrows between files and folders that stand in one folder; a folder's `mod.rs` is no part of any.
+    fn between_folders(&self) -> BTreeMap<Path, Self> {
+        let mut folders: BTreeMap<Path, Self> = BTreeMap::new();
+        for (from, taken) in &self.0 {
+            for (to, names) in taken {
+                let depth = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+                if depth == from.len() || depth == to.len() {
+                    continue;
+                }
+                let child = |path: &Path| path[..=depth].to_vec();
+                let arrows = folders.entry(from[..depth].to_vec()).or_default();
+                for name in names {
+                    arrows.add(&child(from), child(to), name.clone());
+                }
+            }
+        }
+        folders
+    }
+
     /// The arrows that are left when files that take nothing from the rest, or give nothing to it, are put aside again and again.
     fn in_circles(mut self) -> Vec<String> {
         loop {
@@ -241,13 +260,47 @@ impl Arrows {
     }
 }
 
+/// The arrows between the files of `src`.
+pub(super) fn arrows() -> Arrows {
+    House::new(sources("src").iter().map(File::read).collect()).arrows()
+}
+
 fn circles(files: Vec<File>) -> Vec<String> {
     House::new(files).arrows().in_circles()
 }
 
+fn circles_of_folders(arrows: &Arrows) -> Vec<String> {
+    arrows.between_folders().into_values().flat_map(Arrows::in_circles).collect()
+}
+
 #[test]
 fn no_files_import_each_other_in_a_circle() {
-    check(circles(sources("src").iter().map(File::read).collect()));
+    check(arrows().in_circles());
+}
+
+#[test]
+fn no_folders_import_each_other_in_a_circle() {
+    check(circles_of_folders(&arrows()));
+}
+
+#[test]
+fn the_check_of_folders_sees_a_circle_that_no_files_make() {
+    let circles = |files: &[(&str, &str)]| {
+        let read = |(path, text): &(&str, &str)| {
+            File::read(&Source { path: path.into(), text: (*text).to_owned() })
+        };
+        let arrows = House::new(files.iter().map(read).collect()).arrows();
+        (arrows.between_folders().len(), circles_of_folders(&arrows).len())
+    };
+    let files = [
+        ("src/lib.rs", "pub mod a; pub mod b;"),
+        ("src/a/mod.rs", "pub mod x; pub mod y;"),
+        ("src/a/x.rs", "use crate::b::X; pub struct A;"),
+        ("src/a/y.rs", "pub struct Y;"),
+        ("src/b.rs", "use crate::a::y::Y; pub struct X;"),
+    ];
+    assert_eq!(circles(&files), (1, 2));
+    assert_eq!(circles(&files[..4]), (0, 0));
 }
 
 #[test]

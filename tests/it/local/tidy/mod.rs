@@ -2,7 +2,9 @@
 
 mod circles;
 mod documents;
+mod language;
 mod names;
+mod rooms;
 
 use std::collections::BTreeSet;
 use std::fs;
