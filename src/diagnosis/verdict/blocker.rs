@@ -81,7 +81,7 @@ pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Blocker> {
         kind: FailureKind::Timeout,
         of: Kind::Order,
         what: format!(
-            "{}: the CA has it as {state}, and asks for patience until {until:.0}",
+            "{}: {state} at the CA, which asks to wait until {until:.0}",
             Key::new(Kind::Order, order.name())
         ),
         until: Some(until),
@@ -177,7 +177,7 @@ mod tests {
             (chain(State::Ready, None), "ready"),
         ] {
             let what = format!(
-                "Order a/web-1-5: the CA has it as {word}, and asks for patience until {}",
+                "Order a/web-1-5: {word} at the CA, which asks to wait until {}",
                 at(3600)
             );
             assert_eq!(told(&chain), Some(what));
