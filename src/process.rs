@@ -1,4 +1,4 @@
-//! The process: which verb runs, what signals do, and how the end becomes an exit code.
+//! The process: runs the verb, reacts to signals, and turns the result into an exit code.
 
 use std::io;
 use std::process::{self, ExitCode};
@@ -26,14 +26,14 @@ use crate::print::log;
 use crate::print::table::Headers;
 use crate::print::talk::Talk;
 
-/// How long a command may take for its end after the second signal.
-const LAST: Duration = Duration::from_secs(2);
+/// Maximum time for a command to end after the second signal.
+const EXIT_DELAY_MAX: Duration = Duration::from_secs(2);
 
-/// Runs a command and turns how it ended into an exit code.
+/// Runs a command and returns the exit code of the result.
 pub async fn execute(global: GlobalArgs, command: Command) -> ExitCode {
     let tone = global.log.tone();
     let colours = Colours::settle(global.color);
-    // Documents have no colours.
+    // JSON logs have no colours.
     let colours = if tone.json { Colours { talk: Colour::Off, ..colours } } else { colours };
     let talk = Talk::new(Box::new(io::stderr()));
     talk.set_tone(tone);
@@ -66,13 +66,13 @@ pub async fn execute(global: GlobalArgs, command: Command) -> ExitCode {
         Ok(()) => code,
         Err(failure) => {
             let own = report(&talk, colours, &failure);
-            // Why the command failed tells more.
+            // The failure of the command says more than a failed report.
             if ended.is_ok() { own } else { code }
         }
     }
 }
 
-/// Has the verb do its work.
+/// Runs the body of the verb.
 async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure> {
     context.choose_reports().await?;
     if needs_store(&command) {
@@ -105,7 +105,7 @@ async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure
     }
 }
 
-/// Tells whether a command works until something has ended, so that the same command goes on after an interruption.
+/// Returns whether a command can go on when the same command is started again after an interruption.
 fn goes_on(command: &Command) -> bool {
     match command {
         Command::Order(args) => args.goes_on(),
@@ -114,7 +114,7 @@ fn goes_on(command: &Command) -> bool {
     }
 }
 
-/// Tells whether a command works with what is in a store, and so needs a cluster where no `--local` is given.
+/// Returns whether a command needs a store, and so needs a cluster if `--local` is not given.
 fn needs_store(command: &Command) -> bool {
     match command {
         Command::Order(args) => args.needs_store(),
@@ -156,8 +156,8 @@ fn report(talk: &Talk, colours: Colours, failure: &Failure) -> ExitCode {
     ExitCode::from(failure.kind.exit_code())
 }
 
-/// The first signal asks the command to end in good order; the second one ends it. They are heard beside the command, so that
-/// nothing on which its own thread waits keeps them from being heard.
+/// Watches for signals: the first asks the command to end in good order; the second ends the command. A task of its own
+/// receives the signals, so that a blocked thread of the command cannot delay them.
 fn second_signal(interrupted: &Interrupted) -> JoinHandle<FailureKind> {
     let (Ok(mut person), Ok(mut system)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
@@ -186,11 +186,11 @@ fn second_signal(interrupted: &Interrupted) -> JoinHandle<FailureKind> {
     })
 }
 
-/// Ends the process after a moment, should it not have ended by then: a disk that does not answer may hold those who tidy up.
+/// Ends the process after a short time if it still runs: a disk that does not answer may block the clean-up.
 #[expect(clippy::exit, reason = "nothing else ends a process whose threads are blocked")]
 fn leave_soon(kind: FailureKind) {
     thread::spawn(move || {
-        thread::sleep(LAST);
+        thread::sleep(EXIT_DELAY_MAX);
         process::exit(kind.exit_code().into())
     });
 }

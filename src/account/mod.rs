@@ -1,5 +1,5 @@
-//! Accounts at CAs: `account` and its verbs. An account is named by the Issuer that uses it, which also says where its CA and its
-//! key are; what the CA holds of it is asked by POST-as-GET, which changes nothing.
+//! Accounts at CAs: `account` and its verbs. The Issuer that uses an account names it, and says where the CA and the key
+//! are; the CA's record of the account is read by POST-as-GET, which changes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,42 +24,42 @@ use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Store, events};
 
-/// How long a CA has to answer: a person waits.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait for a CA's answer: a person waits.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How CAs are asked.
+/// Flags for requests to CAs.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AskArgs {
-    /// Resolver of look-ups [default: the system's]
+    /// Resolver for lookups [default: the system's]
     #[arg(long, value_name = "HOST:PORT")]
     pub dns: Option<String>,
 }
 
-/// Issuers and whom they speak with.
+/// Store of Issuers, and the clients of their CAs.
 pub struct AccountDesk {
     pub(crate) store: Arc<dyn Store>,
     clients: Arc<Clients>,
     pub(crate) accounts: Accounts,
 }
 
-/// What is written beside the status of an Issuer, by the verbs of Roles.
+/// Verbs of Roles that are needed for writes beside the status of an Issuer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WrittenParts {
-    /// On the Issuer.
+    /// Verbs on the Issuer.
     pub issuer: &'static [&'static str],
-    /// On the Secret of the account key.
+    /// Verbs on the Secret of the account key.
     pub secret: &'static [&'static str],
-    /// Whether Events tell of it.
+    /// Whether Events are written as well.
     pub is_told: bool,
 }
 
-/// One Issuer with what its account is made of.
+/// Issuer with the parts of its account.
 pub struct NamedAccount {
     /// The Issuer.
     pub issuer: Issuer,
-    /// What it says of ACME.
+    /// `spec.acme` of the Issuer.
     pub acme: AcmeIssuer,
-    /// The Secret of the account key, where it is there.
+    /// Secret of the account key, if it exists.
     pub secret: Option<Secret>,
 }
 
@@ -67,7 +67,7 @@ impl AccountDesk {
     /// Opens the store.
     ///
     /// # Errors
-    /// Fails when it cannot be opened, or a flag cannot be read.
+    /// Fails if the store cannot be opened, or a flag cannot be read.
     pub async fn open(args: &AskArgs, access: Access, context: &Context) -> Result<Self, Failure> {
         let look = LookArgs { dns: args.dns.clone(), ..LookArgs::default() };
         let fetcher = look.fetcher().await?;
@@ -79,15 +79,15 @@ impl AccountDesk {
         Ok(Self { store, clients, accounts })
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Every Issuer of ACME that a listing would show.
+    /// Returns every ACME Issuer of a namespace, and every ACME ClusterIssuer.
     ///
     /// # Errors
-    /// Fails when the store does.
+    /// Fails if the store fails.
     pub async fn all(&self, namespace: &str) -> Result<Vec<NamedAccount>, Failure> {
         let mut all = Vec::new();
         for kind in [Kind::ClusterIssuer, Kind::Issuer] {
@@ -103,17 +103,17 @@ impl AccountDesk {
         Ok(found)
     }
 
-    /// The Issuer of a word: `NAME`, which may be a ClusterIssuer's where no Issuer has it, or `KIND/NAME`.
+    /// Returns the Issuer of a word: `NAME`, which may be a ClusterIssuer's if no Issuer has that name, or `KIND/NAME`.
     ///
     /// # Errors
-    /// Fails when there is none, or it has no account.
+    /// Fails if there is no such Issuer, or it has no account.
     pub async fn named(&self, word: &str, context: &Context) -> Result<NamedAccount, Failure> {
         let mut kinds = vec![Kind::Issuer, Kind::ClusterIssuer];
         if word.contains('/') {
             let (kind, _) = target::Targets::parse_one(&[word.to_owned()])?;
             if !kinds.contains(&kind) {
                 let what = format!("\"{word}\" is no Issuer but a {kind}");
-                return Err(Failure::usage(what).hint("an account is named by its Issuer"));
+                return Err(Failure::usage(what).hint("name an account by its Issuer"));
             }
             kinds = vec![kind];
         }
@@ -135,10 +135,10 @@ impl AccountDesk {
         Ok(NamedAccount { secret, ..account })
     }
 
-    /// Fails where somebody may not write down in a cluster what comes of it: what a CA has done cannot be taken back.
+    /// Checks that the result may be written in the cluster: a change at a CA cannot be undone.
     ///
     /// # Errors
-    /// Fails with all that is missing, before the CA was asked.
+    /// Fails with all missing permissions, before the CA is asked.
     pub async fn must_be_writable(
         &self,
         account: &NamedAccount,
@@ -148,7 +148,7 @@ impl AccountDesk {
         let key = account.key();
         let named = |verb: &'static str, kind, place: &str, name: &str| {
             let any = Permission::of_kind(verb, kind, place);
-            // Names cannot be given for objects that are not there yet.
+            // Permissions cannot name objects that do not exist yet.
             if verb == "create" { any } else { any.named(name) }
         };
         let ObjectName { namespace, name } = &key.name;
@@ -164,33 +164,33 @@ impl AccountDesk {
         permissions::need(context, &wanted).await
     }
 
-    /// Where the Secret of an account key is.
+    /// Returns the namespace and the name of the Secret of an account key.
     pub(crate) fn secret_place(&self, account: &NamedAccount) -> String {
         let namespace = self.accounts.secret_namespace(&account.issuer);
         format!("{namespace}/{}", account.acme.private_key_secret_ref.name)
     }
 
-    /// The key of an account.
+    /// Returns the key of an account.
     ///
     /// # Errors
-    /// Fails when the Secret is not there, or holds none.
+    /// Fails if the Secret does not exist, or holds no key.
     pub fn key(&self, account: &NamedAccount) -> Result<AccountKey, Failure> {
         let named = account.key();
         let Some(secret) = &account.secret else {
             let place = self.secret_place(account);
-            let what = format!("Secret {place} with the account key of {named} is not there");
-            return Err(Failure::usage(what).about(&named).hint(by_copy(&named)));
+            let what = format!("Secret {place} with the account key of {named} does not exist");
+            return Err(Failure::usage(what).about(&named).hint(recover_hint(&named)));
         };
         account_key(&account.acme, secret).map_err(|why| {
             let what = format!("account key of {named}: {why}");
-            Failure::usage(what).about(&named).hint(by_copy(&named))
+            Failure::usage(what).about(&named).hint(recover_hint(&named))
         })
     }
 
-    /// A session of an account with a key; `url` is its account, where that is known.
+    /// Opens a session of an account with a key; `url` is that of the account, if known.
     ///
     /// # Errors
-    /// Fails when the server cannot be a CA.
+    /// Fails if the server cannot be a CA.
     pub fn session(
         &self,
         account: &NamedAccount,
@@ -203,35 +203,37 @@ impl AccountDesk {
 }
 
 impl NamedAccount {
-    /// An Issuer with the Secret of its account key.
+    /// Makes the account of an Issuer, with the Secret of its key.
     ///
     /// # Errors
-    /// Fails when it is of another type than ACME.
+    /// Fails if the Issuer is of another type than ACME.
     pub fn new(issuer: Issuer, secret: Option<Secret>) -> Result<Self, Failure> {
         let key = Key::new(issuer.issuer_kind(), issuer.name());
         let Some(acme) = issuer.spec.acme.clone() else {
             let what = format!("{key} is of another type than acme: it has no account");
             let list = invocation::current().like_in(&key.name.namespace, "account show");
-            return Err(Failure::usage(what).about(&key).hint(format!("those that have: {list}")));
+            return Err(Failure::usage(what)
+                .about(&key)
+                .hint(format!("issuers with an account: {list}")));
         };
         Ok(Self { issuer, acme, secret })
     }
 
-    /// Kind, namespace and name of the Issuer.
+    /// Returns kind, namespace and name of the Issuer.
     pub fn key(&self) -> Key {
         Key::new(self.issuer.issuer_kind(), self.issuer.name())
     }
 
-    /// URL of the account, where the status has it for this key.
+    /// Returns the URL of the account, if the status has a URL for this key.
     pub fn url(&self, key: &AccountKey) -> Option<String> {
         account_url(self.issuer.status.acme.as_ref()?, key)
     }
 }
 
-/// Waits for a CA, at most so long, and no longer than a person wants.
+/// Waits for a CA's answer, up to the time limit or a signal.
 ///
 /// # Errors
-/// Fails with what the CA says, when it says nothing, and when interrupted.
+/// Fails with the CA's error, if the CA does not answer in time, and when interrupted.
 pub async fn ask<T>(
     asking: impl Future<Output = Result<T, AcmeError>>,
     account: &NamedAccount,
@@ -239,13 +241,13 @@ pub async fn ask<T>(
     context: &Context,
 ) -> Result<T, Failure> {
     let late = || {
-        let (server, seconds) = (&account.acme.server, PATIENCE.as_secs());
+        let (server, seconds) = (&account.acme.server, ANSWER_TIMEOUT.as_secs());
         let message =
             format!("{what} {}: {server} has not answered within {seconds} s", account.key());
         Failure::new(FailureKind::CaUnreachable, message).about(&account.key())
     };
     tokio::select! {
-        answered = tokio::time::timeout(PATIENCE, asking) => match answered {
+        answered = tokio::time::timeout(ANSWER_TIMEOUT, asking) => match answered {
             Ok(answered) => answered.map_err(|error| {
                 let has_other_key = is_unknown(&error);
                 let failure = refused(error, account, what);
@@ -257,7 +259,7 @@ pub async fn ask<T>(
                 let import = format!("account import {name} --key FILE --replace");
                 let import = invocation::current().like_in(&account.issuer.metadata.namespace, &import);
                 failure.hint(format!(
-                    "Secret {secret} holds the key of no account there; {import} takes in the key of one"
+                    "the CA has no account for the key in Secret {secret}; {import} imports the key of one"
                 ))
             }),
             Err(_) => Err(late()),
@@ -266,19 +268,19 @@ pub async fn ask<T>(
     }
 }
 
-/// How the account of an Issuer is found again by a copy of its key.
-fn by_copy(issuer: &Key) -> String {
+/// Returns the hint for finding the account of an Issuer again by a copy of its key.
+fn recover_hint(issuer: &Key) -> String {
     let recover = format!("account recover {} --key FILE", issuer.name.name);
     let recover = invocation::current().like_in(&issuer.name.namespace, &recover);
     format!("{recover} finds the account again by a copy of its key")
 }
 
-/// What a CA refused.
+/// Makes the failure for a CA's refusal.
 pub fn refused(error: AcmeError, account: &NamedAccount, what: &str) -> Failure {
     failed(error.into(), account, what)
 }
 
-/// What came in the way of something about an account.
+/// Makes the failure for an error of work on an account.
 pub fn failed(error: ReconcileError, account: &NamedAccount, what: &str) -> Failure {
     let key = account.key();
     let step = advice::for_error(&error, &key);
@@ -290,7 +292,7 @@ pub fn failed(error: ReconcileError, account: &NamedAccount, what: &str) -> Fail
     step.iter().fold(failure, Failure::step)
 }
 
-/// The sort of what came in the way: whatever a CA refuses to do with an account is about the account.
+/// Returns the kind of failure; a refusal by a CA of work on an account is about the account.
 fn kind_of(error: &ReconcileError) -> FailureKind {
     let kind = FailureKind::of_error(error);
     let ReconcileError::Acme(AcmeError::Refused { problem, .. }) = error else { return kind };
@@ -298,13 +300,13 @@ fn kind_of(error: &ReconcileError) -> FailureKind {
         matches!(problem.short_kind(), "alreadyRevoked" | "badRevocationReason");
     match kind {
         FailureKind::Usage | FailureKind::Unexpected if !is_of_certificate => FailureKind::Account,
-        // Nobody does it there, and waiting changes nothing.
+        // The CA does not implement the request, and waiting changes nothing.
         FailureKind::CaUnreachable if problem.status == 501 => FailureKind::Account,
         kind => kind,
     }
 }
 
-/// Tells whether a CA has no account for a key (RFC 8555 §7.3.1).
+/// Returns whether a CA has no account for a key (RFC 8555 §7.3.1).
 pub fn is_unknown(error: &AcmeError) -> bool {
     error.problem().is_some_and(|problem: &Problem| problem.short_kind() == "accountDoesNotExist")
 }

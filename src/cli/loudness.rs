@@ -19,14 +19,20 @@ pub(super) fn settle(args: &mut LogArgs, matches: &ArgMatches) -> Result<(), Str
         (Some(verbose), Some(quiet)) if verbose > quiet => args.quiet = false,
         (Some(verbose), Some(quiet)) if verbose < quiet => args.verbose = 0,
         (Some(both), Some(_)) => {
-            return Err(contradiction("quiet", "one says more, the other less", both));
+            return Err(contradiction(
+                "quiet",
+                "one asks for more output, the other for less",
+                both,
+            ));
         }
         _ => {}
     }
     match (verbose.filter(|_| args.verbose > 0), log) {
         (Some(verbose), Some(log)) if verbose > log => args.log = None,
         (Some(verbose), Some(log)) if verbose < log => args.verbose = 0,
-        (Some(both), Some(_)) => return Err(contradiction("log", "both say what is logged", both)),
+        (Some(both), Some(_)) => {
+            return Err(contradiction("log", "both choose what is logged", both));
+        }
         _ => {}
     }
     Ok(())
@@ -71,12 +77,14 @@ mod tests {
         check(
             "x -v -q",
             "",
-            Err("--verbose cannot be used with --quiet: one says more, the other less"),
+            Err(
+                "--verbose cannot be used with --quiet: one asks for more output, the other for less",
+            ),
         );
         check(
             "x -v --log info",
             "",
-            Err("--verbose cannot be used with --log: both say what is logged"),
+            Err("--verbose cannot be used with --log: both choose what is logged"),
         );
     }
 

@@ -44,8 +44,8 @@ use crate::print::format::Format;
 
 /// ACME certificates from manifest to Secret, with nothing hidden
 ///
-/// Reads cert-manager manifests (Issuer, ClusterIssuer, Certificate), drives Orders and Challenges in a cluster or on this
-/// machine, shows what every challenge waits for, and says why one is stuck.
+/// Reads cert-manager manifests (Issuer, ClusterIssuer, Certificate), works on Orders and Challenges in a cluster or on
+/// this machine, shows what every challenge waits for, and explains why a challenge is stuck.
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl-acme",
@@ -67,53 +67,53 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Issue certificates from manifests, and look after their orders
+    /// Issue certificates from manifests, and manage their orders
     // The short help of `order` has no line left; the short help of `order create` shows the flag.
     #[command(alias = "orders", mut_arg("report", |report| report.hide_short_help(true)))]
     Order(Box<order::OrderArgs>),
     /// Show and check challenges, put up and take down their answers
     #[command(alias = "challenges")]
     Challenge(challenge::ChallengeArgs),
-    /// Look after issued certificates
+    /// Manage issued certificates
     #[command(aliases = ["cert", "certs", "certificates"])]
     Certificate(certificate::CertificateArgs),
-    /// Look after the accounts at CAs, each named by its Issuer
+    /// Manage the accounts at CAs, each named by its Issuer
     #[command(alias = "accounts")]
     Account(account::AccountArgs),
     /// Show one object in full, with its events
     Describe(describe::DescribeArgs),
-    /// Find out why a certificate does not arrive, and what helps
+    /// Find out why a certificate is not issued, and how to fix it
     Diagnose(Box<diagnose::DiagnoseArgs>),
     /// Show every event of a Certificate, its Orders and Challenges, in order
     Timeline(timeline::TimelineArgs),
-    /// Show what hangs below a Certificate, and what each object waits for
+    /// Show the objects below a Certificate, and what each of them waits for
     Tree(tree_command::TreeArgs),
-    /// Wait until objects are as they should be, or can no longer become so
+    /// Wait until objects reach a state, or can no longer reach it
     Wait(wait::WaitArgs),
-    /// Show on one screen what there is, who works, and what is stuck
+    /// Show all objects in brief, the running controller, and what is stuck
     Status(Box<status::StatusArgs>),
     /// Show which challenges run, which wait, and for what
     Schedule(schedule::ScheduleArgs),
     /// Show changes as they happen
     Watch(watch::WatchArgs),
-    /// Explain why issuance does not go on: causes by id, or by what you see
+    /// Explain why issuance does not go on: causes by id, or by symptom
     Explain(explain::ExplainArgs),
     /// List objects
     Get(get::GetArgs),
-    /// Delete objects on this machine; those of a cluster are kubectl's
+    /// Delete objects on this machine; in a cluster, use kubectl
     Delete(delete::DeleteArgs),
     /// Run the controllers until interrupted
     Run(Box<run::RunArgs>),
-    /// Run a small ACME server that nobody trusts, for rehearsals and tests
+    /// Run a small ACME server that no client trusts, for rehearsals and tests
     Ca(Box<ca::CaArgs>),
-    /// Print lean definitions of the six kinds, for a cluster that has none
+    /// Print small definitions of the six kinds, for a cluster without them
     Crds(crds::CrdsArgs),
     /// Print the completion script of a shell
     Completion(completion::CompletionArgs),
-    /// Answer one HTTP-01 challenge: what a solver Pod runs
+    /// Answer one HTTP-01 challenge, as a solver Pod does
     #[command(hide = true)]
     Solve(solve::SolveArgs),
-    /// Look once at a URL as the CA would: what a probe Pod runs
+    /// Request a URL once as the CA would, as a probe Pod does
     #[command(hide = true)]
     Probe(probe::ProbeArgs),
     /// Print the version

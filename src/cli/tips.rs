@@ -31,9 +31,9 @@ pub(super) fn mended(
     }
     if let Some(folder) = folder_apart(command, words) {
         let tip = if is_manifest(folder) {
-            format!("a manifest stands behind -f: -f {}", quoted(folder))
+            format!("write a manifest after -f: -f {}", quoted(folder))
         } else {
-            format!("a folder stands behind =: {}", quoted(&format!("--local={folder}")))
+            format!("write the folder after =: {}", quoted(&format!("--local={folder}")))
         };
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
@@ -107,12 +107,12 @@ mod tests {
 
     #[test]
     fn a_folder_apart_from_its_flag_is_seen() {
-        let tip = "a folder stands behind =: --local=ci";
+        let tip = "write the folder after =: --local=ci";
         check("kubectl-acme order -f a --local ci", &[tip]);
         check("kubectl-acme version --local ci", &[tip]);
         check("kubectl-acme version --local order", &[]);
         for file in ["web.yaml", "web.yml", "./a/web.json"] {
-            let tip = format!("a manifest stands behind -f: -f {file}");
+            let tip = format!("write a manifest after -f: -f {file}");
             check(&format!("kubectl-acme order --local {file}"), &[&tip]);
         }
     }

@@ -1,4 +1,4 @@
-//! `delete`: takes objects out of the local store; what holds an answer goes after its clean-up.
+//! `delete`: deletes objects of the local store; a Challenge with an answer is deleted after the clean-up of the answer.
 
 use std::sync::Arc;
 
@@ -38,10 +38,10 @@ pub struct DeleteArgs {
     /// Say nothing when there is no such object
     #[arg(long)]
     pub ignore_not_found: bool,
-    /// The answer to the question before an account key is deleted
+    /// Flag that confirms the deletion of an account key
     #[command(flatten)]
     pub confirm: ConfirmArgs,
-    /// Print KIND/NAME of what was deleted: name
+    /// Print KIND/NAME of each deleted object: name
     #[arg(long, short, value_name = "FORMAT", value_parser = ["name"], env = "KUBECTL_ACME_DELETE_OUTPUT")]
     pub output: Option<String>,
 }
@@ -49,7 +49,7 @@ pub struct DeleteArgs {
 /// Runs `delete`.
 ///
 /// # Errors
-/// Fails when it is not clear what to delete, an object is not there, or the store cannot be written.
+/// Fails when the selection is unclear, an object is not found, or the store cannot be written.
 pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure> {
     if let Some(secret) = account_secret(&args, context) {
         return delete_account_key(&secret, &args, context).await;
@@ -63,7 +63,7 @@ pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure>
         store.delete(&record.key).await?;
         let line = match args.output {
             Some(_) => format!("{}\n", qualified_name(&record.object)),
-            None => format!("{} deleted\n", quoted(record)),
+            None => format!("{} deleted\n", quote(record)),
         };
         printer.text(&line)?;
     }
@@ -77,9 +77,9 @@ pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure>
     if missing.is_empty() { Ok(()) } else { Err(Failure::silent(FailureKind::Unexpected)) }
 }
 
-/// The local store; a cluster is left to kubectl.
+/// Opens the local store; refuses a cluster, where kubectl deletes objects.
 async fn open(args: &DeleteArgs, context: &mut Context) -> Result<Arc<dyn Store>, Failure> {
-    // Where nothing is, nothing is made either.
+    // Without a state folder none is made.
     let exists = context.absent_state()?.is_none();
     let access = if exists { Access::ReadWrite } else { Access::ReadOnly };
     let store = context.store(access).await?;
@@ -89,11 +89,11 @@ async fn open(args: &DeleteArgs, context: &mut Context) -> Result<Arc<dyn Store>
     let place = format!("--namespace={}", context.namespace());
     let words = ["delete".to_owned()].into_iter().chain(args.objects.clone()).chain([place]);
     let words: Vec<String> = words.collect();
-    let what = "delete works on the local store (--local): a cluster is kubectl's";
+    let what = "delete works on the local store (--local) only: use kubectl for a cluster";
     Err(Failure::usage(what).hint(invocation::current().kubectl(&words)))
 }
 
-/// The one Secret that is named, if one is.
+/// Key of the Secret, if exactly one Secret is named.
 fn account_secret(args: &DeleteArgs, context: &Context) -> Option<Key> {
     let (kind, name) = match &args.objects[..] {
         [word] => word.split_once('/')?,
@@ -105,8 +105,8 @@ fn account_secret(args: &DeleteArgs, context: &Context) -> Option<Key> {
     (is_named && is_alone).then(|| target::key(Kind::Secret, name, context.namespace()))
 }
 
-/// Deletes the Secret of an account key, so that its Issuer gets another account. No other Secret is deleted here: those of
-/// certificates go with their Certificate, and the rest is not of this program.
+/// Deletes the Secret of an account key, so that the Issuer gets another account. No other Secret is deleted: the Secret of
+/// a certificate is deleted with the Certificate, and further Secrets do not belong to this program.
 async fn delete_account_key(
     key: &Key,
     args: &DeleteArgs,
@@ -121,7 +121,7 @@ async fn delete_account_key(
         return Err(lookup::not_found(&store, key).await?);
     }
     let Some(user) = users.first() else {
-        let what = format!("{key} holds no account key: delete takes away no other Secret");
+        let what = format!("{key} holds no account key: delete removes no other Secret");
         return Err(Failure::usage(what).about(key));
     };
     let wish = format!("delete the account key of {user} in {key} for ever");
@@ -134,7 +134,7 @@ async fn delete_account_key(
     Ok(context.printer(&OutputArgs::default()).text(&line)?)
 }
 
-/// The Issuers whose account key is in a Secret.
+/// Keys of the Issuers whose account key is in a Secret.
 async fn users(
     store: &Arc<dyn Store>,
     secret: &Key,
@@ -163,7 +163,7 @@ impl DeleteArgs {
         }
         match wanted {
             Targets::Kinds(_) if !is_selected => Err(Failure::usage("no name is given")
-                .hint("delete KIND NAME; every object of a kind goes with --all")),
+                .hint("write KIND NAME, or KIND --all for every object of a kind")),
             Targets::Named(_) if is_selected => {
                 Err(Failure::usage("names cannot be combined with --all or a selector"))
             }
@@ -176,7 +176,7 @@ impl DeleteArgs {
     }
 }
 
-/// Everything is found before anything is deleted: owners take their dependents along.
+/// Finds all objects before the first deletion, since the deletion of an owner deletes its dependents.
 async fn find(
     store: &Arc<dyn Store>,
     wanted: &Targets,
@@ -207,13 +207,13 @@ async fn find(
     Ok((found, missing))
 }
 
-/// `certificate.cert-manager.io "web"`, in kubectl's words.
-fn quoted(record: &Record) -> String {
+/// Object as kubectl prints it: `certificate.cert-manager.io "web"`.
+fn quote(record: &Record) -> String {
     let Key { kind, name } = &record.key;
     format!("{}.{} \"{}\"", kind.singular(), kind.group(), name.name)
 }
 
-/// Objects with finalizers stay, marked, until a command that drives has taken their answers down.
+/// Prints the deleted objects that still exist: finalizers hold them until a driving command has removed their answers.
 async fn say_what_waits(
     store: &Arc<dyn Store>,
     printer: &Printer,
@@ -234,9 +234,7 @@ async fn say_what_waits(
     let names: Vec<String> =
         held.iter().map(|key| format!("{}/{}", key.kind.singular(), key.name.name)).collect();
     printer.note(&format!("still to be cleaned up: {}", names.join(", ")));
-    printer.hint(
-        "the next command that drives (order -f …, run) takes the answers down, then they are gone",
-    );
+    printer.hint("the next order -f … or run removes the answers and then deletes these objects");
     Ok(())
 }
 

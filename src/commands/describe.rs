@@ -1,4 +1,4 @@
-//! `describe`: the sheet that kubectl would print, with its events.
+//! `describe`: prints the sheet of an object as kubectl does, with the events.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store, events};
 
-/// Of more objects no cause is told: `diagnose` groups them.
+/// Maximum number of objects whose causes are printed; for more objects `diagnose` groups the causes.
 const MOST_CAUSES: usize = 3;
 
 /// Flags of `describe`.
 #[derive(Debug, clap::Args)]
 pub struct DescribeArgs {
-    /// KIND, KIND NAME…, KIND/NAME…, or KIND and how the names begin
+    /// KIND, KIND NAME…, KIND/NAME…, or KIND and the beginning of names
     #[arg(required = true, value_name = "KIND|KIND/NAME", add = completers::objects())]
     pub objects: Vec<String>,
     /// Describe the objects of all namespaces
@@ -35,7 +35,7 @@ pub struct DescribeArgs {
     /// Only objects with these labels: app=web, tier!=front, 'app in (web,mail)', app, !app
     #[arg(long, short = 'l', value_name = "LABELS")]
     pub selector: Option<LabelSelector>,
-    /// Whether events are shown
+    /// Show events
     #[arg(
         long,
         value_name = "BOOL",
@@ -51,7 +51,7 @@ pub struct DescribeArgs {
 /// Runs `describe`.
 ///
 /// # Errors
-/// Fails when the kinds are unknown, an object is not there, or the store cannot be read.
+/// Fails when a kind is unknown, an object is not found, or the store cannot be read.
 pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failure> {
     let wanted = Targets::parse(&args.objects)?;
     if args.all_namespaces && matches!(wanted, Targets::Named(_)) {
@@ -65,7 +65,7 @@ pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failur
     let mut is_first = true;
     for record in &found.objects {
         let events = match args.show_events.then(|| events(&store, record)) {
-            Some(events) => shown(events.await, &printer)?,
+            Some(events) => or_warning(events.await, &printer)?,
             None => None,
         };
         let sheet = describe::sheet(&record.object, events.as_deref(), context.now());
@@ -76,7 +76,7 @@ pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failur
     conclude(&printer, &wanted, &found, namespace.as_deref())
 }
 
-/// Says in a line for each object that is not as it should be what is wrong, or who tells; the sheets stay kubectl's.
+/// Prints one line with the cause, or with the command that finds it, for each faulty object; the sheets stay as kubectl's.
 async fn say_causes(store: &Arc<dyn Store>, printer: &Printer, shown: &[Record], now: Timestamp) {
     if shown.len() > MOST_CAUSES {
         return;
@@ -92,7 +92,7 @@ async fn say_causes(store: &Arc<dyn Store>, printer: &Printer, shown: &[Record],
     }
 }
 
-/// What a search brought.
+/// Result of a search.
 struct FoundObjects {
     objects: Vec<Record>,
     missing: Vec<Failure>,
@@ -122,8 +122,8 @@ async fn find(
             found.objects.push(record);
             continue;
         }
-        // Only where one is named: several are a list of names.
-        let alike = if named.len() == 1 { beginning(store, &key).await? } else { Vec::new() };
+        // A single name may be a prefix; several names are a list of names.
+        let alike = if named.len() == 1 { with_prefix(store, &key).await? } else { Vec::new() };
         let led = if alike.is_empty() { lookup::keys(store, &key).await? } else { Vec::new() };
         if alike.is_empty() && led.is_empty() {
             found.missing.push(lookup::not_found(store, &key).await?);
@@ -136,8 +136,8 @@ async fn find(
     Ok(found)
 }
 
-/// The objects whose names begin with the one given.
-async fn beginning(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Record>, StoreError> {
+/// Lists the objects whose names begin with the given name.
+async fn with_prefix(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Record>, StoreError> {
     let mut listed =
         store.list(key.kind, &target::scope(key.kind, Some(&key.name.namespace))).await?;
     listed.retain(|record| record.key.name.name.starts_with(&key.name.name));
@@ -150,8 +150,8 @@ async fn events(store: &Arc<dyn Store>, record: &Record) -> Result<Vec<Event>, S
     told.list(&Scope::about(record.uid()).within(home)).await
 }
 
-/// The events; nothing, and a word about it, where they may not be read.
-fn shown(
+/// Unwraps the events; `None` and a warning if events may not be read.
+fn or_warning(
     events: Result<Vec<Event>, StoreError>,
     printer: &Printer,
 ) -> Result<Option<Vec<Event>>, StoreError> {

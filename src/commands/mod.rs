@@ -1,5 +1,5 @@
-//! One file or folder per verb: its flags and its body. What two verbs need stands in a room below; no verb imports
-//! another one.
+//! One file or folder per verb, with the flags and the body. Code that two verbs need stands in a room below; no verb
+//! imports another one.
 
 pub mod account;
 pub mod ca;

@@ -1,4 +1,4 @@
-//! `probe`: the entry point of the probe Pod: one look, told in one line of JSON.
+//! `probe`: the entry point of the probe Pod: makes one probe, and prints the observation as one line of JSON.
 
 use std::path::PathBuf;
 
@@ -12,32 +12,32 @@ use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::model::observation::{Observation, Seen};
 use crate::probes::http::HttpProbe;
 
-/// Most bytes of last words that a kubelet keeps.
-const LIMIT: usize = 4096;
-/// Most characters of a text when a report has to be shortened.
-const EXCERPT: usize = 500;
+/// Maximum number of bytes of a termination message that a kubelet keeps.
+const MAX_MESSAGE_BYTES: usize = 4096;
+/// Maximum number of characters of a text in a shortened report.
+const EXCERPT_CHARS: usize = 500;
 
 /// Flags of `probe`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProbeArgs {
-    /// URL to look at
+    /// URL to probe
     #[arg(value_name = "URL")]
     pub url: Url,
-    /// Write what was seen to FILE, too
+    /// Also write the observation to FILE
     #[arg(long, value_name = "FILE", env = "KUBECTL_ACME_PROBE_REPORT")]
     pub report: Option<PathBuf>,
-    /// How to look
+    /// Flags of lookups and connections
     #[command(flatten)]
     pub look: LookArgs,
 }
 
-/// Looks once; what is seen is no failure, whatever it is.
+/// Probes the URL once; no observation is a failure of the command.
 ///
 /// # Errors
 /// Fails when the report cannot be written.
 pub async fn run(args: ProbeArgs, context: &Context) -> Result<(), Failure> {
     let probe = HttpProbe { fetcher: args.look.fetcher().await? };
-    let line = line(probe.look_at(args.url.as_str()).await);
+    let line = report_line(probe.look_at(args.url.as_str()).await);
     if let Some(file) = &args.report {
         tokio::fs::write(file, &line).await.map_err(|why| {
             Failure::new(FailureKind::Unexpected, format!("cannot write {}: {why}", file.display()))
@@ -46,13 +46,13 @@ pub async fn run(args: ProbeArgs, context: &Context) -> Result<(), Failure> {
     Ok(context.printer(&OutputArgs::default()).data(&format!("{line}\n"))?)
 }
 
-/// The report; one that is too long for last words tells only the last hop, and cuts texts.
-fn line(mut observation: Observation) -> String {
+/// Observation as a line of JSON; if too long for a termination message, with the last hop only, and with cut texts.
+fn report_line(mut observation: Observation) -> String {
     let whole = serde_json::to_string(&observation).unwrap_or_default();
-    if whole.len() <= LIMIT {
+    if whole.len() <= MAX_MESSAGE_BYTES {
         return whole;
     }
-    let cut = |text: &mut String| *text = text.chars().take(EXCERPT).collect();
+    let cut = |text: &mut String| *text = text.chars().take(EXCERPT_CHARS).collect();
     observation.hops.drain(..observation.hops.len().saturating_sub(1));
     observation.hops.iter_mut().for_each(|hop| cut(&mut hop.url));
     match &mut observation.seen {
@@ -85,8 +85,8 @@ mod tests {
             hops: vec![hop; 10],
             seen: Seen::Redirect { to: long, why },
         };
-        let read: Observation = serde_json::from_str(&line(seen.clone())).unwrap();
-        assert!(line(seen.clone()).len() <= LIMIT);
+        let read: Observation = serde_json::from_str(&report_line(seen.clone())).unwrap();
+        assert!(report_line(seen.clone()).len() <= MAX_MESSAGE_BYTES);
         assert_eq!((read.hops.len(), &read.url), (1, &seen.url));
         seen.seen = Seen::Reply {
             status: 200,
@@ -94,8 +94,8 @@ mod tests {
             truncated: true,
             is_declined: false,
         };
-        assert!(line(seen.clone()).len() <= LIMIT, "a body is short");
+        assert!(report_line(seen.clone()).len() <= MAX_MESSAGE_BYTES, "a body is short");
         seen.hops.clear();
-        assert_eq!(serde_json::from_str::<Observation>(&line(seen.clone())).unwrap(), seen);
+        assert_eq!(serde_json::from_str::<Observation>(&report_line(seen.clone())).unwrap(), seen);
     }
 }

@@ -1,4 +1,4 @@
-//! `schedule`: which challenges run, which wait, at which place, and for what.
+//! `schedule`: lists the running and the waiting challenges, with queue positions and the reasons of waits.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use crate::store::resources::Resources;
 /// Flags of `schedule`.
 #[derive(Debug, clap::Args)]
 pub struct ScheduleArgs {
-    /// Show the challenges of all namespaces; slots are shared by all of them either way
+    /// Show the challenges of all namespaces; all namespaces always share the slots
     #[arg(long, short = 'A')]
     pub all_namespaces: bool,
-    /// How many slots there are
+    /// Number of slots
     #[command(flatten)]
     pub slots: SlotArgs,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: ReportArgs,
 }
@@ -46,7 +46,7 @@ pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failur
     let challenges = match challenges.list(&Scope::all()).await {
         Err(error) if error.lacks_permission() && !args.all_namespaces => {
             printer.note(
-                "other namespaces may not be looked into: the slots they take are not counted",
+                "no permission to read other namespaces: the slots they take are not counted",
             );
             challenges.list(&Scope::namespace(context.namespace())).await?
         }
@@ -109,11 +109,11 @@ struct Slot<'a> {
 #[derive(Debug, PartialEq, Eq)]
 enum SlotState {
     Running,
-    /// Position among those that wait for the same, from 1; none for those that start next.
+    /// Position among the challenges that wait for the same obstacle, from 1; `None` for challenges that start next.
     Queued(Option<usize>),
 }
 
-/// Running challenges, oldest first, then those that start next, then the queue in its order.
+/// Running challenges, oldest first, then the challenges that start next, then the queue in order.
 fn slots<'a>(challenges: &'a [Challenge], plan: Plan<'a>) -> Vec<Slot<'a>> {
     let mut running: Vec<&Challenge> = challenges.iter().filter(|c| c.status.processing).collect();
     running.sort_by_key(|c| (c.metadata.creation_timestamp, c.name()));

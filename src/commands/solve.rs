@@ -1,4 +1,4 @@
-//! `solve`: the entry point of the solver Pod, with the flags of cert-manager's solver, so that either image serves.
+//! `solve`: the entry point of the solver Pod, with the flags of cert-manager's solver, so that either image works.
 
 use tokio_util::sync::CancellationToken;
 
@@ -30,12 +30,12 @@ pub struct SolveArgs {
         allow_hyphen_values = true
     )]
     pub token: String,
-    /// The answer
+    /// Key authorization to answer with
     #[arg(long, value_name = "TEXT", env = "KUBECTL_ACME_SOLVE_KEY", allow_hyphen_values = true)]
     pub key: String,
 }
 
-/// Answers until interrupted; that is how a Pod ends, and no failure.
+/// Answers until interrupted; the interrupt is no failure, since a Pod ends in this way.
 ///
 /// # Errors
 /// Fails when the port is not permitted or taken.

@@ -1,4 +1,4 @@
-//! `timeline`: every event of an object and of all that hangs below it, in order, with durations.
+//! `timeline`: lists the events of an object and of all objects below it, in order, with durations.
 
 use crate::context::Context;
 use crate::context::failure::Failure;
@@ -16,7 +16,7 @@ pub struct TimelineArgs {
     /// The object, KIND/NAME or KIND NAME; a name alone is a Certificate's
     #[arg(required = true, num_args = 1..=2, value_name = "KIND/NAME", add = completers::object())]
     pub object: Vec<String>,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: ReportArgs,
 }
@@ -24,13 +24,13 @@ pub struct TimelineArgs {
 /// Runs `timeline`.
 ///
 /// # Errors
-/// Fails when nothing is known of the object, or the store cannot be read.
+/// Fails when there is neither the object nor an event of it, or the store cannot be read.
 pub async fn run(args: TimelineArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadOnly).await?;
     let key = lookup::object(&store, &args.object, context.namespace()).await?;
     let entries = history::entries(&store, &key).await?;
     if entries.is_empty() {
-        // What is gone may have left its events behind.
+        // Events of a deleted object may still exist.
         lookup::read(&store, &key).await?;
     }
     let awaited = awaited(&store, &key).await?;

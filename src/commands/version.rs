@@ -1,4 +1,4 @@
-//! `version`: what this program is.
+//! `version`: prints the version and the platform of this program.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::context::flags::output::ReportArgs;
 /// Flags of `version`.
 #[derive(Debug, clap::Args)]
 pub struct VersionArgs {
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: ReportArgs,
 }

@@ -1,4 +1,4 @@
-//! File work beside the talk: a disk that does not answer, or a pipe on which nothing comes, keeps no signal from being heard.
+//! File work on its own thread: a disk that does not answer, or a pipe without data, does not delay the handling of signals.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 
-/// Why file work has not ended.
+/// Reason why file work has not ended.
 #[derive(Debug)]
 pub enum Left {
-    /// A signal came, and it went on.
+    /// A signal came, and the work went on.
     Signal(FailureKind),
-    /// It panicked.
+    /// The work panicked.
     Panic,
 }
 
-/// Does work on a thread of its own. Work that ends neither by itself nor so soon after a signal is left alone.
+/// Runs work on a thread of its own. Work that goes on for longer than `grace` after a signal is abandoned.
 ///
 /// # Errors
-/// Fails when the work was left.
+/// Fails if the work was abandoned or panicked.
 pub async fn aside<T: Send + 'static>(
     interrupted: &Interrupted,
     grace: Duration,
@@ -37,19 +37,19 @@ pub async fn aside<T: Send + 'static>(
     ended.map_err(|_| Left::Panic)
 }
 
-/// Which signal, if any, asked us to end.
+/// Signal that asked this process to end, if any.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupted {
     /// Ctrl-C.
     pub by_person: CancellationToken,
     /// SIGTERM.
     pub by_system: CancellationToken,
-    /// Cancelled once it has been said how to go on.
+    /// Cancelled once a message has said how to continue.
     told: CancellationToken,
 }
 
 impl Interrupted {
-    /// Returns the sort of failure once a signal has come.
+    /// Waits for a signal, and returns its kind of failure.
     pub async fn wait(&self) -> FailureKind {
         tokio::select! {
             () = self.by_person.cancelled() => FailureKind::Interrupted,
@@ -57,12 +57,12 @@ impl Interrupted {
         }
     }
 
-    /// Notes that it has been said how to go on.
+    /// Records that a message has said how to continue.
     pub fn note_told(&self) {
         self.told.cancel();
     }
 
-    /// Tells whether it has been said how to go on.
+    /// Returns whether a message has said how to continue.
     pub fn is_told(&self) -> bool {
         self.told.is_cancelled()
     }

@@ -1,7 +1,7 @@
-//! `--report`: what came of a command, for the system in which a pipeline runs: on GitHub Actions without being asked.
+//! `--report`: the outcome of a command for the CI system that runs it; on GitHub Actions also without the flag.
 //!
-//! A report is made whatever the exit code is, also when nothing could be begun: from the OrderReport where there is one,
-//! else from the failure. Commands of a workflow go to stderr, since stdout is the product and a runner reads both.
+//! A report is made at every exit code, also if no work could begin: from the OrderReport if there is one, else from the
+//! failure. Workflow commands go to stderr, since stdout is the product and a runner reads both.
 //! Values are never masked; `print/report/github.rs` says why.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,11 +24,11 @@ use crate::print::report::{FoundCause, PipelinePage, github, junit, markdown, sa
 use crate::print::talk::Tone;
 use crate::store::folder::explain;
 
-/// The reports of a command, and what they are made of.
+/// Reports of a command, and the facts for the reports.
 #[derive(Debug, Default)]
 pub struct PipelineReports {
     wanted: Vec<(ReportForm, ReportPlace)>,
-    /// Whether nobody has asked for them.
+    /// Whether the reports are the default of the CI system, without a flag.
     is_by_itself: bool,
     around: CiEnvironment,
     made: Mutex<Option<OrderReport>>,
@@ -36,15 +36,15 @@ pub struct PipelineReports {
     causes: Mutex<Option<Vec<FoundCause>>>,
 }
 
-/// What is known of the system in which a pipeline runs.
+/// Facts about the CI system that runs this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct CiEnvironment {
     is_github: bool,
-    /// Where the summary of a step is put together.
+    /// File that collects the summary of a step.
     summary: Option<PathBuf>,
     /// The folder of the repository.
     repository: Option<PathBuf>,
-    /// The folder in which this process works.
+    /// Working folder of this process.
     folder: PathBuf,
 }
 
@@ -54,23 +54,23 @@ impl CiEnvironment {
         Self {
             is_github: env::var("GITHUB_ACTIONS").is_ok_and(|it| it == "true"),
             summary: path("GITHUB_STEP_SUMMARY"),
-            // The system tells the folder of a process without links.
+            // The system names the folder of a process without links.
             repository: path("GITHUB_WORKSPACE").map(|it| it.canonicalize().unwrap_or(it)),
             folder: env::current_dir().unwrap_or_default(),
         }
     }
 
-    /// The path of a file in the repository; without one, in the folder of this process; of what is elsewhere, the whole.
+    /// Returns a file's path in the repository, or in the working folder without one; of files elsewhere, the whole path.
     fn path(&self, file: &Path) -> String {
-        let whole = plain(&self.folder.join(file));
+        let whole = normalize(&self.folder.join(file));
         let base = self.repository.as_ref().filter(|it| whole.starts_with(it));
         let below = whole.strip_prefix(base.unwrap_or(&self.folder));
         below.unwrap_or(&whole).display().to_string()
     }
 }
 
-/// A path without `.` and `..`, links left alone.
-fn plain(path: &Path) -> PathBuf {
+/// Removes `.` and `..` from a path without following links.
+fn normalize(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -85,10 +85,10 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 impl PipelineReports {
-    /// The reports that are asked for; those of a command that makes none are none.
+    /// Returns the reports that are asked for; no reports for a command without `--report`.
     ///
     /// # Errors
-    /// Fails when two would be in one place: in a file, or on standard output, where a document may be, too.
+    /// Fails if two reports would go to one file, or two texts (reports or the document of `-o`) to standard output.
     pub fn chosen(choices: Option<&[ReportChoice]>, has_document: bool) -> Result<Self, Failure> {
         let Some(choices) = choices else { return Ok(Self::default()) };
         Self::of(choices, has_document, CiEnvironment::of_process())
@@ -122,7 +122,7 @@ impl PipelineReports {
         }
         let mut files = BTreeSet::new();
         for file in reports.files() {
-            if !files.insert(plain(file)) {
+            if !files.insert(normalize(file)) {
                 let message = format!("two reports would be written to {}", file.display());
                 return Err(Failure::usage(message));
             }
@@ -137,10 +137,10 @@ impl PipelineReports {
         })
     }
 
-    /// Looks whether every file can be written.
+    /// Checks that every report's file can be written.
     ///
     /// # Errors
-    /// Fails when one cannot, or a signal came.
+    /// Fails if a file cannot be written, or a signal came.
     pub async fn expect_writable(&self, interrupted: &Interrupted) -> Result<(), Failure> {
         for file in self.files() {
             output_files::expect_file(file, interrupted).await?;
@@ -148,22 +148,22 @@ impl PipelineReports {
         Ok(())
     }
 
-    /// Tells whether any report is to be made.
+    /// Returns whether any report is to be made.
     pub fn are_wanted(&self) -> bool {
         !self.wanted.is_empty()
     }
 
-    /// Tells whether standard output is for a report, so that nothing else may be written there.
+    /// Returns whether standard output is for a report, so that nothing else may be written there.
     pub fn take_stdout(&self) -> bool {
         self.wanted.iter().any(is_on_stdout)
     }
 
-    /// Keeps what came of the command.
+    /// Keeps the outcome of the command.
     pub fn keep(&self, report: &OrderReport) {
         *self.made.lock() = Some(report.clone());
     }
 
-    /// Keeps what `diagnose` has found.
+    /// Keeps the causes that `diagnose` has found.
     pub fn keep_causes(&self, causes: Vec<FoundCause>) {
         *self.causes.lock() = Some(causes);
     }
@@ -173,10 +173,10 @@ impl PipelineReports {
         self.warnings.lock().extend(warnings);
     }
 
-    /// Writes every report of a command that has ended; what is wrong with one keeps no other from being written.
+    /// Writes every report of a command that has ended; a report that fails does not stop the others.
     ///
     /// # Errors
-    /// Fails when one cannot be written.
+    /// Fails if a report cannot be written.
     pub async fn write(
         &self,
         ended: &Result<(), Failure>,
@@ -190,17 +190,17 @@ impl PipelineReports {
         let has_told = ended.is_err() || !is_empty(&page.report) || page.causes.is_some();
         let mut failed = None;
         for (form, place) in &self.wanted {
-            let text = rendered(&page, *form, tone);
+            let text = render(&page, *form, tone);
             let written = match place {
                 ReportPlace::File(path) => output_files::write_text(path, &text, interrupted).await,
                 _ if is_on_stdout(&(*form, place.clone())) => {
-                    // A dry run has printed what it was to print.
+                    // A dry run has printed its product already.
                     if has_told { printer.data(&text).map_err(Failure::from) } else { Ok(()) }
                 }
-                // Every line that is said is a document then.
+                // With --log-format json every line on stderr is a document.
                 _ if self.is_by_itself && tone.json => Ok(()),
                 ReportPlace::Unsaid | ReportPlace::Stdout => {
-                    // Nobody is left to be told.
+                    // A failed write is ignored: the reader is gone.
                     printer.talk().write_all(text.as_bytes()).ok();
                     Ok(())
                 }
@@ -214,7 +214,7 @@ impl PipelineReports {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Adds a page to the summary of the step, which others of the same step write, too.
+    /// Adds a page to the summary of the step; other commands of the step write to the summary, too.
     async fn add_to_summary(
         &self,
         summary: PathBuf,
@@ -252,7 +252,7 @@ impl PipelineReports {
         let places = places.chain(of_causes);
         let files: BTreeSet<_> =
             places.chain(of_certificates).chain(of_issuers).map(|it| it.file.clone()).collect();
-        // What was read from a pipe stands nowhere.
+        // A manifest from a pipe has no file.
         let files = files.into_iter().filter(|file| Path::new(file).is_file());
         let paths: BTreeMap<_, _> =
             files.map(|file| (file.clone(), self.around.path(Path::new(&file)))).collect();
@@ -281,7 +281,7 @@ fn is_empty(report: &OrderReport) -> bool {
     report.certificates.is_empty() && report.issuers.is_empty()
 }
 
-fn rendered(page: &PipelinePage, form: ReportForm, tone: Tone) -> String {
+fn render(page: &PipelinePage, form: ReportForm, tone: Tone) -> String {
     match form {
         ReportForm::Github => github::commands(page, !tone.quiet),
         ReportForm::Junit => junit::document(page),
@@ -290,7 +290,7 @@ fn rendered(page: &PipelinePage, form: ReportForm, tone: Tone) -> String {
     }
 }
 
-/// The report of a command that failed before there was anything else to tell.
+/// Builds the report of a command that failed before it had any other result.
 fn of_failure(failure: &Failure) -> OrderReport {
     let mut report = OrderReport::new(failure.kind.exit_code(), false);
     let mut error = failure.document().map_or_else(|| failure.report(), |document| document.error);
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// What is written where for these words, or why nothing is.
+    /// Describes the reports for these words and their places, or returns the reason for a refusal.
     #[track_caller]
     fn check(words: &[&str], is_github: bool, expected: &str) {
         let choices: Vec<_> = words.iter().map(|word| word.parse().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! The question before something that cannot be taken back.
+//! Question to the user before an action that cannot be undone.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::time::Duration;
@@ -8,25 +8,27 @@ use super::blocking::{Left, aside};
 use super::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 
-/// The answer that stands in for a person's.
+/// Flag that answers in place of a person.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct ConfirmArgs {
-    /// Do not ask before it is done
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// Asks a person whether something is to be done; `what` says it, as in "deactivate the account of Issuer web/le for ever".
+/// Asks a person whether to do `what`, as in "deactivate the account of Issuer web/le for ever".
 ///
 /// # Errors
-/// Fails when the answer is no, when there is nobody to ask, and when interrupted.
+/// Fails if the answer is no, if standard input is not a terminal, and when interrupted.
 pub async fn confirm(args: ConfirmArgs, what: &str, context: &Context) -> Result<(), Failure> {
     if args.yes {
         return Ok(());
     }
     if !io::stdin().is_terminal() {
-        let why = format!("nobody is here to be asked whether to {what}; nothing was done");
-        return Err(Failure::usage(why).hint("--yes says so"));
+        let why = format!(
+            "cannot ask whether to {what}: standard input is not a terminal; nothing was done"
+        );
+        return Err(Failure::usage(why).hint("--yes confirms it"));
     }
     context.talk().line(&format!("{what}? yes or no:"));
     let read = || {

@@ -1,4 +1,4 @@
-//! Failure: how a command ends badly: kind, message, hints, exit code.
+//! Failure of a command: kind, message, hints, exit code.
 
 use std::fmt;
 
@@ -16,31 +16,31 @@ use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
 
-/// How a command ends badly. `Display` is the message, without `error: `.
+/// Failure of a command. `Display` is the message, without `error: `.
 #[derive(Debug)]
 pub struct Failure {
-    /// Sort.
+    /// Kind, which gives the exit code.
     pub kind: FailureKind,
-    /// `<what failed for which object>: <why>`; empty when everything has been said already.
+    /// `<what failed for which object>: <why>`; empty if everything has been printed already.
     pub message: String,
-    /// What to do next, one line each.
+    /// Next steps, one line each.
     pub hints: Vec<String>,
-    /// What programs are told beside that.
+    /// Further facts, for programs.
     pub facts: Box<FailureFacts>,
 }
 
-/// What is known of a failure beyond its words.
+/// Facts about a failure beyond its message.
 #[derive(Debug, Default)]
 pub struct FailureFacts {
-    /// The CA's own words.
+    /// Problem document of the CA.
     pub problem: Option<Box<Problem>>,
-    /// Before when the CA wants no other try.
+    /// Time before which the CA wants no other try.
     pub retry_after: Option<Timestamp>,
-    /// Whether only time was up, so that the same command goes on.
+    /// Whether only the time limit was reached, so that the same command can continue.
     pub is_late: bool,
-    /// Every fault of what was given.
+    /// Every fault of the input.
     pub faults: Vec<InputFault>,
-    /// The object that it is about, where it is about one.
+    /// Object that failed, if any.
     pub object: Option<Key>,
 }
 
@@ -50,56 +50,56 @@ impl Failure {
         Self { kind, message: message.into(), hints: Vec::new(), facts: Box::default() }
     }
 
-    /// Wrong usage, or a manifest that cannot be.
+    /// Makes the failure for wrong usage, or for a manifest that cannot be right.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Usage, message)
     }
 
-    /// A failure of which everything has been said already.
+    /// Makes a failure whose message has been printed already.
     pub fn silent(kind: FailureKind) -> Self {
         Self::new(kind, "")
     }
 
-    /// Interrupted with the state kept: the same command goes on.
+    /// Makes the failure of an interrupted command whose state is kept; the same command can continue.
     pub fn interrupted(kind: FailureKind) -> Self {
         Self::new(kind, "interrupted; everything so far is kept")
             .hint(invocation::current().go_on())
     }
 
-    /// What a store refused, and what helps.
+    /// Makes the failure for an error of a store, with hints.
     pub fn of(error: &StoreError) -> Self {
         let mut failure = Self::new(FailureKind::of_store(error), error.to_string());
         failure.facts.object = error.key().cloned();
         hints::store::lines(error).into_iter().fold(failure, Self::hint)
     }
 
-    /// Adds what helps.
+    /// Adds the hints for a next step.
     #[must_use]
     pub fn step(self, step: &NextStep) -> Self {
         hints::lines(step).into_iter().fold(self, Self::hint)
     }
 
-    /// Adds what removes the cause of a solver's fault, where that is known.
+    /// Adds the hints for the remedy of a solver's fault, if a remedy is known.
     #[must_use]
     pub fn helped_by(self, remedy: Option<&Remedy>) -> Self {
         remedy.into_iter().flat_map(hints::solver::lines).fold(self, Self::hint)
     }
 
-    /// Names the object that it is about.
+    /// Names the object that failed.
     #[must_use]
     pub fn about(mut self, object: &Key) -> Self {
         self.facts.object = Some(object.clone());
         self
     }
 
-    /// The end of something that stands still: time is up, and the same command goes on.
+    /// Marks the failure as a reached time limit: the same command can continue.
     #[must_use]
     pub fn late(mut self) -> Self {
         self.facts.is_late = true;
         self
     }
 
-    /// Adds what is known of that which stands in the way.
+    /// Adds the CA's problem and its retry time from a blocker.
     #[must_use]
     pub fn held_up_by(mut self, blocker: &Blocker) -> Self {
         self.facts.problem.clone_from(&blocker.problem);
@@ -107,14 +107,14 @@ impl Failure {
         self
     }
 
-    /// Faults of what was given, each of which has been told.
+    /// Makes the failure for faults of the input, each of which has been printed.
     pub fn of_faults(kind: FailureKind, faults: Vec<InputFault>) -> Self {
         let mut failure = Self::silent(kind);
         failure.facts.faults = faults;
         failure
     }
 
-    /// The end of a command that has told each of these failures; programs are told of all of them.
+    /// Joins failures, each of which has been printed; a document lists all of them. `None` if there are none.
     pub fn of_all(failures: &[Self]) -> Option<Self> {
         let first = failures.first()?;
         let fault = |failure: &Self| InputFault {
@@ -128,14 +128,14 @@ impl Failure {
         Some(all)
     }
 
-    /// What programs are told that get nothing else; nothing where the words are said already and not known here.
+    /// Returns the error document for programs; `None` if the message has been printed already and is not known here.
     pub fn document(&self) -> Option<ErrorDocument> {
         let (faults, object) = (&self.facts.faults, self.facts.object.as_ref());
         let is_unknown = faults.is_empty() && self.message.is_empty();
         (!is_unknown).then(|| ErrorDocument::new(self.report(), object, faults.clone()))
     }
 
-    /// What programs are told; of faults that were told one by one, the first, and how many others there are.
+    /// Returns the error for programs; of faults that were printed one by one, the first fault and the number of others.
     pub fn report(&self) -> ErrorReport {
         let (mut message, mut hints) = (self.message.clone(), self.hints.clone());
         let faults = &self.facts.faults;
@@ -156,7 +156,7 @@ impl Failure {
         }
     }
 
-    /// Adds a line that says what to do next.
+    /// Adds a hint: a line that says what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());

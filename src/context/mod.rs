@@ -37,7 +37,7 @@ use crate::store::error::StoreError;
 use crate::store::local::{Access, LocalStore};
 use crate::store::mirror::Mirror;
 
-/// What every command works with.
+/// Surroundings of a command: flags, output streams, signals, cluster and reports.
 #[derive(Debug)]
 pub struct Context {
     /// Flags of every command.
@@ -66,14 +66,14 @@ impl Write for Product {
 }
 
 impl Context {
-    /// What a command works with that was given those flags; no cluster is connected yet.
+    /// Makes the context of a command with these flags; no cluster is connected yet.
     pub fn new(global: GlobalArgs, talk: Talk, colours: Colours, interrupted: Interrupted) -> Self {
         let (cluster, lease, has_printed) = (None, Mutex::default(), Arc::default());
         let reports = PipelineReports::default();
         Self { global, talk, colours, interrupted, cluster, lease, has_printed, reports }
     }
 
-    /// A printer in the format that was asked for.
+    /// Makes a printer in the format that was asked for.
     pub fn printer(&self, output: &OutputArgs) -> Printer {
         let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
         let format = output.output.clone().unwrap_or_default();
@@ -82,7 +82,7 @@ impl Context {
             .within(terminal::width())
     }
 
-    /// Prints how the command failed where a document is asked for, and nothing else was printed.
+    /// Prints the failure as a document, if a document is asked for and nothing else was printed.
     pub fn print_error(&self, failure: &Failure) {
         let format = self.global.format.clone().unwrap_or_default();
         let takes_any = matches!(format, Format::Json | Format::Jsonl | Format::Yaml);
@@ -92,20 +92,20 @@ impl Context {
         let document = failure.document().and_then(|error| format.document(&json!(error)));
         if let Some(text) = document {
             let output = OutputArgs { output: Some(format), no_headers: false };
-            // The exit code tells more than a reader who is gone.
+            // A failed write is ignored: the reader is gone, and the exit code still reports the failure.
             self.printer(&output).data(&text).ok();
         }
     }
 
-    /// What the system is told in which a pipeline runs.
+    /// Returns the reports for the CI system.
     pub fn reports(&self) -> &PipelineReports {
         &self.reports
     }
 
-    /// Finds out which reports are to be made, and whether they can be written, before anything is begun.
+    /// Chooses the reports, and checks that they can be written, before any work begins.
     ///
     /// # Errors
-    /// Fails when one cannot be written, or two would be in one place.
+    /// Fails if a report cannot be written, or two reports would be in one place.
     pub async fn choose_reports(&mut self) -> Result<(), Failure> {
         let has_document = self.global.format.is_some();
         let chosen = PipelineReports::chosen(self.global.reports.as_deref(), has_document)?;
@@ -117,29 +117,29 @@ impl Context {
     /// Writes the reports of a command that has ended.
     ///
     /// # Errors
-    /// Fails when one cannot be written.
+    /// Fails if a report cannot be written.
     pub async fn write_reports(&self, ended: &Result<(), Failure>) -> Result<(), Failure> {
         let mut printer = self.printer(&OutputArgs::default());
         let tone = self.global.log.tone();
         self.reports.write(ended, (&mut printer, tone), &self.interrupted).await
     }
 
-    /// Standard error.
+    /// Returns the writer of messages to standard error.
     pub fn talk(&self) -> Talk {
         self.talk.clone()
     }
 
-    /// Whether what is written to standard error is coloured.
+    /// Returns whether messages on standard error are coloured.
     pub fn talk_colour(&self) -> Colour {
         self.colours.talk
     }
 
-    /// Signals that ask us to end.
+    /// Returns the signals that ask this process to end.
     pub fn interrupted(&self) -> &Interrupted {
         &self.interrupted
     }
 
-    /// The moment by which ages are computed; `KUBECTL_ACME_NOW` fixes it for tests of outputs.
+    /// Returns the moment for computing ages; `KUBECTL_ACME_NOW` fixes the moment for tests of outputs.
     pub fn now(&self) -> Timestamp {
         let fixed = std::env::var("KUBECTL_ACME_NOW").ok();
         fixed.and_then(|text| text.parse().ok()).unwrap_or_else(Timestamp::now)
@@ -148,7 +148,7 @@ impl Context {
     /// Connects to the cluster, unless `--local` is given.
     ///
     /// # Errors
-    /// Fails when neither is chosen (nothing is ever chosen silently), or the configuration cannot be used.
+    /// Fails if neither a cluster nor `--local` is chosen (no store is chosen silently), or the configuration cannot be used.
     pub async fn connect(&mut self) -> Result<(), Failure> {
         if self.global.local.is_some() {
             return Ok(());
@@ -169,18 +169,18 @@ impl Context {
         Ok(())
     }
 
-    /// Keeps a Lease until the command has ended, however it ends.
+    /// Keeps a Lease until the command has ended, in whatever way.
     pub fn keep(&self, lease: ClusterGuard) {
         *self.lease.lock() = Some(lease);
     }
 
-    /// Tells whether that is the name under which this command holds the Lease, or has held it last.
+    /// Returns whether this command holds the Lease under that name, or has held the Lease last.
     pub fn has_held(&self, identity: &str) -> bool {
         let lease = self.lease.lock();
         lease.as_ref().is_some_and(|lease| lease.identity() == identity)
     }
 
-    /// Gives the Lease back that was kept, if one was.
+    /// Releases the Lease that was kept, if any.
     pub async fn give_lease_back(&self) {
         let lease = self.lease.lock().take();
         if let Some(lease) = lease {
@@ -188,15 +188,15 @@ impl Context {
         }
     }
 
-    /// The cluster, where the resources are in one.
+    /// Returns the cluster; `None` if the resources are on this machine.
     pub fn cluster(&self) -> Option<&ClusterStore> {
         self.cluster.as_ref()
     }
 
-    /// Where the resources are, in words.
+    /// Describes the place of the resources.
     ///
     /// # Errors
-    /// Fails when no store is chosen.
+    /// Fails if no store is chosen.
     pub fn place(&self) -> Result<String, Failure> {
         let Some(cluster) = &self.cluster else {
             return Ok(format!("local state in {}", self.state_folder()?.display()));
@@ -207,10 +207,10 @@ impl Context {
         })
     }
 
-    /// The folder of the local state, when nothing was ever kept there: whoever looks may mean another one.
+    /// Returns the folder of the local state if no state is there yet: the user may mean another folder.
     ///
     /// # Errors
-    /// Fails when no store is chosen, or the folder cannot be looked at.
+    /// Fails if no store is chosen, or the folder cannot be read.
     pub fn absent_state(&self) -> Result<Option<PathBuf>, Failure> {
         if self.cluster.is_some() {
             return Ok(None);
@@ -219,17 +219,17 @@ impl Context {
         Ok((!LocalStore::exists(&folder)?).then_some(folder))
     }
 
-    /// The namespace of objects that name none: the one given, else the context's, locally `default`.
+    /// Returns the namespace of objects that name none: the given namespace, else the context's, locally `default`.
     pub fn namespace(&self) -> &str {
         let given = self.global.namespace.as_deref();
         let of_context = self.cluster.as_ref().map(ClusterStore::namespace);
         given.or(of_context).unwrap_or("default")
     }
 
-    /// The folder of the local state.
+    /// Returns the folder of the local state.
     ///
     /// # Errors
-    /// Fails without `--local`: nothing is ever chosen silently.
+    /// Fails without `--local`: no store is chosen silently.
     pub fn state_folder(&self) -> Result<PathBuf, Failure> {
         state_folder(self.global.local.as_deref())
     }
@@ -237,7 +237,7 @@ impl Context {
     /// Opens the store.
     ///
     /// # Errors
-    /// Fails when none is chosen, or it cannot be used.
+    /// Fails if no store is chosen, or the store cannot be used.
     pub async fn store(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
         match &self.cluster {
             Some(cluster) => Ok(Arc::new(cluster.clone())),
@@ -245,10 +245,10 @@ impl Context {
         }
     }
 
-    /// Opens the store in order to read what was kept there: from nothing that was ever kept nothing follows.
+    /// Opens the store to read its objects; a folder without local state is an error.
     ///
     /// # Errors
-    /// Fails when none is chosen, it cannot be used, or there is no local state in its folder.
+    /// Fails if no store is chosen, the store cannot be used, or its folder has no local state.
     pub async fn existing_store(&self) -> Result<Arc<dyn Store>, Failure> {
         match self.absent_state()? {
             Some(folder) => Err(Failure::usage(no_state_in(&folder)).hint(OTHER_FOLDER)),
@@ -256,11 +256,10 @@ impl Context {
         }
     }
 
-    /// Opens the store, confined to the part of the cluster in which the work is done; to nothing where there is no
-    /// cluster.
+    /// Opens the store, confined to the part of the cluster in which the work is done; a local store is not confined.
     ///
     /// # Errors
-    /// Fails when none is chosen, or it cannot be used.
+    /// Fails if no store is chosen, or the store cannot be used.
     pub async fn store_within(
         &self,
         confinement: Option<Confinement>,
@@ -272,8 +271,8 @@ impl Context {
         }
     }
 
-    /// The store as those use it who look at it all the time: in a cluster, what is watched is kept in memory. Locally the indexes of
-    /// the database do as well, and 3,000 certificates would take 360 MB.
+    /// Prepares a store for constant reading: in a cluster, watched objects are kept in memory. Locally the indexes of the
+    /// database suffice, and 3,000 certificates would take 360 MB.
     pub fn at_hand(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         match self.cluster {
             Some(_) => Arc::new(Mirror::new(store)),
@@ -281,10 +280,10 @@ impl Context {
         }
     }
 
-    /// Where certificates and keys are written: the folder given; locally, `out` in the state folder; in a cluster, nowhere.
+    /// Returns the folder for certificates and keys: the given folder; locally, `out` in the state folder; in a cluster, none.
     ///
     /// # Errors
-    /// Fails when no store is chosen.
+    /// Fails if no store is chosen.
     pub fn out(&self, given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
         match (given, &self.cluster) {
             (Some(folder), _) => Ok(Some(folder.to_owned())),
@@ -294,10 +293,10 @@ impl Context {
     }
 }
 
-/// The folder that `--local` means.
+/// Returns the folder that the value of `--local` means.
 ///
 /// # Errors
-/// Fails without `--local`: nothing is ever chosen silently.
+/// Fails without `--local`: no store is chosen silently.
 pub fn state_folder(local: Option<&str>) -> Result<PathBuf, Failure> {
     match local {
         Some("1" | "true" | "") => default_folder(),
@@ -309,13 +308,13 @@ pub fn state_folder(local: Option<&str>) -> Result<PathBuf, Failure> {
 fn no_store(why: &str) -> Failure {
     Failure::usage(format!("no store chosen: {why}"))
         .hint("--local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)")
-        .hint("--kubeconfig FILE, KUBECONFIG or ~/.kube/config leads to a cluster")
+        .hint("--kubeconfig FILE, KUBECONFIG or ~/.kube/config names a cluster")
 }
 
-/// Opens the local store of a folder; a folder that is only read and not there yet is an empty store.
+/// Opens the local store of a folder; for reading, a missing folder is an empty store.
 ///
 /// # Errors
-/// Fails when it cannot be used, or a signal came.
+/// Fails if the store cannot be used, or a signal came.
 pub async fn open(
     folder: PathBuf,
     access: Access,
@@ -324,7 +323,7 @@ pub async fn open(
     if access == Access::ReadOnly && !LocalStore::exists(&folder)? {
         return Ok(Arc::new(crate::store::memory::MemoryStore::new()));
     }
-    // Another process may keep it, and a disk may not answer.
+    // Another process may hold the database, and a disk may not answer.
     match aside(interrupted, Duration::ZERO, move || LocalStore::open(&folder, access)).await {
         Ok(store) => Ok(Arc::new(store?)),
         Err(Left::Signal(kind)) if access == Access::ReadOnly => Err(Failure::silent(kind)),
@@ -347,18 +346,18 @@ fn default_folder() -> Result<PathBuf, Failure> {
     })
 }
 
-/// The hint where a folder has no local state.
+/// Hint for a folder without local state.
 pub const OTHER_FOLDER: &str = "name the folder that the Certificates were ordered in, --local=DIR";
 
-/// Says that nothing was ever kept in a folder.
+/// Returns the message for a folder without local state.
 pub fn no_state_in(folder: &Path) -> String {
     format!("there is no local state in {} yet", folder.display())
 }
 
-/// Opens the store; waits for the command that makes it.
+/// Opens the store; waits until another command has made it.
 ///
 /// # Errors
-/// Fails when none is chosen, it cannot be read, or by being interrupted.
+/// Fails if no store is chosen, the store cannot be read, or a signal came.
 pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failure> {
     if let Some(folder) = context.absent_state()? {
         context.talk().line(&format!("waiting for state in {}", folder.display()));
@@ -372,5 +371,5 @@ pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failu
     context.store(Access::ReadOnly).await
 }
 
-/// How often it is looked whether there is a state by now.
+/// Time between two checks whether there is a state by now.
 const STATE_CHECK_PERIOD: Duration = Duration::from_millis(250);

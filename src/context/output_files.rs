@@ -1,4 +1,4 @@
-//! Files whose names a user gives: tried before anything is spent, replaced as a whole, and never waited for without end.
+//! Files whose names a user gives: tried before any work is done, replaced as a whole, and written within a time limit.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,22 +15,22 @@ use crate::disk::{self, Durability, Folder, Links, Readers};
 use crate::hints::invocation::quoted;
 use crate::store::folder::explain;
 
-/// How long a file system may take for what it nearly always does at once.
+/// Longest wait for file work, which a file system nearly always does at once.
 const FILE_SYSTEM_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long it may after a signal: a pair should not be left half written.
+/// Longest wait for file work after a signal: a pair of files should not be left half written.
 pub const GRACE: Duration = Duration::from_secs(1);
 
 /// Writes a file that anybody may read.
 ///
 /// # Errors
-/// Fails when it cannot be written, or a signal came.
+/// Fails if the file cannot be written, or a signal came.
 pub async fn write_text(path: &Path, text: &str, interrupted: &Interrupted) -> Result<(), Failure> {
     let (here, text) = (path.to_owned(), text.as_bytes().to_vec());
     on_disk(path, interrupted, move || {
         let replaced = || {
             let name =
                 here.file_name().and_then(OsStr::to_str).ok_or(io::ErrorKind::InvalidInput)?;
-            // Whoever names a pipe or a terminal wants the text there, and has nothing replaced.
+            // A pipe or a terminal gets the text itself; no file is replaced.
             if fs::metadata(&here).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
                 return fs::write(&here, &text);
             }
@@ -46,10 +46,10 @@ pub async fn write_text(path: &Path, text: &str, interrupted: &Interrupted) -> R
     .await
 }
 
-/// Looks whether a file can be written, before anything is spent on it; nothing is left there.
+/// Checks that a file can be written, before any work is done for it; leaves no trace.
 ///
 /// # Errors
-/// Fails when it cannot, or a signal came.
+/// Fails if the file cannot be written, or a signal came.
 pub async fn expect_file(path: &Path, interrupted: &Interrupted) -> Result<(), Failure> {
     let here = path.to_owned();
     on_disk(path, interrupted, move || try_to_replace(&here)).await
@@ -62,7 +62,7 @@ fn try_to_replace(path: &Path) -> Result<(), Failure> {
     };
     let tried = match fs::metadata(path) {
         Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        // A pipe or a terminal has nothing replaced.
+        // A pipe or a terminal is not replaced.
         Ok(there) if !there.is_file() => Ok(()),
         Ok(_) | Err(_) => disk::trial(folder).map(drop),
     };
@@ -77,7 +77,7 @@ fn try_to_replace(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Does file work of a place; a file system that does not answer holds up neither a signal nor the command for ever.
+/// Runs file work at a path; a file system that does not answer holds up neither a signal nor the command for ever.
 pub async fn on_disk<T: Send + 'static>(
     place: &Path,
     interrupted: &Interrupted,

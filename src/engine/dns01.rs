@@ -1,4 +1,4 @@
-//! What publishes the records of DNS-01: what providers reach, and the solver made of it.
+//! Construction of the DNS-01 solver, and the means its providers may use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::solvers::dns01::webhook::DirectWebhooks;
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 
-/// What providers reach beyond names.
+/// Means that DNS providers may use besides DNS itself: a cluster, webhooks, credentials, programs, a person.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
     /// The cluster, if there is one.
     cluster: Option<ClusterStore>,
-    /// URL of the webhooks of a group.
+    /// URLs of webhooks by API group.
     webhooks: BTreeMap<String, String>,
-    /// Who may use credentials from around the process.
+    /// Providers that may use credentials from the environment of the process.
     ambience: Ambience,
-    /// Whether programs may be run.
+    /// Whether hook programs may be run.
     hooks: Hooks,
-    /// Whether a person stands in for all of them.
+    /// Whether a person publishes the records in place of every provider.
     by_hand: bool,
 }
 
 impl Reach {
-    /// Adds what flags say: addresses of webhooks by group, who may use credentials from around the process, and whether
-    /// programs may be run.
+    /// Sets the values of flags: URLs of webhooks by API group, which providers may use credentials from the
+    /// environment of the process, and whether hook programs may be run.
     #[must_use]
     pub fn with(
         self,
@@ -43,25 +43,25 @@ impl Reach {
         Self { webhooks, ambience, hooks, ..self }
     }
 
-    /// What they reach without flags, for those who only look: nothing is run then, but what could never be run is told.
+    /// Builds the means of a read-only command without flags: no program is run, but one that never could is reported.
     pub fn usual(context: &Context) -> Self {
         let cluster = context.cluster().cloned();
         let hooks = if cluster.is_some() { Hooks::Never } else { Hooks::Allowed };
         Self { cluster, hooks, ..Self::default() }
     }
 
-    /// Tells whether the resources, or those that a rehearsal stands for, are in a cluster.
+    /// Returns whether the resources (in a rehearsal: those it rehearses for) are in a cluster.
     pub fn is_in_cluster(&self) -> bool {
         self.cluster.is_some()
     }
 
-    /// The same, with a person in place of every provider where that is asked for (`--dns01-manual`).
+    /// Puts a person in place of every provider if `by_hand` is set (`--dns01-manual`).
     #[must_use]
     pub fn by_hand(self, by_hand: bool) -> Self {
         Self { by_hand, ..self }
     }
 
-    /// The solver, with the Secrets of a store.
+    /// Builds the DNS-01 solver, which reads credentials from the Secrets of a store.
     pub fn solver(
         self,
         store: &Arc<dyn Store>,
@@ -75,7 +75,7 @@ impl Reach {
         if by_hand { Arc::new(Manual { provider }) } else { provider }
     }
 
-    /// The solver by providers alone, with the Secrets of a store.
+    /// Builds the solver by providers alone, never by a person, with credentials from the Secrets of a store.
     pub fn providers(
         self,
         store: &Arc<dyn Store>,

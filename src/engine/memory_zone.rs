@@ -1,4 +1,4 @@
-//! The zone of a rehearsal on loopback: records of DNS-01 that nobody but the rehearsal's own CA and self-check sees.
+//! Zone of a rehearsal on loopback: DNS-01 records in memory, visible only to the rehearsal's own CA and self-check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ impl MemoryZone {
     }
 }
 
-/// A name without its final dot, in small letters.
+/// Returns a name in lower case, without the final dot.
 fn plain(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
@@ -68,12 +68,12 @@ impl Probe for MemoryZone {
     }
 }
 
-/// Looks TXT records up in a zone in memory, and addresses where they are looked up otherwise.
+/// Resolver that takes TXT records from a zone in memory, and addresses from another resolver.
 #[derive(Debug)]
 pub struct MemoryResolver {
-    /// The zone.
+    /// Zone with the TXT records.
     pub zone: MemoryZone,
-    /// Who knows addresses.
+    /// Resolver of addresses.
     pub addresses: Arc<dyn Resolve>,
 }
 

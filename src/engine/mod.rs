@@ -1,4 +1,4 @@
-//! The controllers put together, once, from what a command or a test gives them, and stopped in good order.
+//! Assembly of the controllers, in one place, from the parts of a command or a test; and their orderly stop.
 
 pub mod dns01;
 pub mod memory_zone;
@@ -47,52 +47,52 @@ use crate::store::Store;
 use crate::store::cluster::lease::Terms;
 use crate::store::error::StoreError;
 
-/// So long a CA is given to answer what it was only asked to tell when work ends.
-const READS: std::time::Duration = std::time::Duration::from_secs(1);
-/// How often it is looked whether the controllers still work.
+/// Longest wait, when work ends, for answers of CAs to requests that only read.
+const FINAL_READ_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
+/// Interval between two checks of whether the controllers still run.
 const LIVENESS_CHECK_PERIOD: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// The controllers at work.
+/// Running controllers.
 #[derive(Debug)]
 pub struct Engine {
     stop: CancellationToken,
     task: JoinHandle<Result<(), StoreError>>,
     obstacles: watch::Receiver<Obstacles>,
     clients: Arc<Clients>,
-    /// How long steps under way may go on when the Lease is lost.
+    /// Time that steps under way may take after the Lease is lost.
     grace: std::time::Duration,
 }
 
-/// The CAs, looked up by `--dns` where that is given.
+/// Builds the clients of CAs, whose hosts are looked up by `--dns` if that flag is given.
 pub fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
     Clients::with_resolver(in_place_of_system(resolver))
 }
 
-/// What the controllers work with.
+/// Parts that the controllers are made of.
 #[derive(Debug)]
 pub struct Equipment {
-    /// Where resources live.
+    /// Store with the resources.
     pub store: Arc<dyn Store>,
-    /// What answers HTTP-01.
+    /// Solver of HTTP-01.
     pub http01: Arc<dyn Solver>,
-    /// What publishes the records of DNS-01 reaches.
+    /// Means of the DNS-01 providers.
     pub dns01: Reach,
-    /// What answers TLS-ALPN-01.
+    /// Solver of TLS-ALPN-01.
     pub tls_alpn01: Arc<TlsAlpn01>,
-    /// What the self-check looks with.
+    /// HTTP and TLS client of the self-check.
     pub fetcher: Fetcher,
-    /// What finds zones and their servers.
+    /// Finder of zones and their name servers.
     pub zones: Zones,
-    /// The zone of a rehearsal, in place of providers and real zones.
+    /// Zone of a rehearsal, in place of providers and real zones.
     pub memory_zone: Option<MemoryZone>,
-    /// The CAs.
+    /// Clients of CAs.
     pub clients: Clients,
-    /// How they work.
+    /// Rules of the controllers.
     pub rules: Rules,
 }
 
 impl Equipment {
-    /// What works in a store as a command without flags does: no listener for TLS-ALPN-01, no credentials from around the process.
+    /// Builds the parts for a command without flags: no listener for TLS-ALPN-01, no credentials from the environment.
     pub fn new(
         store: Arc<dyn Store>,
         http01: Arc<dyn Solver>,
@@ -114,13 +114,13 @@ impl Equipment {
 }
 
 impl Engine {
-    /// Starts the controllers.
+    /// Starts the controllers with an HTTP probe of this machine.
     pub fn start(equipment: Equipment) -> Self {
         let probe = Arc::new(HttpProbe { fetcher: equipment.fetcher.clone() });
         Self::start_looking(equipment, probe, CancellationToken::new())
     }
 
-    /// Starts the controllers with eyes of their own for the self-check, both until they are told to stop.
+    /// Starts the controllers with the given probe for the HTTP-01 self-check; both run until `stop` is canceled.
     pub fn start_looking(
         equipment: Equipment,
         probe: Arc<dyn Probe>,
@@ -151,7 +151,7 @@ impl Engine {
         Self::start_in(world, store, rules, stop)
     }
 
-    /// Starts the controllers in a world of the caller's, until they are told to stop.
+    /// Starts the controllers in the caller's world; they run until `stop` is canceled.
     pub fn start_in(
         world: World,
         store: Arc<dyn Store>,
@@ -223,23 +223,23 @@ impl Engine {
         Self { stop, task, obstacles, clients, grace }
     }
 
-    /// The same with so much time for steps that are under way when the Lease is lost.
+    /// Sets the time that steps under way may take after the Lease is lost.
     #[must_use]
     pub fn with_grace(self, grace: std::time::Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// What stands in the way of which object; the receiver wakes on every change.
+    /// Obstacles by object; the receiver wakes on every change.
     pub fn obstacles(&self) -> watch::Receiver<Obstacles> {
         self.obstacles.clone()
     }
 
-    /// The CAs spoken with.
+    /// Clients of the CAs.
     pub fn clients(&self) -> &Arc<Clients> {
         &self.clients
     }
 
-    /// Tells whether the controllers have ended by themselves.
+    /// Returns whether the controllers have ended by themselves.
     pub fn has_ended(&self) -> bool {
         self.task.is_finished()
     }
@@ -251,11 +251,11 @@ impl Engine {
         }
     }
 
-    /// Stops the controllers after the steps that are under way, without what a CA has only been asked to tell and does not
-    /// answer. Once the Lease is lost those steps have their grace, then they are broken off: somebody else may work soon.
+    /// Stops the controllers after the steps under way, without waiting for a CA that does not answer a read request.
+    /// Once the Lease is lost, the steps have a grace period and are then aborted: another controller may start soon.
     ///
     /// # Errors
-    /// Fails when they had ended before, because the store could no longer be used.
+    /// Fails when the controllers had ended before, because the store could no longer be used.
     pub async fn stop(mut self, lost: &CancellationToken) -> Result<(), Failure> {
         self.stop.cancel();
         tokio::select! {
@@ -266,7 +266,7 @@ impl Engine {
                 }
                 Ok(())
             }
-            ended = finished(&mut self.task, &self.clients) => match ended {
+            ended = wait_for_end(&mut self.task, &self.clients) => match ended {
                 Ok(result) => Ok(result?),
                 Err(_) => Err(Failure::new(FailureKind::Unexpected, "a controller panicked")),
             }
@@ -274,9 +274,9 @@ impl Engine {
     }
 }
 
-/// Waits until the controllers have ended; a CA that answers has answered what it was asked by the end of [`READS`].
-async fn finished<T>(task: &mut JoinHandle<T>, clients: &Clients) -> Result<T, JoinError> {
-    if let Ok(ended) = tokio::time::timeout(READS, &mut *task).await {
+/// Waits until the controllers have ended; after [`FINAL_READ_TIMEOUT`] requests that only read are broken off.
+async fn wait_for_end<T>(task: &mut JoinHandle<T>, clients: &Clients) -> Result<T, JoinError> {
+    if let Ok(ended) = tokio::time::timeout(FINAL_READ_TIMEOUT, &mut *task).await {
         return ended;
     }
     clients.stop_reading();

@@ -1,4 +1,4 @@
-//! What the controllers touch of the world, and by which rules they work there.
+//! Outside parts that the controllers touch, and the rules by which they work.
 
 use std::sync::Arc;
 
@@ -21,86 +21,86 @@ use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
 use crate::solvers::Solver;
 
-/// Everything outside that the controllers touch beside the store. Nothing else tells them the time, answers for them or makes keys.
+/// Everything outside that the controllers touch, except the store: their only source of time, answers and keys.
 #[derive(Debug)]
 pub struct World {
-    /// The time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// The CAs, whose answers come by that clock.
+    /// Clients of CAs, whose answers are dated by `clock`.
     pub clients: Clients,
-    /// What makes keys.
+    /// Maker of private keys.
     pub keys: Arc<dyn KeyMaker>,
-    /// What answers HTTP-01.
+    /// Solver of HTTP-01.
     pub http01: Arc<dyn Solver>,
-    /// What answers DNS-01, and the other types by record.
+    /// Solver of DNS-01 and of the other challenge types by record.
     pub dns01: Arc<dyn Solver>,
-    /// What answers TLS-ALPN-01.
+    /// Solver of TLS-ALPN-01.
     pub tls_alpn01: Arc<dyn Solver>,
-    /// Looks at answers of HTTP-01.
+    /// Self-check of HTTP-01.
     pub http01_probe: Arc<dyn Probe>,
-    /// Looks at records.
+    /// Self-check of records.
     pub dns01_probe: Arc<dyn Probe>,
-    /// Makes handshakes of TLS-ALPN-01.
+    /// Self-check of TLS-ALPN-01, by handshakes.
     pub tls_alpn01_probe: Arc<dyn Probe>,
 }
 
-/// The namespace of Secrets that ClusterIssuers refer to, where no flag names another.
+/// Default namespace of the Secrets that ClusterIssuers refer to.
 pub(crate) const CLUSTER_RESOURCE_NAMESPACE: &str = "cert-manager";
-/// Longest pause between two self-checks, where no flag says otherwise.
+/// Default of the longest pause between two self-checks.
 const CHECK_PERIOD: SignedDuration = SignedDuration::from_secs(10);
 
-/// What a process remembers of its CAs while it lives: a Lease that is lost and had again makes new controllers, which go on with it.
+/// Memory of a process about its CAs: if a Lease is lost and won again, the new controllers go on with this memory.
 #[derive(Clone, Debug)]
 pub struct ProcessMemory {
     /// Answers to newOrder that are not in the store yet.
     pub unwritten: Arc<ByObject<Outcome>>,
-    /// How many orders may be asked for, and which were.
+    /// Budget of newOrder requests, and the orders already requested.
     pub budget: Arc<OrderBudget>,
-    /// What may not be asked before a moment.
+    /// Requests that a CA has refused until a given time.
     pub refused: Arc<RefusedRequests>,
 }
 
 impl ProcessMemory {
-    /// That of a process which may ask for so many orders.
+    /// Builds the memory of a process with the given allowance of orders.
     pub fn new(allowance: Allowance) -> Self {
         let budget = OrderBudget::new(allowance);
         Self { unwritten: Arc::default(), budget, refused: Arc::default() }
     }
 }
 
-/// By which rules the controllers work.
+/// Rules by which the controllers work.
 #[derive(Debug)]
 pub struct Rules {
-    /// Which objects are worked on.
+    /// Objects that the controllers work on.
     pub selection: Selection,
-    /// Which types of challenges the store has words for.
+    /// Challenge types that the schema of the store can express.
     pub types: Types,
-    /// What those who worked before in this process have left.
+    /// Memory left by earlier controllers of this process.
     pub memory: ProcessMemory,
-    /// Who approves CertificateRequests.
+    /// Approver of CertificateRequests.
     pub approval: Approval,
-    /// What holds for every Certificate.
+    /// Options that hold for every Certificate.
     pub options: Options,
-    /// The kinds whose annotations ask for Certificates that are kept, and what holds for them; none where nobody keeps any.
+    /// Kinds whose annotations ask for Certificates, and defaults for those; no kinds if no Certificates are made.
     pub asking: (Vec<Kind>, Defaults),
-    /// What account keys are made.
+    /// Algorithm of new account keys.
     pub account_keys: KeyAlgorithm,
     /// Namespace of the Secrets of ClusterIssuers.
     pub cluster_resource_namespace: String,
     /// Scheduler limits.
     pub limits: Limits,
-    /// Request rates of CAs whose own are not known.
+    /// Request rates for CAs whose own rates are not known.
     pub rates: Option<&'static RequestRates>,
     /// Longest pause between self-checks.
     pub check_period: SignedDuration,
 }
 
 impl Rules {
-    /// Those of a command without flags: it works on everything, and asks for one order for each Certificate.
+    /// Rules of a command without flags: works on every object, and requests one order for each Certificate.
     pub fn without_flags(in_cluster: bool) -> Self {
         Self {
             selection: Selection::all(),
-            // A cluster's schema has words for cert-manager's alone.
+            // A cluster's schema knows cert-manager's challenge types only.
             types: if in_cluster { Types::OfCluster } else { Types::All },
             memory: ProcessMemory::new(Allowance::OneShot),
             approval: Approval::Ours,
@@ -115,7 +115,7 @@ impl Rules {
     }
 }
 
-/// What account keys are made: in a cluster the only ones that cert-manager can use.
+/// Algorithm of new account keys; in a cluster the only one that cert-manager can use.
 pub fn account_keys(in_cluster: bool) -> KeyAlgorithm {
     if in_cluster { KeyAlgorithm::Rsa(2048) } else { KeyAlgorithm::Ecdsa(256) }
 }

@@ -1,5 +1,5 @@
-//! The account of an issuer at its CA: whose the key in the Secret is, and which of its orders nobody works on. A key is looked up
-//! (`onlyReturnExisting`, RFC 8555 §7.3.1) only where it is another one than was registered; that makes nothing.
+//! ACME account of an issuer: the account of the key in the Secret, and orders without an Order object. A key is looked
+//! up (`onlyReturnExisting`, RFC 8555 §7.3.1; creates nothing) only if it differs from the registered key.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::model::{Key, Kind, ObjectName, Order, Secret};
 use crate::store::Scope;
 use crate::store::resources::Resources;
 
-/// Most orders of an account that are read.
-const MOST_ORDERS: usize = 20;
+/// Largest number of orders of one account that are read.
+const MAX_ORDERS: usize = 20;
 
 impl Investigator {
-    /// What the CA says of the account of an issuer; nothing where none was registered, or its key cannot be read.
+    /// Reads the account of an issuer at its CA; `None` if no account was registered or its key cannot be read.
     pub(super) async fn account(
         &self,
         of: &IssuerCase,
@@ -44,7 +44,7 @@ impl Investigator {
             found.ok()?.ok().map(|account| account.url)
         };
         let left = async {
-            // It costs a question for each order.
+            // The list costs one request for each order.
             if is_another || !asked.contains(&of.key) {
                 return Vec::new();
             }
@@ -58,19 +58,19 @@ impl Investigator {
     async fn account_key(&self, acme: &AcmeIssuer, namespace: &str) -> Option<AccountKey> {
         let name = ObjectName::new(namespace, &acme.private_key_secret_ref.name);
         let secrets = Resources::<Secret>::new(Arc::clone(self.store.as_ref()?), Kind::Secret);
-        // Whoever may not read it is told so with the issuer.
+        // A Secret that may not be read is reported with the issuer.
         let secret = secrets.get(&name).await.ok().flatten()?;
         account_key(acme, &secret).ok()
     }
 
-    /// Orders of the account that are pending, and that are no object of the store.
+    /// Reads the pending orders of the account that no Order of the store stands for.
     async fn left_orders(&self, session: &Session) -> Option<Vec<HeldOrder>> {
         let listed = self.outside(Box::pin(session.listed_orders())).await.ok()?.ok()?;
         let orders = Resources::<Order>::new(Arc::clone(self.store.as_ref()?), Kind::Order);
-        // What others may work on is not known to whoever sees a part of it only.
+        // If only a part of the Orders can be read, an order may belong to one of the others.
         let all = orders.list(&Scope::all().brief()).await.ok()?;
         let known: BTreeSet<&str> = all.iter().map(|order| order.status.url.as_str()).collect();
-        let left = listed.iter().filter(|url| !known.contains(url.as_str())).take(MOST_ORDERS);
+        let left = listed.iter().filter(|url| !known.contains(url.as_str())).take(MAX_ORDERS);
         let read = left.map(|url| async move {
             let reply = self.outside(session.order(url)).await.ok()?.ok()?;
             let OrderReply { status, expires, error: problem, .. } = reply;

@@ -1,5 +1,5 @@
-//! Answers that are given on this machine for as long as it is looked: between two commands nobody listens, and whether the way leads
-//! here could not be seen.
+//! Temporary listeners that answer challenges on this machine during a diagnosis: between two commands no process
+//! listens, and a probe could not show whether requests reach this machine.
 
 use std::net::SocketAddr;
 
@@ -14,16 +14,16 @@ use crate::solvers::Solver as _;
 use crate::solvers::http01::listener::Listener;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 
-/// The listeners that answer, until they are dropped.
+/// Listeners that answer until they are dropped.
 pub(super) struct Answering {
-    /// HTTP-01; `None` if nobody needs it, or its port cannot be had.
+    /// Listener of HTTP-01; `None` if no name needs it, or its port cannot be bound.
     pub(super) http01: Option<Listener>,
-    /// TLS-ALPN-01; `None` if nobody needs it.
+    /// Listener of TLS-ALPN-01; `None` if no name needs it.
     _tls_alpn01: Option<TlsAlpn01>,
 }
 
 impl Investigator {
-    /// Answers on this machine where nobody else does who would. Where HTTP-01 cannot be answered, the case says why.
+    /// Answers on this machine if no other process does. If HTTP-01 cannot be answered, the case gets the reason.
     pub(super) async fn listen(&self, case: &mut Case) -> Answering {
         let is_local = self.store.as_ref().is_some_and(|store| !store.in_cluster());
         let is_free = is_local && case.driver == DriverCase::Nobody;
@@ -35,8 +35,8 @@ impl Investigator {
         let chosen = self.answers.http01()?;
         let is_needed = |name: &NameCase| match name.kind {
             Some(ChallengeType::Http01) => is_free && !is_file(name),
-            // Whoever names a place together with a domain wants to see whether the way leads there. What the environment names is for
-            // whatever is issued.
+            // A flag together with a domain asks whether requests reach its address. An address from the environment
+            // is meant for orders.
             None => name.is_bare() && !chosen.is_empty() && !self.answers.is_for_orders(),
             Some(_) => false,
         };
@@ -54,7 +54,7 @@ impl Investigator {
             }
             Err(failure) => {
                 case.listener_fault = Some(failure.message);
-                // What has to be answered here is not to be seen now.
+                // Answers that would have to be given here cannot be seen now.
                 for name in case.names.iter_mut().filter(|name| is_needed(name)) {
                     name.pending = None;
                 }
@@ -63,7 +63,7 @@ impl Investigator {
         }
     }
 
-    /// Shows the certificates of TLS-ALPN-01. Where the port is another program's, the look meets that.
+    /// Presents the certificates of TLS-ALPN-01. If another program holds the port, the probe connects to that one.
     async fn shake_hands(&self, case: &Case) -> Option<TlsAlpn01> {
         let kind = ChallengeType::TlsAlpn01;
         let chosen = &self.answers.tls_alpn_listen;
@@ -79,7 +79,7 @@ impl Investigator {
     }
 }
 
-/// Where the open Challenges of a type remember that they were answered, each place once.
+/// Listen addresses that the open Challenges of a type have recorded, each address once.
 fn remembered(case: &Case, kind: ChallengeType) -> Vec<SocketAddr> {
     let pending = case.names.iter().filter_map(|name| name.pending.as_ref());
     let pending = pending.filter(|challenge| challenge.spec.kind == kind);
@@ -91,7 +91,7 @@ fn remembered(case: &Case, kind: ChallengeType) -> Vec<SocketAddr> {
     all
 }
 
-/// Tells whether the answer for a name was written as a file that another web server shows.
+/// Returns whether the answer for a name was written as a file that another web server serves.
 fn is_file(name: &NameCase) -> bool {
     let annotations = name.pending.as_ref().map(|challenge| &challenge.metadata.annotations);
     annotations.is_some_and(|all| Memory::read(Holder::Challenge, all).webroot.is_some())

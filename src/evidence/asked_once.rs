@@ -1,4 +1,4 @@
-//! Answers that several wait for: each is asked for once.
+//! Cache of answers that several tasks wait for: each question is asked once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-/// What came of questions, by what was asked.
+/// Answers, by question.
 #[derive(Debug)]
 pub(super) struct AskedOnce<T>(Mutex<BTreeMap<String, Arc<OnceCell<T>>>>);
 
@@ -17,7 +17,7 @@ impl<T> Default for AskedOnce<T> {
 }
 
 impl<T: Clone> AskedOnce<T> {
-    /// The answer to a question; who asks while somebody else does waits for the same.
+    /// Returns the answer to a question; a task that asks during a running question waits for its answer.
     pub(super) async fn answer(&self, question: &str, asked: impl Future<Output = T>) -> T {
         let cell = Arc::clone(self.0.lock().entry(question.to_owned()).or_default());
         cell.get_or_init(|| asked).await.clone()

@@ -1,4 +1,4 @@
-//! The server of a CA, and the way to it: addresses, one connection by each family, and one GET whose answer is kept as it came.
+//! Server of a CA, and whether it can be reached: addresses, a connection for each address family, and one raw GET.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -19,12 +19,12 @@ use crate::diagnosis::case::authority::{AddressReach, AuthorityCase, ReachOutcom
 use crate::model::Key;
 use crate::model::reserved;
 
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(3);
+/// Longest wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Investigator {
-    /// Asks the CAs of a case for all that they tell of it, and looks at the way to them. Of the issuers that were asked for by
-    /// themselves the orders that nobody works on are looked up, too.
+    /// Reads everything that the CAs of a case hold of it, and probes whether the CAs can be reached. For issuers in
+    /// `asked` (targets themselves, not only named by a Certificate) orders without an Order object are read too.
     pub(super) async fn authorities(&self, case: &mut Case, asked: &BTreeSet<Key>) {
         let looked = case.issuers.iter().map(|of| async {
             let acme = of.issuer.as_ref()?.spec.acme.as_ref()?;
@@ -56,12 +56,12 @@ impl Investigator {
         }
     }
 
-    /// Looks at the server of a CA.
+    /// Probes the server of a CA.
     async fn authority(&self, server: &str, tls: &TlsOptions) -> Option<AuthorityCase> {
         let url = Url::parse(server).ok()?;
         let host = url.host_str().unwrap_or_default();
         let (way, answer, by_name_servers) = tokio::join!(
-            self.way(&url),
+            self.probe_addresses(&url),
             self.outside(self.clients.plain(server, tls, server)),
             self.outside(self.fetcher.resolver.behind_hosts_file(host)),
         );
@@ -78,8 +78,8 @@ impl Investigator {
         })
     }
 
-    /// The addresses of a host, and one connection by each family.
-    async fn way(&self, url: &Url) -> (Vec<IpAddr>, Vec<AddressReach>) {
+    /// Looks up the addresses of a host, and connects to one address of each family.
+    async fn probe_addresses(&self, url: &Url) -> (Vec<IpAddr>, Vec<AddressReach>) {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             return (Vec::new(), Vec::new());
         };
@@ -93,18 +93,19 @@ impl Investigator {
         let six = addresses.iter().find(|address| address.is_ipv6());
         let four = addresses.iter().find(|address| address.is_ipv4());
         let one_of_each = six.into_iter().chain(four).map(|at| SocketAddr::new(*at, port));
-        // Of one family there is nothing to compare.
+        // With a single family there is nothing to compare.
         if six.is_none() || four.is_none() {
             return (addresses, Vec::new());
         }
-        let reaches = self.outside(join_all(one_of_each.map(reach))).await.unwrap_or_default();
+        let reaches =
+            self.outside(join_all(one_of_each.map(try_connect))).await.unwrap_or_default();
         (addresses, reaches)
     }
 }
 
-async fn reach(address: SocketAddr) -> AddressReach {
+async fn try_connect(address: SocketAddr) -> AddressReach {
     let began = Instant::now();
-    let outcome = match timeout(CONNECT, TcpStream::connect(address)).await {
+    let outcome = match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
         Ok(Ok(_)) => {
             let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             ReachOutcome::Connected(took)

@@ -1,5 +1,5 @@
-//! The CA's word on the names of orders that have not succeeded, read by POST-as-GET: how far each authorization is, and where the
-//! CA's own look at a name has led it.
+//! Authorizations at the CA of orders that have not succeeded, read by POST-as-GET: their states, and the validation
+//! records that show where the CA's own validation went.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::store::Store;
 use crate::store::resources::Resources;
 
 impl Investigator {
-    /// Asks the CA what it holds of the names of orders that have not succeeded. That costs nothing there.
+    /// Reads the authorizations of orders that have not succeeded. This costs nothing at the CA.
     pub(super) async fn ask_authority(&self, case: &mut Case) {
         let Some(store) = &self.store else { return };
         let (resolver, namespace) = (&self.fetcher.resolver, &self.cluster_resource_namespace);
@@ -45,13 +45,13 @@ impl Investigator {
             let why = match held {
                 Ok(Ok(reply)) => {
                     let own = reply.challenges.iter().find(|c| c.url == one.challenge_url);
-                    // One that has ended has only what was tried.
+                    // An authorization that has ended lists only the challenges that were tried.
                     let tried = || reply.challenges.iter().find(|c| c.validated.is_some());
                     let looked = own.filter(|own| own.validated.is_some()).or_else(tried);
                     let problem = own.and_then(|own| own.error.clone());
                     let problem =
                         problem.or_else(|| reply.challenges.iter().find_map(|c| c.error.clone()));
-                    // Whoever made the order may never have read whose authorization it is.
+                    // The maker of the order may never have read which name the authorization is for.
                     let name = if name.is_empty() {
                         shown_domain(&reply.identifier, reply.wildcard)
                     } else {
@@ -69,7 +69,7 @@ impl Investigator {
                     });
                     continue;
                 }
-                // That it refuses to tell is its word, too: of an account that is gone, for example.
+                // A refusal is evidence too: of a missing account, for example.
                 Ok(Err(ReconcileError::Acme(AcmeError::Refused { problem, .. }))) => {
                     let problem = Some(*problem);
                     case.certificates[index].held.push(HeldCase { problem, ..blank });
@@ -78,37 +78,37 @@ impl Investigator {
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => no_answer(),
             };
-            let what = format!("what the CA holds of {name}");
+            let what = format!("the authorization of {name} at the CA");
             case.unseen.push(Unseen { what, why, is_forbidden: false });
         }
         if left_out > 0 {
-            let what = format!("what the CA holds of {left_out} more names");
-            let why = format!("it is asked for {MOST_NAMES} at most");
+            let what = format!("the authorizations of {left_out} more names at the CA");
+            let why = format!("at most {MOST_NAMES} are read");
             case.unseen.push(Unseen { what, why, is_forbidden: false });
         }
     }
 }
 
-/// Tells whether the CA of a Certificate has answered: one that does not is not asked again.
+/// Returns whether the CA of a Certificate has answered: a CA that does not is not asked again.
 pub(super) fn answers(case: &Case, of: &CertificateCase) -> bool {
     let issuer = issuer_key(&of.certificate);
     let directory = issuer.and_then(|key| case.issuer(&key)?.directory.as_ref());
     directory.is_some_and(|it| matches!(it.answer, DirectoryAnswer::Directory { .. }))
 }
 
-/// An authorization that the CA is asked for.
+/// Authorization to read at the CA.
 struct AskedAuthorization {
-    /// Name, a wildcard as such.
+    /// Name, with `*.` if it is a wildcard.
     name: String,
     url: String,
-    /// URL of the challenge that was chosen; empty where its Challenge is gone.
+    /// URL of the chosen challenge; empty if its Challenge is gone.
     challenge_url: String,
     namespace: String,
     issuer: IssuerRef,
 }
 
-/// The authorizations of the newest order: by its Challenges, and by what the Order keeps of those that are gone. An order that is
-/// valid has none to ask for.
+/// Lists the authorizations of the newest order: those of its Challenges, and those in the status of the Order whose
+/// Challenges are gone. Empty if the order is valid.
 async fn authorizations(store: &Arc<dyn Store>, of: &CertificateCase) -> Vec<AskedAuthorization> {
     let Some(order) = of.order().filter(|order| order.status.state != Some(State::Valid)) else {
         return Vec::new();
@@ -126,7 +126,7 @@ async fn authorizations(store: &Arc<dyn Store>, of: &CertificateCase) -> Vec<Ask
         asked(spec.shown_domain(), &spec.authorization_url, &spec.url)
     });
     let mut all: Vec<AskedAuthorization> = challenges.collect();
-    // What was read of the chain is without the bulk.
+    // The Order in the chain was read without its large fields.
     let whole = Resources::<Order>::new(Arc::clone(store), Kind::Order).get(&order.name()).await;
     let authorizations = whole.ok().flatten().map(|order| order.status.authorizations);
     for one in authorizations.into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! Objects that are not ours and lead to Certificates: Ingresses, Gateways, HTTPRoutes, Services, Pods and Secrets, by owner,
-//! by the Secret that both name, or by what refers to them.
+//! Finds the Certificates that belong to Ingresses, Gateways, ListenerSets, HTTPRoutes, Services, Pods and Secrets: by
+//! owner, by a Secret that both name, or by objects that refer to them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
 /// Annotations by which an Ingress or Gateway asks for a Certificate.
-const ASKS: [&str; 3] =
+const ASKING_ANNOTATIONS: [&str; 3] =
     ["cert-manager.io/issuer", "cert-manager.io/cluster-issuer", "kubernetes.io/tls-acme"];
 /// Annotation by which a Secret names its Certificate.
-const CERTIFICATE: &str = "cert-manager.io/certificate-name";
-/// What an object leads to.
+const CERTIFICATE_ANNOTATION: &str = "cert-manager.io/certificate-name";
+/// Finds the Certificates or issuers that an object belongs to.
 ///
 /// # Errors
-/// Fails when it is not there, leads nowhere, or cannot be read.
+/// Fails when the object does not exist, belongs to none, or cannot be read.
 pub(super) async fn targets_of(
     (kind, name): (RelatedKind, &str),
     store: &Arc<dyn Store>,
@@ -46,37 +46,42 @@ pub(super) async fn targets_of(
             let key = Key::new(of, ObjectName::new(namespace, name));
             let object = lookup::read(store, &key).await?.object;
             let mut links = KnownLinks::default();
-            search.take(kind, &object, &mut links);
+            search.add_links(kind, &object, &mut links);
             return search.conclude(resource.kind, name, &object, &links).await;
         }
-        let message = format!("cannot diagnose {} {name}: a state folder has none", resource.kind);
-        return Err(Failure::usage(message).hint("it has Certificates, and Secrets by name"));
+        let message = format!(
+            "cannot diagnose {} {name}: a state folder has no objects of this kind",
+            resource.kind
+        );
+        return Err(
+            Failure::usage(message).hint("name a Certificate of the folder, or secret/NAME")
+        );
     };
     let all = cluster.foreign(resource, namespace, Manager::Person);
     let Some(object) = all.get(name).await? else {
         let there = unless_forbidden(all.fitting("", "").await)?.unwrap_or_default();
         let names: Vec<String> = there.iter().map(|one| metadata(one).name).collect();
-        return Err(absent(resource.kind, name, namespace, &names));
+        return Err(not_found(resource.kind, name, namespace, &names));
     };
     let mut links = KnownLinks::default();
     search.follow(kind, &object, cluster, &mut links).await?;
     search.conclude(resource.kind, name, &object, &links).await
 }
 
-/// What is known to lead from an object to Certificates.
+/// Links from an object to Certificates.
 #[derive(Default)]
 struct KnownLinks {
-    /// UIDs of what may own Certificates.
+    /// UIDs of objects that may own Certificates.
     owners: BTreeSet<String>,
-    /// Secrets.
+    /// Secrets that the object names.
     secrets: BTreeSet<ObjectName>,
-    /// What was looked at on the way, in words.
+    /// Links that were followed, in words for the user.
     looked_at: Vec<String>,
-    /// Certificates that are known already.
+    /// Certificates that are already known.
     found: Vec<ObjectName>,
 }
 
-/// The Certificates among which is looked.
+/// Search among the Certificates of a namespace.
 struct Search<'a> {
     store: &'a Arc<dyn Store>,
     namespace: &'a str,
@@ -84,7 +89,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Follows what an object refers to, and what refers to it.
+    /// Follows the references of an object, and the references to it.
     async fn follow(
         &self,
         kind: RelatedKind,
@@ -93,17 +98,17 @@ impl Search<'_> {
         links: &mut KnownLinks,
     ) -> Result<(), Failure> {
         let of = metadata(object);
-        links.looked_at.push("a Challenge that owns it".to_owned());
+        links.looked_at.push("a Challenge that owns the object".to_owned());
         links.found.extend(self.by_challenge(&of).await?);
         match kind {
-            RelatedKind::Ingress => self.take(kind, object, links),
+            RelatedKind::Ingress => self.add_links(kind, object, links),
             RelatedKind::Gateway | RelatedKind::ListenerSet => {
-                self.take(kind, object, links);
-                links.looked_at.push("Challenges that are solved through it".to_owned());
+                self.add_links(kind, object, links);
+                links.looked_at.push("Challenges that are solved through the object".to_owned());
                 links.found.extend(self.solved_through(kind, &of).await?);
             }
             RelatedKind::HttpRoute => {
-                links.looked_at.push("the Gateways that are its parents".to_owned());
+                links.looked_at.push("Gateways that are parents of the object".to_owned());
                 for parent in object["spec"]["parentRefs"].as_array().into_iter().flatten() {
                     let own = parent["namespace"].as_str().is_none_or(|n| n == self.namespace);
                     let name = parent["name"].as_str().unwrap_or_default();
@@ -113,17 +118,17 @@ impl Search<'_> {
                         let all = cluster.foreign(GATEWAYS, self.namespace, Manager::Person);
                         let found = unless_forbidden(all.get(name).await)?.flatten();
                         if let Some(one) = &found {
-                            self.take(RelatedKind::Gateway, one, links);
+                            self.add_links(RelatedKind::Gateway, one, links);
                         }
                     }
                 }
             }
             RelatedKind::Service => {
-                links.looked_at.push("the Ingresses that lead to it".to_owned());
+                links.looked_at.push("Ingresses that lead to the object".to_owned());
                 let all = cluster.foreign(INGRESSES, self.namespace, Manager::Person);
                 let all = unless_forbidden(all.fitting("", "").await)?.unwrap_or_default();
                 for ingress in all.iter().filter(|ingress| leads_to(ingress, &of.name)) {
-                    self.take(RelatedKind::Ingress, ingress, links);
+                    self.add_links(RelatedKind::Ingress, ingress, links);
                 }
             }
             RelatedKind::Pod | RelatedKind::Secret => {}
@@ -131,8 +136,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Takes in what an Ingress, a Gateway or a ListenerSet owns and names.
-    fn take(&self, kind: RelatedKind, object: &Value, links: &mut KnownLinks) {
+    /// Adds the UID of an Ingress, a Gateway or a ListenerSet as owner, and the Secrets that the object names.
+    fn add_links(&self, kind: RelatedKind, object: &Value, links: &mut KnownLinks) {
         links.owners.insert(metadata(object).uid);
         let named = |name: &Value, namespace: &Value| {
             let namespace = namespace.as_str().unwrap_or(self.namespace);
@@ -149,7 +154,7 @@ impl Search<'_> {
         }
     }
 
-    /// The Certificate of the Challenge that owns an object of a solver.
+    /// Finds the Certificate of the Challenge that owns an object of a solver.
     async fn by_challenge(&self, of: &Metadata) -> Result<Option<ObjectName>, StoreError> {
         let Some((key, _)) = of.controller_key() else { return Ok(None) };
         let read = unless_forbidden(self.store.get(&key).await)?.flatten();
@@ -159,8 +164,8 @@ impl Search<'_> {
         Ok(lookup::above(self.store, record, Kind::Certificate).await?.map(|key| key.name))
     }
 
-    /// The Certificates of the Challenges whose routes have a Gateway or a ListenerSet as their parent, in whichever namespace may be
-    /// read.
+    /// Finds the Certificates of Challenges whose routes have the Gateway or ListenerSet as parent, in every namespace
+    /// that may be read.
     async fn solved_through(
         &self,
         kind: RelatedKind,
@@ -198,7 +203,7 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// The Certificates that may keep theirs in one of these Secrets, or have one of these owners.
+    /// Lists the Certificates that may write one of the linked Secrets, or have one of the linked owners.
     async fn candidates(&self, links: &KnownLinks) -> Result<Vec<Certificate>, StoreError> {
         let mut all = self.certificates.clone();
         let namespaces: BTreeSet<&str> =
@@ -213,7 +218,7 @@ impl Search<'_> {
         Ok(all)
     }
 
-    /// The Certificates to which the links lead, or what was looked for in vain.
+    /// Returns the Certificates to which the links lead; the error lists the links that were followed in vain.
     async fn conclude(
         &self,
         kind: &str,
@@ -237,7 +242,7 @@ impl Search<'_> {
         let namespace = self.namespace;
         let mut looked_for = links.looked_at.clone();
         if !links.owners.is_empty() {
-            looked_for.push("Certificates that it owns".to_owned());
+            looked_for.push("Certificates that the object owns".to_owned());
         }
         if !links.secrets.is_empty() {
             let names: Vec<String> = links.secrets.iter().map(ToString::to_string).collect();
@@ -246,21 +251,21 @@ impl Search<'_> {
         let message = format!("no Certificate belongs to {kind} {namespace}/{name}");
         let failure = Failure::new(FailureKind::Unexpected, message)
             .hint(format!("looked for: {}", looked_for.join("; ")));
-        let failure = complaints(object).into_iter().fold(failure, Failure::hint);
+        let failure = failed_conditions(object).into_iter().fold(failure, Failure::hint);
         let annotations = metadata(object).annotations;
-        let asks = ASKS.into_iter().find(|name| annotations.contains_key(*name));
+        let asks = ASKING_ANNOTATIONS.into_iter().find(|name| annotations.contains_key(*name));
         Err(match (asks, links.secrets.is_empty()) {
             (Some(annotation), true) => failure.hint(format!(
-                "its annotation {annotation} asks for one, and it names no Secret for it (spec.tls)"
+                "annotation {annotation} asks for a Certificate, but spec.tls names no Secret for it"
             )),
             (Some(annotation), false) => failure.hint(format!(
-                "its annotation {annotation} asks for one, which nobody has made yet"
+                "annotation {annotation} asks for a Certificate, but no controller has created it yet"
             )),
             (None, _) => failure,
         })
     }
 
-    /// What a Secret is of: the Certificate that keeps its certificate there, or an issuer whose account key it is.
+    /// Finds the Certificate that stores its certificate in a Secret, or the issuer whose account key the Secret holds.
     async fn of_secret(
         &self,
         name: &str,
@@ -273,7 +278,7 @@ impl Search<'_> {
         let annotated = secret
             .iter()
             .flatten()
-            .find_map(|secret| secret.metadata.annotations.get(CERTIFICATE).cloned());
+            .find_map(|secret| secret.metadata.annotations.get(CERTIFICATE_ANNOTATION).cloned());
         let is_its = |certificate: &&Certificate| {
             certificate.spec.secret_name == name
                 || certificate.status.next_private_key_secret_name == name
@@ -290,15 +295,15 @@ impl Search<'_> {
         if matches!(secret, Some(None)) {
             let names: Vec<String> =
                 self.certificates.iter().map(|of| of.spec.secret_name.clone()).collect();
-            return Err(absent("Secret", name, namespace, &names));
+            return Err(not_found("Secret", name, namespace, &names));
         }
         let message = format!("no Certificate belongs to Secret {namespace}/{name}");
         Err(Failure::new(FailureKind::Unexpected, message).hint(format!(
-            "looked for: Certificates with it in spec.secretName or in its annotation {CERTIFICATE}; issuers whose account key it is"
+            "looked for: Certificates with this spec.secretName, or named by the Secret's annotation {CERTIFICATE_ANNOTATION}; issuers with this account key Secret"
         )))
     }
 
-    /// Issuers whose account key is in that Secret.
+    /// Lists the issuers whose account key is in that Secret.
     async fn issuers_with(
         &self,
         secret: &str,
@@ -323,13 +328,13 @@ impl Search<'_> {
     }
 }
 
-/// What the status of an object of Gateway API itself says is wrong, of all of it and of each listener.
-fn complaints(object: &Value) -> Vec<String> {
+/// Describes the failed conditions in the status of a Gateway API object, of the whole object and of each listener.
+fn failed_conditions(object: &Value) -> Vec<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let status = &object["status"];
-    let whole = list(&status["conditions"]).into_iter().map(|one| ("its status".to_owned(), one));
+    let whole = list(&status["conditions"]).into_iter().map(|one| ("the status".to_owned(), one));
     let of_listeners = list(&status["listeners"]).into_iter().flat_map(|listener| {
-        let name = format!("its listener {}", listener["name"].as_str().unwrap_or_default());
+        let name = format!("listener {}", listener["name"].as_str().unwrap_or_default());
         list(&listener["conditions"]).into_iter().map(move |one| (name.clone(), one))
     });
     let wrong = whole.chain(of_listeners).filter(|(_, condition)| {
@@ -351,7 +356,7 @@ fn complaints(object: &Value) -> Vec<String> {
     said.collect()
 }
 
-/// Tells whether a rule of an Ingress leads to a Service.
+/// Returns whether a rule of an Ingress leads to a Service.
 fn leads_to(ingress: &Value, service: &str) -> bool {
     let rules = ingress["spec"]["rules"].as_array().into_iter().flatten();
     let paths = rules.flat_map(|rule| rule["http"]["paths"].as_array().into_iter().flatten());
@@ -364,8 +369,8 @@ fn metadata(object: &Value) -> Metadata {
     serde_json::from_value(object["metadata"].clone()).unwrap_or_default()
 }
 
-/// Says that an object is not there, and what is.
-fn absent(kind: &str, name: &str, namespace: &str, there: &[String]) -> Failure {
+/// Builds the error for an object that does not exist; the hint names those that do.
+fn not_found(kind: &str, name: &str, namespace: &str, there: &[String]) -> Failure {
     let message = format!("{kind} \"{name}\" not found in namespace {namespace}");
     let failure = Failure::new(FailureKind::Unexpected, message);
     match (closest(name, there.iter().map(String::as_str)), there) {
@@ -373,7 +378,7 @@ fn absent(kind: &str, name: &str, namespace: &str, there: &[String]) -> Failure 
         (None, []) => failure,
         (None, there) => {
             let few: Vec<&str> = there.iter().take(10).map(String::as_str).collect();
-            failure.hint(format!("there are {}", few.join(", ")))
+            failure.hint(format!("existing names: {}", few.join(", ")))
         }
     }
 }
@@ -394,12 +399,12 @@ mod tests {
             ]}],
         }});
         assert_eq!(
-            complaints(&gateway),
+            failed_conditions(&gateway),
             [
-                "its status says Programmed False: R: m",
-                "its listener https says ResolvedRefs False: R: m"
+                "the status says Programmed False: R: m",
+                "listener https says ResolvedRefs False: R: m"
             ]
         );
-        assert!(complaints(&json!({})).is_empty());
+        assert!(failed_conditions(&json!({})).is_empty());
     }
 }

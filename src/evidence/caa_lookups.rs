@@ -1,4 +1,4 @@
-//! CAA records of names, from each name upwards. Many names have the same parents: each is asked for once.
+//! CAA records of names, from each name upwards. Many names have the same parents: each name is looked up once.
 
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
@@ -9,12 +9,12 @@ use crate::diagnosis::case::name::{CaaLevel, LookUp};
 use crate::dns::Resolve;
 use crate::model::caa::{CaaRecordSet, upwards};
 
-/// What came of the questions of one look, by the names that were asked for.
+/// CAA lookups of one diagnosis, by name.
 #[derive(Debug, Default)]
 pub(super) struct CaaLookups(AskedOnce<LookUp<CaaRecordSet>>);
 
 impl CaaLookups {
-    /// CAA records from the name upwards, up to the first that has any, or that cannot be read.
+    /// Looks up CAA records from the name upwards, up to the first name that has records or whose lookup fails.
     pub(super) async fn levels(
         &self,
         resolver: &dyn Resolve,

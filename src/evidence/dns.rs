@@ -1,6 +1,6 @@
-//! A name in DNS: its zone and delegation, and what each vantage says of it.
+//! A name in DNS: its zone and delegation, and the replies of each resolver and name server.
 //!
-//! The name of a record is asked of resolvers only once the zone's servers have it: they would remember its absence.
+//! Resolvers are asked for a challenge record only after the zone's servers have it: they would cache its absence.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -26,15 +26,15 @@ use crate::model::zone_look::{DnsOutcome, ZoneLook};
 use crate::probes::dns::zones_of;
 use crate::solvers::dns01::manual::is_a_persons;
 
-/// Most servers of a zone that are asked each question, and most resolvers.
-const MOST_SERVERS: usize = 6;
-const MOST_RESOLVERS: usize = 3;
-/// How often it is looked again whether a record that was there still is, after how long each time, and at how many servers.
-const LATER_LOOKS: u32 = 2;
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-const MOST_ASKED_AGAIN: usize = 2;
+/// Largest number of a zone's servers, and of resolvers, that are asked each question.
+const MAX_SERVERS: usize = 6;
+const MAX_RESOLVERS: usize = 3;
+/// Repeated lookups of a record that was found: how many, after which pause each, and at how many servers.
+const RECORD_REPEATS: u32 = 2;
+const RECORD_REPEAT_PAUSE: Duration = Duration::from_secs(1);
+const MAX_REPEAT_SERVERS: usize = 2;
 
-/// Looks at the zone of a name and at the name itself; nothing where DNS has no say.
+/// Looks up the zone of a name and the name itself; `None` for an IP address, and if flags give the addresses.
 pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase> {
     let by_record = name.kind.is_some_and(ChallengeType::is_by_record);
     let overrides = &by.fetcher.overrides;
@@ -67,7 +67,7 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
         .collect();
     let at_resolvers = ask(by, &zones, questions);
     let ((zone, without_soa), mut replies) = tokio::join!(look, at_resolvers);
-    let again = to_failing(&resolvers, &domain, &replies);
+    let again = questions_to_failing(&resolvers, &domain, &replies);
     let authorities = zone.as_ref().map(authorities).unwrap_or_default();
     // The zone of a record may be another one than that of the name.
     let is_in_zone = zone.as_ref().is_some_and(|zone| is_below(&domain, &zone.name));
@@ -109,8 +109,8 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     })
 }
 
-/// The replies of the server of the solver's dynamic updates to questions for the record and its zone; `None` if that server is one of
-/// the zone's own, or there is none, as where a person makes the record. The server may be silent: nothing else may wait for it.
+/// Asks the server of the solver's dynamic updates for the record and its zone; `None` if the server is one of the
+/// zone's own, or there is none (a person makes the record). The server may be silent: nothing else may wait for it.
 pub(super) async fn at_update_server(
     by: &Investigator,
     name: &NameCase,
@@ -140,7 +140,7 @@ pub(super) async fn at_update_server(
     Some(UpdateServerCase { address, record, serial, name_servers })
 }
 
-/// The zone that a name is in; its servers are looked at once, however many names it has.
+/// Queries the zone around a name; the servers of one zone are queried once, however many names it has.
 async fn zone_look(by: &Investigator, zones: &Zones, name: &str) -> Result<ZoneLook, LookupError> {
     let around = zones.zone_around(name).await?;
     let by_whom: Vec<String> = zones.resolvers().iter().map(ToString::to_string).collect();
@@ -149,7 +149,7 @@ async fn zone_look(by: &Investigator, zones: &Zones, name: &str) -> Result<ZoneL
     Ok(around.as_looked_at(look))
 }
 
-/// What resolvers say of the record, where that does no harm.
+/// Asks resolvers for the record once it is there; resolvers elsewhere also once a missing record is no longer fresh.
 pub(super) async fn record_elsewhere(
     by: &Investigator,
     name: &NameCase,
@@ -170,7 +170,7 @@ pub(super) async fn record_elsewhere(
     ask(by, &zones, questions).await
 }
 
-/// What servers of the zone say of the record in the next moments, where it is there: something may take it away.
+/// Asks servers that had the record for it again over the next seconds: something may delete it.
 pub(super) async fn record_later(
     by: &Investigator,
     name: &NameCase,
@@ -191,25 +191,25 @@ pub(super) async fn record_later(
             }
             DnsVantage::Resolver(_) | DnsVantage::Other(_) => None,
         })
-        .take(MOST_ASKED_AGAIN)
+        .take(MAX_REPEAT_SERVERS)
         .collect();
     let mut all = Vec::new();
-    for look in 1..=LATER_LOOKS {
+    for look in 1..=RECORD_REPEATS {
         if servers.is_empty() {
             break;
         }
-        sleep(BETWEEN_LOOKS).await;
+        sleep(RECORD_REPEAT_PAUSE).await;
         let questions = servers
             .iter()
             .map(|at| SurveyQuestion::of(at, (record, RecordType::TXT), Recursion::Unwanted));
-        let at = by.now.saturating_add(BETWEEN_LOOKS * look).unwrap_or(by.now);
+        let at = by.now.saturating_add(RECORD_REPEAT_PAUSE * look).unwrap_or(by.now);
         let replies = ask(by, &zones, questions).await;
         all.extend(replies.into_iter().map(|reply| VantageReply { at, ..reply }));
     }
     all
 }
 
-/// The addresses of a name by all but this machine's resolvers; by the zone's servers only where nobody else was asked.
+/// Addresses of a name from resolvers other than this machine's; from the zone's servers if those gave no address.
 pub(super) fn addresses_elsewhere(name: &str, case: &DnsCase) -> Vec<IpAddr> {
     let domain = format!("{name}.");
     let of = |is_meant: fn(&DnsVantage) -> bool| {
@@ -225,7 +225,7 @@ pub(super) fn addresses_elsewhere(name: &str, case: &DnsCase) -> Vec<IpAddr> {
     if others.is_empty() { of(|from| matches!(from, DnsVantage::Authority { .. })) } else { others }
 }
 
-/// Who is asked about a name: its solver may name resolvers of its own.
+/// Resolvers for a name: its solver may configure its own.
 fn zones(by: &Investigator, name: &NameCase) -> Option<Zones> {
     match &name.pending {
         Some(challenge) => zones_of(challenge, &by.zones).ok(),
@@ -233,7 +233,7 @@ fn zones(by: &Investigator, name: &NameCase) -> Option<Zones> {
     }
 }
 
-/// Absolute name of the record that proves a name, where one does.
+/// Absolute name of the record that proves a name; `None` if its challenge type uses no record.
 fn record(name: &NameCase) -> Option<String> {
     let kind = name.kind.filter(|kind| kind.is_by_record())?;
     Some(match &name.pending {
@@ -242,7 +242,7 @@ fn record(name: &NameCase) -> Option<String> {
     })
 }
 
-/// A resolver that knows servers of a zone and withholds its SOA record; the nearest such zone at or above a name.
+/// Finds the nearest zone at or above a name whose servers the first resolver knows while withholding the SOA record.
 async fn without_soa(
     by: &Investigator,
     zones: &Zones,
@@ -268,16 +268,16 @@ async fn without_soa(
     None
 }
 
-/// Resolvers that are asked, those of this machine first.
+/// Resolvers to ask, those of this machine first.
 fn resolvers(zones: &Zones, by: &Investigator) -> Vec<(DnsVantage, Server)> {
-    let own = zones.resolvers().iter().take(MOST_RESOLVERS);
+    let own = zones.resolvers().iter().take(MAX_RESOLVERS);
     let own = own.map(|server| (DnsVantage::Resolver(server.to_string()), server.clone()));
-    let others = by.others.iter().take(MOST_RESOLVERS);
+    let others = by.others.iter().take(MAX_RESOLVERS);
     let others = others.map(|server| (DnsVantage::Other(server.to_string()), server.clone()));
     own.chain(others).collect()
 }
 
-/// The servers of a zone that answer for it.
+/// Servers of a zone that answer for it.
 fn authorities(zone: &ZoneLook) -> Vec<(DnsVantage, Server)> {
     let speaking = zone.servers.iter().filter(|server| server.serves());
     let placed = speaking.filter_map(|server| {
@@ -285,11 +285,11 @@ fn authorities(zone: &ZoneLook) -> Vec<(DnsVantage, Server)> {
         let from = DnsVantage::Authority { name: server.name.clone(), address };
         Some((from, Server::Plain(address)))
     });
-    placed.take(MOST_SERVERS).collect()
+    placed.take(MAX_SERVERS).collect()
 }
 
-/// To each resolver that fails: the same question without validation, and one of another type.
-fn to_failing(
+/// Builds two questions for each resolver that answered SERVFAIL: one without DNSSEC validation, and one for the SOA.
+fn questions_to_failing(
     resolvers: &[(DnsVantage, Server)],
     domain: &str,
     replies: &[VantageReply],
@@ -309,13 +309,13 @@ fn to_failing(
     both.collect()
 }
 
-/// Tells whether an absolute name is in a zone, or below it.
+/// Returns whether an absolute name is the name of a zone or below it.
 fn is_below(name: &str, zone: &str) -> bool {
     let (name, zone) = (name.to_ascii_lowercase(), zone.to_ascii_lowercase());
     name == zone || name.ends_with(&format!(".{zone}"))
 }
 
-/// One question to one server.
+/// Question to one server.
 struct SurveyQuestion {
     from: DnsVantage,
     server: Server,
@@ -335,7 +335,7 @@ impl SurveyQuestion {
     }
 }
 
-/// Asks all at once, each for a time.
+/// Asks all questions concurrently, within the time left for everything outside this process.
 async fn ask(
     by: &Investigator,
     zones: &Zones,

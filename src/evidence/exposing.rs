@@ -1,4 +1,4 @@
-//! The Secrets that Ingresses name for the names of a Certificate, where these are not the Certificate's own.
+//! Secrets other than the Certificate's own that Ingresses name for names of a Certificate.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::model::{Certificate, Kind, ObjectName, Secret};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// Most Secrets that are read for one Certificate.
-const MOST_SECRETS: usize = 3;
+/// Largest number of Secrets read for one Certificate.
+const MAX_SECRETS: usize = 3;
 
 impl Investigator {
-    /// Reads for which hosts Ingresses of a Certificate's namespace name its Secret, and the Secrets that they name for others of its
-    /// names where no Certificate writes these. What may not be read is left out.
+    /// Returns the hosts for which Ingresses in a Certificate's namespace name its Secret, and the Secrets without a
+    /// Certificate that Ingresses name for its other names. Objects that may not be read are left out.
     pub(super) async fn shown_secrets(
         &self,
         store: &Arc<dyn Store>,
@@ -46,7 +46,7 @@ impl Investigator {
         let Ok(all) = all.list(&scope).await else { return (own_hosts, Vec::new()) };
         let written: BTreeSet<String> = all.into_iter().map(|it| it.spec.secret_name).collect();
         others.retain(|it| !written.contains(&it.secret));
-        others.truncate(MOST_SECRETS);
+        others.truncate(MAX_SECRETS);
         let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
         let mut read = Vec::new();
         for other in others {
@@ -60,7 +60,7 @@ impl Investigator {
     }
 }
 
-/// The hosts for which an Ingress names Secrets, with these.
+/// Lists the hosts of an Ingress, each with the Secret that it names for the host.
 fn entries(ingress: &IngressCase) -> Vec<IngressSecretCase> {
     let of = ObjectName::new(&ingress.metadata.namespace, &ingress.metadata.name);
     let named = ingress.spec.tls.iter().filter(|tls| !tls.secret_name.is_empty());

@@ -1,5 +1,5 @@
-//! A look at names from inside the cluster: a Pod for each, which makes one request and is removed again. Nothing else of a diagnosis
-//! writes anything.
+//! Probes of names from inside the cluster: one Pod for each name, which sends one request and is removed again. A
+//! diagnosis writes no other objects.
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -17,15 +17,15 @@ use crate::probes::cluster::place::ProbePlace;
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::http01_visible;
 
-/// Most Pods that one diagnosis makes.
-const MOST_PODS: usize = 5;
+/// Largest number of Pods that one diagnosis creates.
+const MAX_PODS: usize = 5;
 
 impl Investigator {
-    /// Looks at all that these targets are about, from inside the cluster, too, where that was asked for. An interruption ends it; a
-    /// look from inside ends after its Pod is removed.
+    /// Reads the evidence on the targets, with probes from inside the cluster if the user asked for those. A signal ends
+    /// the reading; probes from inside end after their Pods are removed.
     ///
     /// # Errors
-    /// Fails when an object is not there, when the store cannot be read at all, or by being interrupted.
+    /// Fails when an object does not exist, the store cannot be read at all, or a signal interrupts.
     pub async fn look_all(
         &self,
         targets: &[DiagnosisTarget],
@@ -50,8 +50,8 @@ impl Investigator {
         Err(Failure::silent(kind))
     }
 
-    /// Looks at names that were looked at from here, from inside the cluster, too, where that was asked for. It ends soon once the
-    /// probe is told to stop, and has to be heard to its end: then every Pod is gone.
+    /// Probes the names of a case from inside the cluster too, if the user asked for that. The future ends soon after
+    /// its probe is canceled, and must be awaited to the end: only then every Pod is gone.
     async fn look_inside(&self, case: &mut Case) {
         let Some(probe) = &self.inside else { return };
         let is_asked = |name: &NameCase| {
@@ -59,8 +59,8 @@ impl Investigator {
         };
         let asked: Vec<usize> =
             (0..case.names.len()).filter(|at| is_asked(&case.names[*at])).collect();
-        let left_out = asked.len().saturating_sub(MOST_PODS);
-        let looks = asked.into_iter().take(MOST_PODS).filter_map(|at| {
+        let left_out = asked.len().saturating_sub(MAX_PODS);
+        let looks = asked.into_iter().take(MAX_PODS).filter_map(|at| {
             let name = &case.names[at];
             let (answer, _) = looked_for(name)?;
             let challenge = name.pending.as_ref();
@@ -83,7 +83,7 @@ impl Investigator {
         }
         if left_out > 0 {
             let what = format!("{left_out} more names from inside the cluster");
-            let why = format!("at most {MOST_PODS} Pods are made");
+            let why = format!("at most {MAX_PODS} Pods are created");
             case.unseen.push(Unseen { what, why, is_forbidden: false });
         }
     }
@@ -91,7 +91,7 @@ impl Investigator {
 
 async fn look(probe: &PodProbe, place: ProbePlace<'_>, answer: &Answer) -> InsideLook {
     let observation = probe.look_from(place, answer).await;
-    // By the CA's rules, as if it stood there.
+    // Judged by the CA's rules, as if the Pod were a vantage of the CA.
     let mut as_outside = observation.clone();
     as_outside.vantage = Vantage::ThisMachine;
     let (is_answer, sighting) = match http01_visible::judge(answer, &[as_outside]) {

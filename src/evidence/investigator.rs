@@ -1,4 +1,4 @@
-//! What looks, and at what.
+//! Investigator, which reads evidence, and the targets of a diagnosis.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -30,57 +30,57 @@ use crate::store::cluster::ClusterStore;
 use crate::store::error::StoreError;
 use crate::store::mirror::Mirror;
 
-/// How many objects are read, or CAs asked, at once.
+/// Largest number of objects that are read, or CAs that are asked, at the same time.
 pub(super) const AT_ONCE: usize = 16;
-/// Most names of one investigation that are looked at over the network.
+/// Largest number of names of one investigation that are probed over the network.
 pub(super) const MOST_NAMES: usize = 100;
 
-/// What somebody asks about.
+/// Object or name to diagnose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiagnosisTarget {
-    /// A Certificate and what hangs below it.
+    /// Certificate, with the objects below it.
     Certificate(ObjectName),
-    /// A CertificateRequest that no Certificate has made, and what hangs below it.
+    /// CertificateRequest that no Certificate has made, with the objects below it.
     Request(ObjectName),
-    /// A Challenge that belongs to no Certificate any more, or that hangs though it is to go.
+    /// Challenge that belongs to no Certificate any more, or whose deletion hangs.
     Challenge(ObjectName),
-    /// An issuer.
+    /// Issuer or ClusterIssuer.
     Issuer(Key),
-    /// A name, whatever objects there are.
+    /// Domain name or IP address, whatever objects exist.
     Domain(String),
 }
 
-/// What looks.
+/// Reader of evidence: the sources it reads, and the limits of a read.
 pub struct Investigator {
-    /// Where the objects are; nothing where only names are asked about.
+    /// Store with the objects; `None` if only names are diagnosed.
     pub(super) store: Option<Arc<dyn Store>>,
-    /// The cluster, where that is one.
+    /// Cluster, if the store is one.
     pub(super) cluster: Option<ClusterStore>,
     pub(super) fetcher: Fetcher,
     pub(super) zones: Zones,
-    /// CAA records that were asked for so far.
+    /// CAA records looked up so far.
     pub(super) caa: CaaLookups,
-    /// Zones whose servers were looked at so far, by their names and the resolvers that know them.
+    /// Zones whose servers were queried so far, by the names of the zones and the resolvers that know them.
     pub(super) zone_looks: AskedOnce<ZoneLook>,
-    /// Resolvers elsewhere to compare with.
+    /// Resolvers elsewhere, to compare with.
     pub(super) others: Vec<Server>,
     pub(super) clients: Clients,
-    /// What asks DNS providers, with the Secrets of the store.
+    /// Client of DNS providers, with the Secrets of the store.
     pub(super) dns01: Option<Dns01>,
-    /// What the providers of solvers reach, for whoever only looks.
+    /// Means of DNS providers for read-only commands.
     pub(super) reach: Reach,
     pub(super) cluster_resource_namespace: String,
     pub(super) limits: Limits,
     pub(super) driver: DriverCase,
-    /// Where this machine answers.
+    /// Places where this machine answers.
     pub(super) answers: AnswerArgs,
-    /// What looks from inside the cluster, where somebody asked for it.
+    /// Probe from inside the cluster, if the user asked for it.
     pub(super) inside: Option<PodProbe>,
-    /// The namespace of what names none.
+    /// Namespace of objects that name none.
     pub(super) namespace: String,
     pub(super) now: Timestamp,
-    /// Until when whoever is outside is waited for: CAs, name servers and web servers. It begins with the first question to one of
-    /// them, so that those who are silent cost their time once.
+    /// End of the wait for everything outside: CAs, name servers and web servers. The wait begins with the first request
+    /// to any of these, so that silent servers cost the wait only once.
     deadline: OnceLock<Instant>,
 }
 
@@ -91,7 +91,7 @@ impl fmt::Debug for Investigator {
 }
 
 impl Investigator {
-    /// What looks at objects of a store, where there is one, and at names by these means.
+    /// Builds an investigator of the objects of a store, if there is one, and of names.
     pub fn new(
         store: Option<Arc<dyn Store>>,
         (fetcher, zones): (Fetcher, Zones),
@@ -99,7 +99,7 @@ impl Investigator {
         answers: AnswerArgs,
         context: &Context,
     ) -> Self {
-        // Of each kind and namespace an API server is asked once.
+        // Each kind and namespace is listed once at an API server.
         let store = store.map(|store| -> Arc<dyn Store> {
             if store.in_cluster() { Arc::new(Mirror::for_one_look(store)) } else { store }
         });
@@ -135,30 +135,30 @@ impl Investigator {
         }
     }
 
-    /// The same, which looks from inside the cluster as well.
+    /// Adds a probe from inside the cluster.
     #[must_use]
     pub fn looking_inside(self, inside: Option<PodProbe>) -> Self {
         Self { inside, ..self }
     }
 
-    /// Until when whoever is outside is waited for.
+    /// End of the wait for everything outside; the first call starts the wait.
     pub(super) fn deadline(&self) -> Instant {
         *self.deadline.get_or_init(|| Instant::now() + PROBE_TIMEOUT)
     }
 
-    /// Waits for somebody outside, for what is left of the time that all of them have together.
+    /// Waits for something outside, at most until the common deadline.
     pub(super) async fn outside<T>(&self, asked: impl Future<Output = T>) -> Result<T, Elapsed> {
         timeout_at(self.deadline(), asked).await
     }
 
-    /// The same, which compares what it sees with what these resolvers say.
+    /// Adds resolvers whose replies are compared with those of this machine's resolvers.
     #[must_use]
     pub fn comparing_with(self, others: Vec<Server>) -> Self {
         Self { others, ..self }
     }
 }
 
-/// What could not be read of the store.
+/// Builds the entry for something that could not be read from the store.
 pub(super) fn unseen(what: String, error: &StoreError) -> Unseen {
     Unseen { what, why: error.to_string(), is_forbidden: error.lacks_permission() }
 }

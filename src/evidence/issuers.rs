@@ -1,4 +1,4 @@
-//! Issuers: what they name, and what their CAs answer.
+//! Issuers: the Secrets that they name, and the directories of their CAs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::store::Store;
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 
-/// Where Helm puts cert-manager, and the Secrets of ClusterIssuers.
-const CERT_MANAGER: &str = "cert-manager";
-/// Where whoever names none puts an object.
-const DEFAULT: &str = "default";
+/// Namespace in which Helm installs cert-manager, and of the Secrets of ClusterIssuers.
+const CERT_MANAGER_NAMESPACE: &str = "cert-manager";
+/// Namespace of objects that were created without naming one.
+const DEFAULT_NAMESPACE: &str = "default";
 
 impl Investigator {
     pub(super) async fn issuers(
@@ -101,11 +101,15 @@ impl Investigator {
         let elsewhere = if secret.is_some() {
             Vec::new()
         } else {
-            let places = [self.cluster_resource_namespace.as_str(), CERT_MANAGER, DEFAULT];
-            elsewhere(store, &name, &places).await?
+            let places = [
+                self.cluster_resource_namespace.as_str(),
+                CERT_MANAGER_NAMESPACE,
+                DEFAULT_NAMESPACE,
+            ];
+            find_elsewhere(store, &name, &places).await?
         };
         let state = secret.map_or(SecretState::Missing, |secret| {
-            state(acme, (purpose, selector), &entry, &secret, namespace)
+            judge_secret(acme, (purpose, selector), &entry, &secret, namespace)
         });
         Ok(SecretCase { purpose, name, entry, state, elsewhere })
     }
@@ -114,15 +118,15 @@ impl Investigator {
         let tls = tls_of(acme);
         let asked = self.outside(self.clients.directory(&acme.server, &tls)).await;
         let answer = match asked {
-            Ok(Ok(directory)) => described(&directory),
-            Ok(Err(error)) => fault(&error),
+            Ok(Ok(directory)) => describe_directory(&directory),
+            Ok(Err(error)) => describe_fault(&error),
             Err(_) => DirectoryAnswer::Unreachable(no_answer()),
         };
         DirectoryCase { url: acme.server.clone(), at: self.now, answer }
     }
 }
 
-fn described(directory: &Directory) -> DirectoryAnswer {
+fn describe_directory(directory: &Directory) -> DirectoryAnswer {
     DirectoryAnswer::Directory {
         profiles: directory.profiles.keys().cloned().collect(),
         caa_identities: directory.caa_identities.clone(),
@@ -131,7 +135,7 @@ fn described(directory: &Directory) -> DirectoryAnswer {
     }
 }
 
-fn fault(error: &AcmeError) -> DirectoryAnswer {
+fn describe_fault(error: &AcmeError) -> DirectoryAnswer {
     match error {
         AcmeError::Refused { problem, .. } => DirectoryAnswer::Refused((**problem).clone()),
         AcmeError::NotAcme { .. }
@@ -148,7 +152,7 @@ fn fault(error: &AcmeError) -> DirectoryAnswer {
     }
 }
 
-/// The Secrets that an issuer names, each with what it is for.
+/// Lists the Secrets that an issuer names, each with its purpose.
 fn named_secrets(acme: &AcmeIssuer) -> Vec<(SecretUse, SecretKeySelector)> {
     let key = (SecretUse::AccountKey, acme.private_key_secret_ref.clone());
     let binding = acme.external_account_binding.iter();
@@ -159,7 +163,7 @@ fn named_secrets(acme: &AcmeIssuer) -> Vec<(SecretUse, SecretKeySelector)> {
     std::iter::once(key).chain(binding).chain(providers).collect()
 }
 
-fn state(
+fn judge_secret(
     acme: &AcmeIssuer,
     (purpose, selector): (SecretUse, &SecretKeySelector),
     entry: &str,
@@ -189,8 +193,8 @@ fn state(
     }
 }
 
-/// Which of the namespaces where people put them have a Secret of that name.
-async fn elsewhere(
+/// Finds the other usual namespaces that have a Secret of that name.
+async fn find_elsewhere(
     store: &Arc<dyn Store>,
     name: &ObjectName,
     places: &[&str],

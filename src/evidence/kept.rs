@@ -1,4 +1,4 @@
-//! The certificate that is there: in its Secret, at its names, and in the CA's own word.
+//! Stored certificate of a Certificate: in its Secret, as its names serve it, and its renewal window at the CA.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::reconcile::policy::{self, Input};
 use crate::store::Store;
 use crate::store::resources::Resources;
 
-/// Most certificates that are asked about elsewhere.
-const MOST_CERTIFICATES: usize = 10;
-/// Most names of one certificate at which it is looked.
-const MOST_NAMES: usize = 3;
-/// How long a handshake may take, and the CA's word on a renewal.
-const LONGEST: Duration = Duration::from_secs(2);
+/// Largest number of certificates that are compared with servers and the CA.
+const MAX_CERTIFICATES: usize = 10;
+/// Largest number of names of one certificate that are probed.
+const MAX_SERVED_NAMES: usize = 3;
+/// Longest wait for a handshake, and for the CA's renewal information.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Investigator {
-    /// The certificates that are there, one for each of the first Certificates.
+    /// Reads the stored certificates of the first Certificates; `None` for a Certificate that has none.
     pub(super) async fn kept_certificates(&self, case: &Case) -> Vec<Option<KeptCase>> {
         let Some(store) = &self.store else { return Vec::new() };
-        let looked = case.certificates.iter().take(MOST_CERTIFICATES);
+        let looked = case.certificates.iter().take(MAX_CERTIFICATES);
         join_all(looked.map(|of| self.kept(store, case, of))).await
     }
 
@@ -50,7 +50,7 @@ impl Investigator {
         let certificate = &of.certificate;
         let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
         let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
-        // Whoever may not read it is told so with the Certificate.
+        // A Secret that may not be read is reported with the Certificate.
         let secret = secrets.get(&name).await.ok().flatten()?;
         let pem = secret.value(TLS_CRT).filter(|pem| !pem.is_empty())?;
         let text = std::str::from_utf8(pem).ok()?;
@@ -81,21 +81,21 @@ impl Investigator {
             served,
             other_secrets,
             revoked_at: policy::revoked(certificate, &own.serial).map(|revoked| revoked.at),
-            other_issuer: other_issuer(certificate, &secret),
+            other_issuer: describe_other_issuer(certificate, &secret),
         })
     }
 
-    /// What the CA says of the renewal of a certificate, where it says something.
+    /// Reads the renewal window of a certificate at the CA (RFC 9773); `None` if the CA gives none.
     async fn renewal(&self, case: &Case, of: &CertificateCase, der: &[u8]) -> Option<RenewalCase> {
         let issuer = case.issuer(&issuer_key(&of.certificate)?)?;
         let acme = issuer.issuer.as_ref()?.spec.acme.as_ref()?;
         let answer = issuer.authority.as_ref()?.answer.as_ref()?;
-        // A CA that says nothing of the kind, or nothing at all, is not asked again.
+        // A CA without renewal information, or without an answer, is not asked.
         answer.members.iter().find(|(name, _)| name == "renewalInfo")?;
         let (tls, id) = (tls_of(acme), renewal_info::identifier(der)?);
         let asked = self.clients.renewal_info(&acme.server, &tls, &id);
         let RenewalReply { url, answer, .. } =
-            timeout(LONGEST, self.outside(asked)).await.ok()?.ok()?.ok()?;
+            timeout(EXCHANGE_TIMEOUT, self.outside(asked)).await.ok()?.ok()?.ok()?;
         let RenewalAnswer::Window(told) = answer else { return None };
         Some(RenewalCase {
             url,
@@ -106,17 +106,21 @@ impl Investigator {
         })
     }
 
-    /// What the names of a certificate show on port 443; a name that shows nothing is left out.
+    /// Reads the certificates that the names of a certificate serve on port 443; names without an answer are left out.
     async fn served(&self, own: &Leaf) -> Vec<ServedCase> {
-        let names =
-            own.names.dns_names.iter().filter(|name| !name.starts_with("*.")).take(MOST_NAMES);
+        let names = own
+            .names
+            .dns_names
+            .iter()
+            .filter(|name| !name.starts_with("*."))
+            .take(MAX_SERVED_NAMES);
         let looked = names.map(|name| async move {
             let asked = server_name(name).ok()?;
             let (host, port) = match self.fetcher.overrides.handshake(name) {
                 Some(at) => (at.ip().to_string(), at.port()),
                 None => (name.clone(), 443),
             };
-            let shown = self.fetcher.shown_by((&host, port), &asked, LONGEST);
+            let shown = self.fetcher.shown_by((&host, port), &asked, EXCHANGE_TIMEOUT);
             let shown = self.outside(shown).await.ok()?.ok()?;
             let other = leaf_of_der(shown.certificates.first()?).ok()?;
             Some(ServedCase {
@@ -132,8 +136,8 @@ impl Investigator {
     }
 }
 
-/// Tells whether an address is surely another machine's: this one goes out by a public address of its own, which nobody translates, and
-/// the address is not that. Nothing is sent.
+/// Returns whether an address surely belongs to another machine: this one would connect to it from a public address of
+/// its own, which is not translated and differs from it. Sends nothing.
 fn is_elsewhere(address: SocketAddr) -> bool {
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).and_then(|socket| {
@@ -143,8 +147,8 @@ fn is_elsewhere(address: SocketAddr) -> bool {
     socket.is_ok_and(|own| own.ip() != address.ip() && reserved::block(own.ip()).is_none())
 }
 
-/// The annotations of a Secret that name its issuer, where they do not fit the Certificate.
-fn other_issuer(certificate: &Certificate, secret: &Secret) -> Option<String> {
+/// Describes the issuer annotations of a Secret; `None` if they fit the Certificate.
+fn describe_other_issuer(certificate: &Certificate, secret: &Secret) -> Option<String> {
     let facts = facts::of_secret(secret);
     let input = Input { certificate, secret: Some(&facts), current: None };
     policy::is_of_another_issuer(&input).then(|| {

@@ -1,4 +1,4 @@
-//! Lists of objects of a cluster that are not this program's own kinds, within the time of a probe.
+//! Lists objects of a cluster of kinds other than this program's own, within the probe timeout.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::store::cluster::raw_objects::Resource;
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
-/// What kubectl writes down of each object once more.
+/// Annotation in which kubectl repeats each applied object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// A kind of a cluster, by the names that its definition has.
+/// Builds a resource of a cluster from the names in its definition.
 pub(super) const fn resource(
     api_version: &'static str,
     kind: &'static str,
@@ -22,15 +22,15 @@ pub(super) const fn resource(
     Resource { api_version, kind, plural }
 }
 
-/// Why a list could not be had.
+/// Reason why objects could not be listed.
 pub(super) enum Unlisted {
-    /// The cluster has no such kind.
+    /// The cluster does not define the kind.
     Undefined,
-    /// The server refused, or did not answer.
+    /// The API server refused, or did not answer.
     Failed { why: String, is_forbidden: bool },
 }
 
-/// The objects of a kind in a namespace, or in all (an empty one), that fit two selectors.
+/// Lists the objects of a kind that match two selectors in a namespace, or in all namespaces if `namespace` is empty.
 pub(super) async fn list<T: DeserializeOwned>(
     cluster: &ClusterStore,
     resource: Resource,
@@ -49,7 +49,7 @@ pub(super) async fn list<T: DeserializeOwned>(
     }
 }
 
-/// An object with the fields that are read; what is of another shape is left out.
+/// Parses an object, without managed fields and kubectl's annotation; `None` if its shape does not fit.
 pub(super) fn typed<T: DeserializeOwned>(mut object: Value) -> Option<T> {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");

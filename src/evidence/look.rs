@@ -1,4 +1,4 @@
-//! One look at everything.
+//! Reads the evidence of one diagnosis.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
 impl Investigator {
-    /// Looks at all that these targets are about.
+    /// Reads the evidence on these targets.
     ///
     /// # Errors
-    /// Fails when an object is not there, or the store cannot be read at all.
+    /// Fails when an object does not exist, or the store cannot be read at all.
     pub async fn look(&self, targets: &[DiagnosisTarget]) -> Result<Case, Failure> {
         let in_cluster = self.store.as_ref().is_some_and(|store| store.in_cluster());
         let driver = self.driver.clone();
@@ -50,7 +50,7 @@ impl Investigator {
                 }
                 DiagnosisTarget::Challenge(name) => {
                     let challenge = match self.orphan(name).await {
-                        // It may have gone since it was listed.
+                        // The Challenge may have been deleted since it was listed.
                         Err(_) if is_of_many => continue,
                         challenge => challenge?,
                     };
@@ -75,7 +75,7 @@ impl Investigator {
         let around = Around::of(&case);
         let wanted = path::wanted(&case);
         let names = std::mem::take(&mut case.names);
-        // Whoever is outside is asked at the same time: who is silent keeps nobody else waiting.
+        // Everything outside is asked concurrently: a silent server delays no other.
         let ((control, hidden), (names, left_out), path, ()) = tokio::join!(
             Box::pin(self.control(&around)),
             Box::pin(self.names(names, answering.http01.as_ref())),
@@ -100,13 +100,13 @@ impl Investigator {
         case.names = names;
         if left_out > 0 {
             let what = format!("{left_out} more names");
-            let why = format!("at most {MOST_NAMES} are looked at");
+            let why = format!("at most {MOST_NAMES} names are probed");
             case.unseen.push(Unseen { what, why, is_forbidden: false });
         }
         Ok(case)
     }
 
-    /// Looks at names, and tells how many were left out.
+    /// Probes names; returns also how many were left out.
     async fn names(
         &self,
         names: Vec<NameCase>,
@@ -125,12 +125,12 @@ impl Investigator {
     ) -> Result<(), Failure> {
         let Some(store) = &self.store else { return Ok(()) };
         if case.is_of_many && store.in_cluster() {
-            // What hangs below the first of a namespace is read with all of it: that is done once.
+            // The mirror lists a whole namespace for its first Certificate: this is done once, up front.
             let places: BTreeSet<&str> = names.iter().map(|name| name.namespace.as_str()).collect();
             let kinds = [Kind::CertificateRequest, Kind::Order, Kind::Challenge];
             let all = places.into_iter().flat_map(|place| kinds.map(|kind| (place, kind)));
             let all = all.map(|(place, kind)| async move {
-                // Where it may not be read, each Certificate says so.
+                // If listing is forbidden, that is reported with each Certificate.
                 store.list(kind, &Scope::owned_by(place, "none")).await.is_ok()
             });
             join_all(all).await;
@@ -146,7 +146,7 @@ impl Investigator {
         Ok(())
     }
 
-    /// A Certificate with all that hangs below it, and what of it may not be read; nothing where it has just gone.
+    /// Reads a Certificate with the objects below it, and notes what may not be read; `None` if it was just deleted.
     async fn read_certificate(
         &self,
         store: &Arc<dyn Store>,
@@ -156,14 +156,14 @@ impl Investigator {
         let mut missed = Vec::new();
         let chain = match chain::read(store, name).await {
             Ok(Some(chain)) => chain,
-            // It may have been deleted since it was listed.
+            // The Certificate may have been deleted since it was listed.
             Ok(None) if is_of_many => return Ok((None, missed)),
             Ok(None) => {
                 let key = Key::new(Kind::Certificate, name.clone());
                 return Err(lookup::not_found(store, &key).await?);
             }
             Err(error) if error.lacks_permission() => {
-                missed.push(unseen(format!("what belongs to Certificate {name}"), &error));
+                missed.push(unseen(format!("the objects of Certificate {name}"), &error));
                 self.bare(store, name).await?
             }
             Err(error) => return Err(error.into()),
@@ -179,7 +179,7 @@ impl Investigator {
         Ok((Some(CertificateCase { due, next_try, ..CertificateCase::of(chain) }), missed))
     }
 
-    /// A Certificate of which nothing else may be read.
+    /// Reads a Certificate alone, if nothing below it may be read.
     async fn bare(&self, store: &Arc<dyn Store>, name: &ObjectName) -> Result<Chain, Failure> {
         let key = Key::new(Kind::Certificate, name.clone());
         let certificate = typed(lookup::read(store, &key).await?)?;
@@ -188,7 +188,7 @@ impl Investigator {
         Ok(Chain { certificate, requests, orders, challenges, issuer: None, in_cluster })
     }
 
-    /// Why it has to be issued, and until when a pause lasts.
+    /// Returns why a Certificate has to be issued, and when a pause ends.
     async fn read_state(
         &self,
         store: &Arc<dyn Store>,
@@ -208,7 +208,7 @@ impl Investigator {
     }
 }
 
-/// A CertificateRequest that no Certificate has made, judged as a Certificate that asks for the same.
+/// Converts a CertificateRequest that no Certificate has made into the case of a Certificate with the same request.
 fn of_own_request(chain: Chain) -> CertificateCase {
     let request = chain.requests.last();
     let due = request.filter(|it| it.status.certificate.0.is_empty()).map(|request| {

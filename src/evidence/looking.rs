@@ -1,4 +1,4 @@
-//! One look by the flags of a verb: with what it is looked, at which targets, and what was seen.
+//! One diagnosis by the flags of a verb: its means, its targets, and the evidence.
 
 use std::sync::Arc;
 
@@ -21,28 +21,28 @@ use crate::input::applying::behind;
 use crate::issue::flags::probe_pod::ProbePodArgs;
 use crate::store::Store;
 
-/// With what it is looked, as flags say.
+/// Means of a diagnosis, as flags say.
 #[derive(Clone, Copy, Debug)]
 pub struct LookMeans<'a> {
-    /// Where answers are given.
+    /// Places where answers are given.
     pub answers: &'a AnswerArgs,
-    /// How names are looked at.
+    /// Flags for lookups and requests.
     pub look: &'a LookArgs,
-    /// Whom to ask about DNS-01.
+    /// Name servers for DNS-01.
     pub nameservers: &'a NameserverArgs,
-    /// Resolvers elsewhere to compare with.
+    /// Resolvers elsewhere, to compare with.
     pub resolvers: &'a [Server],
-    /// How many challenges run at once.
+    /// Limit of challenges that run at the same time.
     pub slots: &'a SlotArgs,
-    /// How to look from inside the cluster; `None` if nobody may.
+    /// Flags of the probe from inside the cluster; `None` if the verb never probes from there.
     pub probe: Option<&'a ProbePodArgs>,
 }
 
 impl LookMeans<'_> {
-    /// Looks once at targets, and keeps what was seen.
+    /// Reads the evidence on the targets once, and stores it in `seen`.
     ///
     /// # Errors
-    /// Fails when a flag cannot be used, an object is not there, or the store cannot be read.
+    /// Fails when a flag cannot be used, an object does not exist, or the store cannot be read.
     pub async fn look(
         self,
         store: Option<Arc<dyn Store>>,
@@ -74,18 +74,18 @@ impl LookMeans<'_> {
     }
 }
 
-/// Looks for the Secrets of ClusterIssuers where cert-manager's own controller does, unless a flag says where they are.
+/// Sets the namespace for the Secrets of ClusterIssuers to that of cert-manager's controller, unless a flag names one.
 async fn follow_controller(store: Option<&Arc<dyn Store>>, context: &mut Context) {
     if context.global.cluster_resource_namespace != CLUSTER_RESOURCE_NAMESPACE {
         return;
     }
     let Some(cluster) = store.and_then(|store| behind(store, context)) else { return };
     let found = list::<Value>(cluster, DEPLOYMENTS, "", CONTROLLER, "").await.unwrap_or_default();
-    // Where there are several, nobody knows which one is meant.
+    // If there are several controllers, the right one is unknown.
     if let [controller] = &Look::controllers(&found, &[])[..]
         && let Some(namespace) = controller.flags.get("cluster-resource-namespace")
     {
-        // The chart has Kubernetes fill it in.
+        // The Helm chart uses a variable that Kubernetes fills in.
         let is_own = namespace.starts_with("$(");
         let namespace = if is_own { &controller.name.namespace } else { namespace };
         let namespace = namespace.clone();

@@ -1,4 +1,4 @@
-//! What comes of a question to resolvers, as cases keep it.
+//! Conversion of lookup results into the form that cases keep.
 
 use tokio::time::error::Elapsed;
 
@@ -6,7 +6,7 @@ use super::patience::no_answer;
 use crate::diagnosis::case::name::LookUp;
 use crate::dns::{LookupError, Why};
 
-/// What comes of a question to resolvers that had so much time.
+/// Converts the result of a lookup with a time limit.
 pub(super) fn looked_up<T>(asked: Result<Result<T, LookupError>, Elapsed>) -> LookUp<T> {
     let error = match asked {
         Ok(Ok(found)) => return LookUp::Found(found),
@@ -22,7 +22,7 @@ pub(super) fn looked_up<T>(asked: Result<Result<T, LookupError>, Elapsed>) -> Lo
             LookUp::Circle(said)
         }
         LookupError::Failed { why: Why::Answered { code, target: Some(target) }, .. } => {
-            LookUp::Code(format!("{code} for {target}, where its CNAME leads"))
+            LookUp::Code(format!("{code} for {target}, the target of its CNAME"))
         }
         LookupError::Failed { why: Why::Answered { code, .. }, .. }
         | LookupError::UnexpectedCode { code, .. } => LookUp::Code(code),

@@ -1,7 +1,7 @@
 //! Reads everything that may show why an issuance does not go on: objects, the state that the CA holds, names as a CA
-//! sees them, and who drives. Writes nothing, except probe Pods if the user asks for a look from inside the cluster, and
-//! spends nothing at a CA: the CA is asked for its directory, and by POST-as-GET for what it holds.
-//! All probes run side by side with one deadline for everything outside this process. A probe that fails is reported as
+//! sees them, and which controller drives. Writes nothing, except probe Pods if the user asks for probes from inside the
+//! cluster, and spends nothing at a CA: only its directory is read, and by POST-as-GET the objects of the account.
+//! All probes run concurrently with one deadline for everything outside this process. A probe that fails is reported as
 //! not observed; nothing is guessed.
 
 mod accounts;

@@ -1,4 +1,4 @@
-//! Names as a CA sees them: addresses, web servers, records, CAA.
+//! Names as a CA sees them: addresses, web servers, challenge records, CAA records.
 
 use std::net::SocketAddr;
 
@@ -28,10 +28,10 @@ use crate::reconcile::{dns01_visible, http01_visible, shown};
 use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::http01::listener::Listener;
 
-/// Most addresses of one name that are looked at.
-const MOST_ADDRESSES: usize = 8;
+/// Largest number of addresses of one name that are probed.
+const MAX_ADDRESSES: usize = 8;
 
-/// Looks at one name by all that says something of it.
+/// Probes one name in every way that its challenge type needs.
 pub(super) async fn look(
     by: &Investigator,
     mut name: NameCase,
@@ -54,10 +54,10 @@ pub(super) async fn look(
             if kind.is_some_and(ChallengeType::is_by_record) {
                 (LookUp::NotAsked, false, Vec::new())
             } else {
-                addresses(by, &name, listener).await
+                probe_addresses(by, &name, listener).await
             }
         },
-        answer(by, name.pending.as_ref()),
+        probe_record(by, name.pending.as_ref()),
         dns::survey(by, &name),
     );
     name.webroot = web::webroot(name.pending.as_ref()).await;
@@ -76,7 +76,7 @@ pub(super) async fn look(
         let (record, later, outer, provider_zones, at_update_server) = tokio::join!(
             dns::record_elsewhere(by, &name, &case),
             dns::record_later(by, &name, &case),
-            outer_looks(by, &name, &case, listener),
+            probe_outer(by, &name, &case, listener),
             provider_zones(by, &name, &case),
             dns::at_update_server(by, &name, &case),
         );
@@ -90,7 +90,7 @@ pub(super) async fn look(
     name
 }
 
-/// The zones at the provider into which the record of a name may have been written, where nobody sees it.
+/// Asks the provider for zones into which the missing record of a name may have been written.
 async fn provider_zones(by: &Investigator, name: &NameCase, case: &DnsCase) -> Vec<ProviderZone> {
     let (Some(store), Some(challenge), Some(answer)) = (&by.store, &name.pending, &name.answer)
     else {
@@ -107,12 +107,12 @@ async fn provider_zones(by: &Investigator, name: &NameCase, case: &DnsCase) -> V
     let dns01 = by.reach.clone().providers(store, by.zones.clone(), resolver, namespace);
     let (issuer, namespace) = (&challenge.spec.issuer_ref, &challenge.metadata.namespace);
     let asked = dns01.zones_of_record(solver, issuer, namespace, record.clone());
-    // Why it cannot be asked, its status says.
+    // If the provider cannot be asked, the status of the Challenge gives the reason.
     by.outside(asked).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
-/// Looks at addresses of which only others know.
-async fn outer_looks(
+/// Probes addresses that only resolvers elsewhere or the zone's servers return.
+async fn probe_outer(
     by: &Investigator,
     name: &NameCase,
     case: &DnsCase,
@@ -127,12 +127,12 @@ async fn outer_looks(
     };
     let outer = dns::addresses_elsewhere(&name.name, case);
     let outer = outer.into_iter().filter(|address| !known.contains(address)).take(2);
-    let looks = outer.map(|address| look_at(by, name, SocketAddr::new(address, 80), listener));
+    let looks = outer.map(|address| probe_http(by, name, SocketAddr::new(address, 80), listener));
     join_all(looks).await
 }
 
-/// Addresses, whether DNS was asked for them, and a look at each.
-async fn addresses(
+/// Finds the addresses of a name, whether DNS was asked for them, and probes each address.
+async fn probe_addresses(
     by: &Investigator,
     name: &NameCase,
     listener: Option<&Listener>,
@@ -151,24 +151,24 @@ async fn addresses(
         }
     };
     let LookUp::Found(addresses) = &found else { return (found, is_dns, Vec::new()) };
-    let each = addresses.iter().take(MOST_ADDRESSES);
-    // TLS-ALPN-01 asks no web server.
+    let each = addresses.iter().take(MAX_ADDRESSES);
+    // TLS-ALPN-01 needs no web server.
     let looks = if name.kind == Some(ChallengeType::TlsAlpn01) {
         let port = overridden.map_or(443, |at| at.port());
         let Some(challenge) = &name.pending else { return (found, is_dns, Vec::new()) };
-        let looks = each.map(|address| greet_at(by, challenge, SocketAddr::new(*address, port)));
+        let looks = each.map(|address| probe_tls(by, challenge, SocketAddr::new(*address, port)));
         join_all(looks).await.into_iter().flatten().collect()
     } else {
         let port = overridden.map_or(80, |at| at.port());
         let looks =
-            each.map(|address| look_at(by, name, SocketAddr::new(*address, port), listener));
+            each.map(|address| probe_http(by, name, SocketAddr::new(*address, port), listener));
         join_all(looks).await
     };
     (found, is_dns, looks)
 }
 
-/// A handshake for TLS-ALPN-01 with one address; `None` if the Challenge has no answer.
-async fn greet_at(
+/// Makes a TLS-ALPN-01 handshake with one address; `None` if the Challenge has no answer.
+async fn probe_tls(
     by: &Investigator,
     challenge: &Challenge,
     address: SocketAddr,
@@ -181,7 +181,7 @@ async fn greet_at(
     let looked = by.outside(probe.look(challenge, &answer)).await;
     let observation = match looked.ok().and_then(|looks| looks.into_iter().next()) {
         Some(observation) => Observation { at: by.now, ..observation },
-        None => late(by, String::new()),
+        None => unanswered(by, String::new()),
     };
     let (is_answer, sighting) = match shown::judge(&answer, std::slice::from_ref(&observation)) {
         Readiness::Ready => (true, None),
@@ -200,7 +200,7 @@ async fn greet_at(
     })
 }
 
-async fn look_at(
+async fn probe_http(
     by: &Investigator,
     name: &NameCase,
     address: SocketAddr,
@@ -209,12 +209,12 @@ async fn look_at(
     let mut overrides = by.fetcher.overrides.clone();
     overrides.hosts.insert(name.name.clone(), (address.ip(), Some(address.port())));
     let fetcher = Fetcher { overrides, ..by.fetcher.clone() };
-    let Some((answer, is_up)) = looked_for(name) else { return not_looked_at(by, address) };
+    let Some((answer, is_up)) = looked_for(name) else { return unprobed(by, address) };
     let url = http::address(&answer);
     let probe = HttpProbe { fetcher };
     let observation = match by.outside(probe.look_soon(&url)).await {
         Ok(observation) => observation,
-        Err(_) => late(by, url),
+        Err(_) => unanswered(by, url),
     };
     let arrivals = listener.map(|it| it.came_since(&answer, observation.at)).unwrap_or_default();
     let judged = http01_visible::judge(&answer, std::slice::from_ref(&observation));
@@ -247,7 +247,7 @@ async fn look_at(
     }
 }
 
-/// What is looked for at a name, and whether somebody has put it up: the answer of its Challenge, else one that nobody has.
+/// Returns the HTTP-01 answer to request at a name, and whether it is up: that of its Challenge, else an unknown token.
 pub(super) fn looked_for(name: &NameCase) -> Option<(Answer, bool)> {
     let pending = name.pending.as_ref();
     let pending = pending.filter(|challenge| challenge.spec.kind == ChallengeType::Http01);
@@ -259,11 +259,11 @@ pub(super) fn looked_for(name: &NameCase) -> Option<(Answer, bool)> {
     Some((Answer { identifier, token: UNKNOWN_TOKEN.to_owned(), key_authorization }, false))
 }
 
-/// A name that no URL can be made of.
-fn not_looked_at(by: &Investigator, address: SocketAddr) -> AddressLook {
+/// Result for a name from which no URL can be made.
+fn unprobed(by: &Investigator, address: SocketAddr) -> AddressLook {
     let observation = Observation {
-        seen: Seen::NoLook { why: "it is no name".to_owned(), symptom: None },
-        ..late(by, String::new())
+        seen: Seen::NoLook { why: "the name is not valid".to_owned(), symptom: None },
+        ..unanswered(by, String::new())
     };
     let (expected, is_expected, is_answer) = (String::new(), false, false);
     AddressLook {
@@ -279,8 +279,8 @@ fn not_looked_at(by: &Investigator, address: SocketAddr) -> AddressLook {
     }
 }
 
-/// A look that took too long.
-fn late(by: &Investigator, url: String) -> Observation {
+/// Observation of a probe that took too long.
+fn unanswered(by: &Investigator, url: String) -> Observation {
     Observation {
         vantage: Vantage::ThisMachine,
         at: by.now,
@@ -290,19 +290,19 @@ fn late(by: &Investigator, url: String) -> Observation {
     }
 }
 
-/// A look at the answer of a Challenge that is up, and where its record was found under a doubled name, that name.
-async fn answer(
+/// Probes the record of a Challenge that is up; the second value is the doubled name, if the record was found there.
+async fn probe_record(
     by: &Investigator,
     challenge: Option<&Challenge>,
 ) -> Option<(AnswerLook, Option<String>)> {
-    // The answers of the other types are looked for at each address.
+    // The other challenge types are probed at each address.
     let challenge = challenge.filter(|challenge| challenge.spec.kind.is_by_record())?;
     let answer = Answer::of(challenge).ok()?;
     let probe = DnsProbe { zones: by.zones.clone() };
     let look = probe.look(challenge, &answer);
     let mut observations = by.outside(look).await.unwrap_or_else(|_| {
         let seen = Seen::NoLook { why: no_answer(), symptom: Some(Symptom::ServersSilent) };
-        vec![Observation { seen, ..late(by, challenge.spec.record_name()) }]
+        vec![Observation { seen, ..unanswered(by, challenge.spec.record_name()) }]
     });
     for observation in &mut observations {
         observation.at = by.now;
@@ -318,14 +318,14 @@ async fn answer(
         _ => None,
     });
     let doubled = match (&reason, zone) {
-        (Some(_), Some(zone)) => doubled(by, challenge, &zone, &expected).await,
+        (Some(_), Some(zone)) => find_doubled(by, challenge, &zone, &expected).await,
         _ => None,
     };
     Some((AnswerLook { expected, observations, reason, sighting }, doubled))
 }
 
-/// The name with the zone twice, where the record is there: some providers add the zone to a name that has it.
-async fn doubled(
+/// Returns the name with the zone twice if the record is there: some providers append the zone to an absolute name.
+async fn find_doubled(
     by: &Investigator,
     challenge: &Challenge,
     zone: &str,

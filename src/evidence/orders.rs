@@ -1,5 +1,5 @@
-//! The CA's word on orders that have not succeeded, read by POST-as-GET: the status of an object has one sentence of it, without
-//! subproblems, and a deleted object has none.
+//! Orders at the CA that have not succeeded, read by POST-as-GET: the status of an Order object has one sentence of the
+//! problem, without subproblems, and a deleted object has none.
 
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::error::Elapsed;
@@ -16,8 +16,8 @@ use crate::inspect::authority;
 use crate::model::{Order, State};
 
 impl Investigator {
-    /// What the CA holds of the newest order of each Certificate that has to be issued, by its place; what could not be learnt is
-    /// told in its place.
+    /// Reads at the CA the newest order of each Certificate that has to be issued, with the index of the Certificate; an
+    /// error gives the reason why an order could not be read.
     pub(super) async fn held_orders(&self, case: &Case) -> Vec<(usize, Result<HeldOrder, Unseen>)> {
         let Some(store) = &self.store else { return Vec::new() };
         let (resolver, namespace) = (&self.fetcher.resolver, &self.cluster_resource_namespace);
@@ -44,7 +44,7 @@ impl Investigator {
     ) -> Result<HeldOrder, Unseen> {
         let (status, expires, problem) = match reply {
             Ok(Ok(reply)) => (reply.status, reply.expires, reply.error),
-            // That it refuses to tell is its word, too.
+            // A refusal is evidence too.
             Ok(Err(ReconcileError::Acme(AcmeError::Refused { problem, .. }))) => {
                 (String::new(), None, Some(*problem))
             }

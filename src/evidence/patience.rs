@@ -1,11 +1,11 @@
-//! How long a look waits for others.
+//! Time limits of a diagnosis.
 
 use std::time::Duration;
 
-/// How long one question to the cluster may take, and how long all take together who are outside of it.
+/// Longest wait for one request to the cluster, and for all requests to everything outside of it together.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// That somebody outside has not answered in the time that there was.
+/// Message that something outside has not answered within the limit.
 pub(super) fn no_answer() -> String {
     format!("no answer within {} s", PROBE_TIMEOUT.as_secs())
 }

@@ -1,5 +1,5 @@
-//! DNS providers, asked by their cheapest read what they would say of a record: each solver once, where its Secret may be read.
-//! Nothing is changed there, and no webhook is called: of those the API server tells.
+//! DNS providers, asked by their cheapest read request about a record: once for each solver whose Secret may be read.
+//! Nothing is changed there. Webhooks are not called: the API server knows their state.
 
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
@@ -21,29 +21,29 @@ use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::dns01::solver::Dns01;
 use crate::solvers::remedy::Remedy;
 
-/// Most solvers whose providers are asked.
-const MOST_SOLVERS: usize = 16;
+/// Largest number of solvers whose providers are asked.
+const MAX_SOLVERS: usize = 16;
 
-/// What a provider is asked, and for whom.
+/// Question to a provider, with the issuer and the name that it is for.
 struct ProviderQuestion {
     issuer: Key,
     reference: IssuerRef,
     /// Namespace of the Certificate.
     namespace: String,
     solver: Dns01Solver,
-    /// The name that is to be proven, a wildcard as such.
+    /// Name that is to be proven, with `*.` if it is a wildcard.
     domain: String,
     /// Absolute name of its record.
     record: String,
 }
 
 impl Investigator {
-    /// What the providers say of what is to be issued, and which of them could not be asked.
+    /// Asks the providers about the names to be issued; the second list names the providers that could not be asked.
     pub(super) async fn ask_providers(&self, case: &Case) -> (Vec<ProviderCase>, Vec<Unseen>) {
         let Some(dns01) = &self.dns01 else { return Default::default() };
         let mut questions = questions(case);
-        let left_out = questions.len().saturating_sub(MOST_SOLVERS);
-        questions.truncate(MOST_SOLVERS);
+        let left_out = questions.len().saturating_sub(MAX_SOLVERS);
+        questions.truncate(MAX_SOLVERS);
         let asked = questions.into_iter().map(|question| async move {
             let answer = ask(dns01, &question, case.in_cluster).await;
             (question, answer)
@@ -55,7 +55,7 @@ impl Investigator {
                 Ok(()) => None,
                 Err(SolveError { refusal: Some(refusal), .. }) => Some(*refusal),
                 Err(error) => {
-                    unseen.extend(unheard(&question, &error));
+                    unseen.extend(describe_unasked(&question, &error));
                     continue;
                 }
             };
@@ -64,7 +64,7 @@ impl Investigator {
         }
         if left_out > 0 {
             let what = format!("the DNS providers of {left_out} more solvers");
-            let why = format!("at most {MOST_SOLVERS} are asked");
+            let why = format!("at most {MAX_SOLVERS} are asked");
             unseen.push(Unseen { what, why, is_forbidden: false });
         }
         (told, unseen)
@@ -78,31 +78,31 @@ async fn ask(
 ) -> Result<(), SolveError> {
     let ProviderQuestion { reference, namespace, solver, record, .. } = question;
     if in_cluster && is_ambient(solver) {
-        let why = "it is used by what surrounds the controller, which is not here";
-        return Err(SolveError::passing("cannot ask it", why));
+        let why = "the provider takes its credentials from the controller's environment, which is not here";
+        return Err(SolveError::passing("cannot ask the provider", why));
     }
     let asked = timeout(PROBE_TIMEOUT, dns01.look(solver, reference, namespace, record)).await;
     asked.unwrap_or_else(|_| {
         let why = format!("no answer within {} s", PROBE_TIMEOUT.as_secs());
-        Err(SolveError::passing("cannot ask it", why))
+        Err(SolveError::passing("cannot ask the provider", why))
     })
 }
 
-/// Tells whether a solver has its credentials from what surrounds whoever uses it.
+/// Returns whether a solver takes its credentials from the environment of the process that uses it.
 fn is_ambient(solver: &Dns01Solver) -> bool {
     let may_be =
         solver.route53.is_some() || solver.azure_dns.is_some() || solver.cloud_dns.is_some();
     may_be && solver.secrets().is_empty()
 }
 
-/// That a provider could not be asked; of what only a person can mend another rule tells.
-fn unheard(question: &ProviderQuestion, error: &SolveError) -> Option<Unseen> {
+/// Builds the entry for a provider that could not be asked; `None` if a person has to fix it: another rule reports that.
+fn describe_unasked(question: &ProviderQuestion, error: &SolveError) -> Option<Unseen> {
     let is_forbidden = match error.remedy.as_deref() {
         Some(Remedy::Store(refusal)) => refusal.lacks_permission(),
         _ => false,
     };
     let what = format!(
-        "what {} says of {} ({})",
+        "the answer of {} about {} ({})",
         provider_name(&question.solver),
         question.domain,
         question.issuer
@@ -111,12 +111,12 @@ fn unheard(question: &ProviderQuestion, error: &SolveError) -> Option<Unseen> {
     (!is_told).then(|| Unseen { what, why: error.why.clone(), is_forbidden })
 }
 
-/// Every solver whose records are still to be made, once, with the first name that it is for.
+/// Lists every solver whose records are still to be made, once, with the first name that it is for.
 fn questions(case: &Case) -> Vec<ProviderQuestion> {
     let mut all: Vec<ProviderQuestion> = Vec::new();
     for of in case.certificates.iter().filter(|of| of.is_open()) {
         let Some(issuer) = issuer_key(&of.certificate) else { continue };
-        // Whoever makes one record of an order by hand makes all of them.
+        // If a person makes one record of an order by hand, the person makes all of them.
         if of.current_challenges().any(is_a_persons) {
             continue;
         }
@@ -139,7 +139,7 @@ fn questions(case: &Case) -> Vec<ProviderQuestion> {
     all
 }
 
-/// The solver of a name whose record is still to be made, and the record: by its Challenge, else by what would be chosen.
+/// Returns solver and record of a name whose record is still to be made: of its Challenge, else those to be chosen.
 fn record_to_make(
     case: &Case,
     of: &CertificateCase,
@@ -157,7 +157,7 @@ fn record_to_make(
     Some((*solver, record_name(chosen.kind, name.base(), "")))
 }
 
-/// Tells whether a solver is one that can be asked: neither a webhook, nor a program, nor a person.
+/// Returns whether the provider of a solver can be asked: webhooks, programs and persons cannot.
 fn is_askable(solver: &Dns01Solver) -> bool {
     let Some(webhook) = &solver.webhook else { return true };
     let own = OwnSolver::read(webhook, &FieldPath::default());

@@ -1,4 +1,4 @@
-//! Challenges that wait for their turn, those that they wait for, and those that have outlived what they belonged to.
+//! Challenges that wait for their turn, the Challenges ahead of them, and Challenges whose Certificate is gone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
-/// Most of those that run that are told of.
-const MOST_RUNNING: usize = 10;
-/// The flag of cert-manager's controller.
-const SLOTS: &str = "max-concurrent-challenges";
+/// Largest number of running Challenges that are reported.
+const MAX_RUNNING: usize = 10;
+/// Flag of cert-manager's controller for the limit of running challenges.
+const SLOTS_FLAG: &str = "max-concurrent-challenges";
 
 impl Investigator {
-    /// A Challenge that belongs to no Certificate any more.
+    /// Reads a Challenge that belongs to no Certificate any more.
     pub(super) async fn orphan(&self, name: &ObjectName) -> Result<Challenge, Failure> {
         let key = Key::new(Kind::Challenge, name.clone());
         match &self.store {
@@ -29,7 +29,7 @@ impl Investigator {
         }
     }
 
-    /// Which of the challenges wait for their turn: all that may be listed count.
+    /// Finds the Challenges of the case that wait for their turn behind any Challenge that may be listed.
     pub(super) async fn read_queue(
         &self,
         store: &Arc<dyn Store>,
@@ -42,7 +42,7 @@ impl Investigator {
         }
         let all = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
         let Some(all) = unless_forbidden(all.list(&Scope::all().brief()).await)? else {
-            // Few may look into other namespaces; the reasons of challenges say what they wait for.
+            // Few users may list all namespaces; the reasons of Challenges also say what they wait for.
             return Ok(());
         };
         let told = Some(&case.control).filter(|_| case.driver == DriverCase::CertManager);
@@ -50,7 +50,7 @@ impl Investigator {
             [controller] => Some(controller),
             _ => None,
         });
-        let limits = controller.and_then(told_limits).unwrap_or(self.limits);
+        let limits = controller.and_then(flag_limits).unwrap_or(self.limits);
         // A controller that works on one namespace counts no other.
         let confined = controller.and_then(|of| of.flags.get("namespace"));
         let confined = confined.filter(|namespace| !namespace.is_empty());
@@ -78,19 +78,19 @@ impl Investigator {
                 QueuedCase { challenge, domain, waits: queued.waits, is_of_same_order }
             })
             .collect();
-        case.running = running(&all, &case.queue);
+        case.running = list_running(&all, &case.queue);
         Ok(())
     }
 }
 
-/// How many run at once, as cert-manager was told.
-fn told_limits(controller: &ControllerCase) -> Option<Limits> {
-    let slots = controller.flags.get(SLOTS)?.parse().ok()?;
+/// Limit of running challenges, by the flags of cert-manager's controller.
+fn flag_limits(controller: &ControllerCase) -> Option<Limits> {
+    let slots = controller.flags.get(SLOTS_FLAG)?.parse().ok()?;
     Some(Limits { max_in_flight: slots })
 }
 
-/// Those that others wait for: whoever has a name, and where slots are waited for the oldest of those that have one.
-fn running(all: &[Challenge], queue: &[QueuedCase]) -> Vec<RunningCase> {
+/// Lists the Challenges that others wait for: holders of a name and, if slots are short, the oldest holders of a slot.
+fn list_running(all: &[Challenge], queue: &[QueuedCase]) -> Vec<RunningCase> {
     let is_slot = |queued: &QueuedCase| matches!(queued.waits, Waits::Slot { .. });
     let waits_for_slot = queue.iter().any(is_slot);
     let is_holder = |challenge: &&Challenge| {
@@ -102,7 +102,7 @@ fn running(all: &[Challenge], queue: &[QueuedCase]) -> Vec<RunningCase> {
     running.sort_by_key(|challenge| challenge.metadata.creation_timestamp);
     let of = |challenge: &Challenge| {
         let Challenge { metadata, spec, status, .. } = challenge;
-        // Others' tokens are nobody's business.
+        // Tokens of other users' challenges are not shown.
         let reason = match spec.token.as_str() {
             "" => status.reason.clone(),
             token => status.reason.replace(token, "…"),
@@ -110,5 +110,5 @@ fn running(all: &[Challenge], queue: &[QueuedCase]) -> Vec<RunningCase> {
         let (domain, since) = (spec.shown_domain(), metadata.creation_timestamp);
         RunningCase { challenge: challenge.name(), domain, reason, since }
     };
-    running.into_iter().take(MOST_RUNNING).map(of).collect()
+    running.into_iter().take(MAX_RUNNING).map(of).collect()
 }

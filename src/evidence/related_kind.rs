@@ -1,14 +1,13 @@
-//! Kinds of objects that are not ours and lead to Certificates.
+//! Kinds of objects, other than this program's own, that lead to Certificates.
 
 use super::path::{GATEWAYS, INGRESSES, LISTENER_SETS, PODS, ROUTES, SERVICES};
 use crate::model::Kind;
 use crate::store::cluster::raw_objects::Resource;
 
-/// What the kinds are, for whoever named another one.
-pub(super) const KINDS: &str =
-    "what leads to Certificates: ingress, gateway, listenerset, httproute, service, pod, secret";
+/// Hint with the names of the kinds, for an unknown kind.
+pub(super) const KINDS: &str = "kinds that lead to Certificates: ingress, gateway, listenerset, httproute, service, pod, secret";
 
-/// A kind that is not ours, and leads to Certificates.
+/// Kind of object, other than this program's own, that leads to Certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RelatedKind {
     Gateway,
@@ -21,10 +20,10 @@ pub(super) enum RelatedKind {
 }
 
 impl RelatedKind {
-    /// Reads `KIND/NAME`, as kubectl takes the words for kinds.
+    /// Parses `KIND/NAME`, with kubectl's names for kinds.
     pub(super) fn parse(word: &str) -> Option<(Self, String)> {
         let (kind, name) = word.split_once('/')?;
-        // The group may stand behind it.
+        // The API group may follow the kind.
         let kind = kind.split('.').next().unwrap_or_default().to_ascii_lowercase();
         let kind = match kind.as_str() {
             "gateway" | "gateways" | "gtw" => Self::Gateway,
@@ -39,7 +38,7 @@ impl RelatedKind {
         (!name.is_empty() && !name.contains('/')).then(|| (kind, name.to_owned()))
     }
 
-    /// How the API server calls it; nothing of Secrets, which every store has.
+    /// Names of the kind at the API server; `None` for Secrets, which every store has.
     pub(super) fn resource(self) -> Option<Resource> {
         match self {
             Self::Gateway => Some(GATEWAYS),
@@ -52,7 +51,7 @@ impl RelatedKind {
         }
     }
 
-    /// The kind as which every store has it; nothing of what only a cluster has.
+    /// Kind in every store; `None` for kinds that only a cluster has.
     pub(super) fn stored(self) -> Option<Kind> {
         match self {
             Self::Gateway => Some(Kind::Gateway),

@@ -1,4 +1,4 @@
-//! Certificates that write the same Secret.
+//! Certificates that write into the same Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// Finds the other Certificates with the same Secrets; each namespace is listed once.
+/// Finds other Certificates with the Secrets of the case; each namespace is listed once.
 pub(super) async fn read_rivals(store: &Arc<dyn Store>, case: &mut Case) -> Result<(), StoreError> {
     let of = |of: &CertificateCase| of.certificate.metadata.namespace.clone();
     let namespaces: BTreeSet<String> = case.certificates.iter().map(of).collect();
@@ -20,7 +20,7 @@ pub(super) async fn read_rivals(store: &Arc<dyn Store>, case: &mut Case) -> Resu
     let listed = namespaces.into_iter().map(|namespace| async move {
         let all = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
         let scope = Scope::namespace(&namespace).brief();
-        // Whoever may read one Certificate need not see the others.
+        // A user who may read one Certificate may lack the right to list the others.
         let others = unless_forbidden(all.list(&scope).await)?.unwrap_or_default();
         Ok::<_, StoreError>((namespace, others))
     });

@@ -1,4 +1,4 @@
-//! What the words of a command line lead `diagnose` to.
+//! Targets of `diagnose`: the objects and names that the arguments of the command line stand for.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,42 +24,42 @@ use crate::store::Store;
 use crate::store::error::unless_forbidden;
 use crate::store::resources::{Resources, typed};
 
-/// How much of its life a certificate has to have left.
-const LEAST_SHARE: i32 = 10;
+/// Divisor of a certificate's lifetime: with less than this fraction left, the renewal is overdue.
+const OVERDUE_DIVISOR: i32 = 10;
 
-/// Which Certificates are looked at where no word names one.
+/// Selection of the Certificates that are diagnosed if no argument names one.
 #[derive(Clone, Copy, Debug)]
 pub struct UnreadyScope<'a> {
-    /// Those of every namespace.
+    /// Whether Certificates of every namespace are selected.
     pub all_namespaces: bool,
-    /// Those with these labels.
+    /// Labels that Certificates must have.
     pub selector: Option<&'a LabelSelector>,
 }
 
-/// What is to be looked at.
+/// Targets that were found.
 #[derive(Debug, Default)]
 pub struct FoundTargets {
-    /// The objects and names.
+    /// Objects and names to diagnose.
     pub targets: Vec<DiagnosisTarget>,
-    /// Where no Certificate is, so that there is nothing to judge; `None` if there is one, or something else was found.
+    /// Place without any Certificate, if there is nothing to judge; `None` if any target or Certificate was found.
     pub nothing: Option<NothingThere>,
 }
 
-/// Where no Certificate is.
+/// Place that holds no Certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NothingThere {
-    /// Nothing was ever kept in this state folder.
+    /// State folder that was never written.
     NoState(PathBuf),
-    /// In this namespace, or in none.
+    /// This namespace, or all namespaces if `None`.
     NoCertificate(Option<String>),
-    /// No Certificate has the labels that were asked for.
+    /// Certificates exist, but none has the requested labels.
     NoneFits,
 }
 
-/// Finds what the words are about; without words every Certificate and Issuer that is not ready.
+/// Finds the targets that the arguments name; without arguments every Certificate and issuer that is not ready.
 ///
 /// # Errors
-/// Fails when an object is not there, or the store cannot be read.
+/// Fails when an object does not exist, or the store cannot be read.
 pub async fn targets(
     words: &[String],
     unready_in: UnreadyScope<'_>,
@@ -72,7 +72,7 @@ pub async fn targets(
         return Ok(FoundTargets { targets: domains(words), nothing: None });
     };
     if words.is_empty() {
-        return unready(unready_in, store, context).await;
+        return find_unready(unready_in, store, context).await;
     }
     let mut targets = Vec::new();
     for word in words {
@@ -85,13 +85,13 @@ pub async fn targets(
     Ok(FoundTargets { targets, nothing: None })
 }
 
-/// The words that can be looked at without objects.
+/// Keeps the arguments that can be diagnosed without objects.
 fn domains(words: &[String]) -> Vec<DiagnosisTarget> {
     let domains = words.iter().filter(|word| is_domain(word));
     domains.cloned().map(DiagnosisTarget::Domain).collect()
 }
 
-/// What manifests are about: their Certificates and their issuers.
+/// Lists the Certificates and issuers of manifests.
 pub fn of_manifests(records: &[Record]) -> Vec<DiagnosisTarget> {
     let of = |record: &Record| match record.key.kind {
         Kind::Certificate => vec![DiagnosisTarget::Certificate(record.key.name.clone())],
@@ -130,7 +130,7 @@ async fn of_word(
         }
         Kind::Certificate | Kind::CertificateRequest | Kind::Order | Kind::Challenge => {
             let keys = match lookup::keys(store, &named).await {
-                // A domain can be looked at though the objects cannot be.
+                // A domain can be diagnosed even if objects cannot be read.
                 Err(_) if is_domain(word) => Vec::new(),
                 keys => keys?,
             };
@@ -139,7 +139,7 @@ async fn of_word(
                 let record = lookup::read(store, key).await?;
                 match lookup::above(store, record, Kind::Certificate).await? {
                     Some(of) => found.push(DiagnosisTarget::Certificate(of.name)),
-                    // What it belonged to is gone.
+                    // The Certificate of the Challenge is gone.
                     None if key.kind == Kind::Challenge => {
                         found.push(DiagnosisTarget::Challenge(key.name.clone()));
                     }
@@ -161,8 +161,8 @@ async fn of_word(
     }
 }
 
-/// Every Certificate and Issuer that is not ready.
-async fn unready(
+/// Finds every Certificate and issuer that is not ready, and Challenges whose deletion hangs.
+async fn find_unready(
     UnreadyScope { all_namespaces, selector }: UnreadyScope<'_>,
     store: &Arc<dyn Store>,
     context: &Context,
@@ -193,18 +193,18 @@ async fn unready(
         }
     }
     if selector.is_none() {
-        unready.extend(hanging(store, namespace, now).await?);
+        unready.extend(find_hanging(store, namespace, now).await?);
         for kind in [Kind::Issuer, Kind::ClusterIssuer] {
-            unready.extend(unready_issuers(kind, namespace, store, context).await?);
+            unready.extend(find_unready_issuers(kind, namespace, store, context).await?);
         }
     }
     let nothing = nothing.filter(|_| unready.is_empty());
     Ok(FoundTargets { targets: unready, nothing })
 }
 
-/// ACME Issuers that are not ready, and those whose account was to get another key and has both: their Certificates may be ready
-/// until the next renewal. What may not be read is passed over.
-async fn unready_issuers(
+/// Finds ACME issuers that are not ready, and issuers whose account key change was interrupted: their Certificates may
+/// be ready until the next renewal. Objects that may not be read are left out.
+async fn find_unready_issuers(
     kind: Kind,
     namespace: Option<&str>,
     store: &Arc<dyn Store>,
@@ -232,8 +232,8 @@ async fn unready_issuers(
     Ok(unready)
 }
 
-/// Challenges that are to go for a while already: what they belonged to may have gone before.
-async fn hanging(
+/// Finds Challenges whose deletion hangs: their Certificates may already be gone.
+async fn find_hanging(
     store: &Arc<dyn Store>,
     namespace: Option<&str>,
     now: Timestamp,
@@ -245,29 +245,29 @@ async fn hanging(
     Ok(hanging.map(|record| DiagnosisTarget::Challenge(record.key.name)).collect())
 }
 
-/// Tells whether a certificate should have been renewed by now, or ends soon, whatever its conditions say: nobody may have looked
-/// at it since.
+/// Returns whether a certificate should have been renewed by now, or ends soon, whatever its conditions say: no
+/// controller may have updated those.
 fn is_overdue(status: &CertificateStatus, now: Timestamp) -> bool {
     let is_past = |at: Option<Time>| at.is_some_and(|at| at.timestamp() < now);
     let ends_soon = match (status.not_before, status.not_after) {
         (Some(start), Some(end)) => {
             let (start, end) = (start.timestamp(), end.timestamp());
-            end.duration_since(now) < end.duration_since(start) / LEAST_SHARE
+            end.duration_since(now) < end.duration_since(start) / OVERDUE_DIVISOR
         }
         _ => false,
     };
     is_past(status.renewal_time) || is_past(status.not_after) || ends_soon
 }
 
-/// Tells whether a word may be a domain rather than the name of an object.
+/// Returns whether an argument may be a domain rather than the name of an object.
 pub fn is_domain(word: &str) -> bool {
     let host = host_in(word);
     let word = host.as_deref().unwrap_or(word);
     (word.contains('.') || word.contains(':')) && !word.contains('/')
 }
 
-/// The domain or address in a word, as it stands in certificates: people write URLs, ports and letters of their own script. What
-/// may be an object stays as it is.
+/// Extracts the domain or address from an argument, as written in certificates: users give URLs, ports and names in
+/// other scripts. An argument that may be the name of an object stays unchanged.
 pub(crate) fn plain(word: &str) -> String {
     let host = host_in(word);
     let name = host.as_deref().unwrap_or(word);

@@ -1,4 +1,4 @@
-//! What a diagnosis has observed, and with what exit code the command ends.
+//! Evidence of a diagnosis, and the exit code of the command.
 
 use std::collections::BTreeMap;
 
@@ -14,34 +14,34 @@ use crate::model::Key;
 use crate::model::order_report::InputPlace;
 use crate::print::Printer;
 
-/// What counts as a failure.
+/// Severity from which findings count as a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum FailOn {
     /// Causes that keep a certificate from being issued
     Error,
-    /// Those, and what may become one
+    /// Errors, and findings that may become errors
     Warning,
 }
 
-/// What one look has shown.
+/// Evidence that one diagnosis has read.
 #[derive(Debug, Default)]
 pub struct SeenCase {
-    /// What was observed.
+    /// Observations.
     pub case: Box<Case>,
-    /// Why objects were left out, where they were.
+    /// Reason why objects were left out, if any.
     pub absent: Option<String>,
-    /// Where no Certificate is, where nothing was named.
+    /// Place without any Certificate, if the user named no target.
     pub nothing: Option<NothingThere>,
-    /// Kinds that the cluster does not know.
+    /// Kinds that the cluster does not define.
     pub undefined: Vec<UndefinedCase>,
-    /// With what it was looked.
+    /// Means of the probes, to write commands that repeat them.
     pub(crate) means: Instruments,
-    /// Where manifests begin, of those that were given.
+    /// Positions of the given manifests in their files.
     pub places: BTreeMap<Key, InputPlace>,
 }
 
 impl SeenCase {
-    /// Takes in what a look has shown.
+    /// Stores the observations of a diagnosis.
     pub fn keep(&mut self, mut case: Case) {
         if !self.undefined.is_empty() {
             case.in_cluster = true;
@@ -51,7 +51,7 @@ impl SeenCase {
     }
 }
 
-/// Says that there is nothing to judge.
+/// Prints that there is nothing to judge.
 pub(crate) fn tell_nothing(printer: &Printer, nothing: &NothingThere) {
     let (line, hint) = match nothing {
         NothingThere::NoState(folder) => {
@@ -59,22 +59,22 @@ pub(crate) fn tell_nothing(printer: &Printer, nothing: &NothingThere) {
         }
         NothingThere::NoCertificate(Some(namespace)) => (
             format!("nothing was judged: there is no Certificate in namespace {namespace}"),
-            "-n NAMESPACE looks at another one, -A at all of them",
+            "-n NAMESPACE selects another namespace, -A all of them",
         ),
         NothingThere::NoCertificate(None) => (
             "nothing was judged: there is no Certificate in any namespace".to_owned(),
-            "order -f makes those of a manifest",
+            "order -f creates the Certificates of a manifest",
         ),
         NothingThere::NoneFits => (
             "nothing was judged: no Certificate has these labels".to_owned(),
-            "kubectl get certificates --show-labels shows those that there are",
+            "kubectl get certificates --show-labels lists the labels",
         ),
     };
     printer.note(&line);
     printer.hint(hint);
 }
 
-/// Who drives; whoever may not see that is told nothing of it.
+/// Returns which controller drives; `Unknown` if that may not be read.
 pub(super) async fn driver(context: &Context) -> DriverCase {
     match lead::is_driven(context).await {
         Ok(false) => DriverCase::Nobody,
@@ -87,7 +87,7 @@ pub(super) async fn driver(context: &Context) -> DriverCase {
     }
 }
 
-/// With what the command ends; `None` if all is well. Where there was nothing to judge, nobody knows that.
+/// Returns the failure with which the command ends; `None` if all is well. With nothing to judge, that is not known.
 pub fn verdict(seen: &SeenCase, findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
     if findings.iter().any(Finding::is_error) {
         return Some(FailureKind::CausesFound);

@@ -1,4 +1,4 @@
-//! The names that are to be proven, and how.
+//! Names that are to be proven, and the solvers for them.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::model::solver::{ChallengeSolver, Webhook};
 use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key, State};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
 
-/// A name that somebody asks about, with nothing else known.
+/// Builds the case of a name of which nothing else is known.
 pub(super) fn of_domain(domain: &str) -> NameCase {
     let kind = domain.starts_with("*.").then_some(ChallengeType::Dns01);
     NameCase::of(domain, kind)
 }
 
-/// The names of Certificates that have to be issued, each with the Challenge that is there, or the solver that would be taken.
+/// Lists the names of Certificates that have to be issued, each with its Challenge, or the solver that would be chosen.
 pub(super) fn of_certificates(case: &Case) -> Vec<NameCase> {
     let mut all = Vec::new();
     for of in case.certificates.iter().filter(|of| of.is_open()) {
-        // Names of other issuers are theirs to prove.
+        // Issuers that are not ACME issuers prove names in their own way.
         let issuer = issuer_key(&of.certificate);
         let acme =
             issuer.as_ref().and_then(|key| case.issuer(key)?.issuer.as_ref()?.spec.acme.as_ref());
@@ -50,7 +50,7 @@ pub(super) fn of_certificates(case: &Case) -> Vec<NameCase> {
     all
 }
 
-/// Every name and address that a Certificate asks for, as it is ordered. A common name that is none of the others is not ordered.
+/// Lists every name and address of a Certificate as it is ordered. The common name is ordered only if it is alone.
 pub(super) fn ordered(certificate: &Certificate) -> Vec<String> {
     let spec = &certificate.spec;
     let mut all: Vec<String> = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn ordered(certificate: &Certificate) -> Vec<String> {
     all
 }
 
-/// Finds the solver that would be taken, before there is an order.
+/// Finds the solver that would be chosen for a name, before there is an order.
 fn choose(case: &Case, issuer: Option<&Key>, certificate: &Certificate, name: &mut NameCase) {
     let Some(acme) = issuer
         .and_then(|key| case.issuer(key)?.issuer.as_ref())
@@ -81,14 +81,15 @@ fn choose(case: &Case, issuer: Option<&Key>, certificate: &Certificate, name: &m
         Some(Err(_)) => {}
         None => return,
     }
-    let unfit = acme.solvers.iter().enumerate().map(|(index, solver)| unfit(index, solver, name));
+    let unfit =
+        acme.solvers.iter().enumerate().map(|(index, solver)| describe_unfit(index, solver, name));
     name.unfit = unfit.collect();
     if name.unfit.is_empty() {
         name.unfit.push("the issuer has no solvers".to_owned());
     }
 }
 
-/// The solver that would be taken for a name, or that none fits; nothing where that is not known.
+/// Returns the solver that would be chosen for a name, or that none fits; `None` if this is not known.
 pub(super) fn chosen(
     case: &Case,
     certificate: &Certificate,
@@ -108,8 +109,8 @@ pub(super) fn chosen(
     Some(would_choose(&issuer.spec.acme.as_ref()?.solvers, &identifier, asking))
 }
 
-/// The webhooks for DNS-01 of the issuers, each with its issuer: those by which a name of a Certificate is proven, or would be; all of
-/// an issuer of which no Certificate is looked at.
+/// Lists the DNS-01 webhooks that are, or would be, used for names of the Certificates, each with its issuer; of issuers
+/// without a Certificate in the case, all webhooks.
 pub(super) fn webhooks(case: &Case) -> Vec<(Key, Webhook)> {
     let mut all: Vec<(Key, Webhook)> = Vec::new();
     let mut add = |issuer: &Key, solver: &ChallengeSolver| {
@@ -141,8 +142,8 @@ pub(super) fn webhooks(case: &Case) -> Vec<(Key, Webhook)> {
     all
 }
 
-/// Why a solver does not fit a name, in a few words.
-fn unfit(index: usize, solver: &ChallengeSolver, name: &NameCase) -> String {
+/// Describes in a few words why a solver does not fit a name.
+fn describe_unfit(index: usize, solver: &ChallengeSolver, name: &NameCase) -> String {
     let place = format!("solvers[{index}]");
     if name.wildcard && solver.dns01.is_none() {
         return format!("{place} is no dns01, which a wildcard needs");

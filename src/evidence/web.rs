@@ -1,4 +1,4 @@
-//! Web servers that do not show the answer: who they say that they are, path by path, and whether the answer's file is there.
+//! Web servers that do not serve the answer: their replies, path by path, and whether the answer's file exists.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::model::observation::{Observation, Seen};
 use crate::model::{Answer, Challenge};
 use crate::solvers::http01::PATH;
 
-/// How long all paths together may take; a server that has let the look wait before has less.
-const LONGEST: Duration = Duration::from_millis(2500);
-const AFTER_SILENCE: Duration = Duration::from_millis(1500);
-/// How often the path of an answer is asked for again.
-const AGAIN: usize = 3;
+/// Longest wait for all paths together; shorter for a server that was silent before.
+const PATHS_TIMEOUT: Duration = Duration::from_millis(2500);
+const PATHS_TIMEOUT_AFTER_SILENCE: Duration = Duration::from_millis(1500);
+/// Number of repeated requests for the path of an answer.
+const ANSWER_REPEATS: usize = 3;
 
-/// The replies of an address to other paths of a name, and again to that of an answer; `None` if it takes no connections.
+/// Requests other paths of a name at an address, and again the answer's path; `None` if no connection is accepted.
 pub(super) async fn paths(
     name: &str,
     address: SocketAddr,
@@ -28,12 +28,12 @@ pub(super) async fn paths(
     token: &str,
 ) -> Option<WebLook> {
     let longest = match &look.seen {
-        Seen::Nothing { symptom: Some(Symptom::NoReply), .. } => AFTER_SILENCE,
+        Seen::Nothing { symptom: Some(Symptom::NoReply), .. } => PATHS_TIMEOUT_AFTER_SILENCE,
         Seen::Nothing {
             symptom: Some(Symptom::Unreachable | Symptom::ConnectionRefused), ..
         }
         | Seen::NoLook { .. } => return None,
-        _ => LONGEST,
+        _ => PATHS_TIMEOUT,
     };
     let begun = Instant::now();
     let host = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
@@ -68,18 +68,18 @@ pub(super) async fn paths(
     let mut again = Vec::new();
     if challenge.reply().is_some() {
         let ask_again = async {
-            for _ in 0..AGAIN {
+            for _ in 0..ANSWER_REPEATS {
                 again.push(ask("", format!("{PATH}{token}")).await);
             }
         };
-        // What has come by then is kept: all paths together have that time.
+        // Replies that came in time are kept: the limit holds for all paths together.
         let left = longest.saturating_sub(begun.elapsed());
         let _is_whole = timeout(left, ask_again).await;
     }
     Some(WebLook { challenge, beside, root, proxied, again })
 }
 
-/// The folder in which the answer of a Challenge was written, and whether it is there.
+/// Returns the folder in which the answer of a Challenge was written, and whether the file is still there.
 pub(super) async fn webroot(challenge: Option<&Challenge>) -> Option<WebrootCase> {
     let challenge = challenge?;
     let folder = Memory::read(Holder::Challenge, &challenge.metadata.annotations).webroot?;

@@ -1,6 +1,6 @@
-//! What helps when the answer to a challenge is not where the CA looks, by what is there in its place.
+//! Hints for a challenge whose answer is not where the CA looks, by what is there in place of the answer.
 //!
-//! It is the same for `order` and for `challenge check`: one fault has one next step.
+//! `order` and `challenge check` print the same hints: one fault has one next step.
 
 use super::http01;
 use super::invocation;
@@ -10,7 +10,7 @@ use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::solvers::dns01::manual::is_a_persons;
 
-/// The resolver that was asked, and what stands in for it.
+/// Describes the resolver that was asked, and names the flag that chooses another one.
 pub(super) fn resolver() -> String {
     let invocation = invocation::current();
     match invocation.dns() {
@@ -20,7 +20,7 @@ pub(super) fn resolver() -> String {
     }
 }
 
-/// What helps; in a cluster something leads to the answer's Pod, elsewhere this machine answers.
+/// Returns the hint for a step; in a cluster a Pod answers behind an Ingress or Gateway, elsewhere this machine answers.
 pub fn line(step: &AnswerStep) -> String {
     let AnswerStep { challenge, sighting, in_cluster } = step;
     let symptom = sighting.map(|sighting| sighting.symptom);
@@ -36,97 +36,95 @@ pub fn line(step: &AnswerStep) -> String {
         ChallengeType::Http01 => symptom
             .and_then(|symptom| host(name, symptom))
             .unwrap_or_else(|| http01::line(challenge, *sighting, *in_cluster)),
-        // cert-manager knows no such type: this machine answers.
+        // cert-manager has no such challenge type, so this machine answers.
         ChallengeType::TlsAlpn01 => {
             symptom.and_then(|symptom| host(name, symptom)).unwrap_or_else(|| {
                 format!(
-                    "see that {name} leads to this machine in public DNS, that port 443 is open to the internet, and \
-                     that nothing ends TLS on the way"
+                    "check that {name} points to this machine in public DNS, that port 443 is open to the internet, and \
+                     that nothing on the way ends TLS"
                 )
             })
         }
         ChallengeType::Dns01 | ChallengeType::DnsAccount01 if is_a_persons(challenge) => {
             format!(
-                "see that every name server of its zone has the record that a person makes: {record} TXT \"{}\"",
+                "check that every name server of the zone has the record that a person makes: {record} TXT \"{}\"",
                 challenge.spec.key
             )
         }
         ChallengeType::Dns01 | ChallengeType::DnsAccount01 => {
-            format!("see that every name server of its zone answers with the TXT record {record}")
+            format!("check that every name server of the zone answers with the TXT record {record}")
         }
         ChallengeType::DnsPersist01 => {
-            format!("see that there is such a record: {record} TXT \"{}\"", challenge.spec.key)
+            format!("check that this record exists: {record} TXT \"{}\"", challenge.spec.key)
         }
     }
 }
 
-/// What helps where the CA's resolver keeps something else of a record than every name server had when the CA was told.
+/// Hint for a stale cache of the CA's resolver: every name server had the record when validation was requested.
 pub(super) fn kept(kept: KeptAnswer, record: &str) -> String {
     let record = record.trim_end_matches('.');
     match kept {
         KeptAnswer::Absence => format!(
-            "every name server had {record} when the CA was told, and the CA's resolver keeps that there is none: for as long as \
-             the zone's SOA record says, and where that zone is signed with NSEC although nobody asked for that very name \
+            "every name server had {record} when validation began, but the CA's resolver has cached that there is none: \
+             for as long as the zone's SOA record says, in a zone with NSEC even without a query for that name \
              (D01-03); then run the same command again"
         ),
         KeptAnswer::Values => format!(
-            "every name server had the right value of {record} when the CA was told, and the CA's resolver still has an earlier \
-             one (D01-22): run the same command again in a minute"
+            "every name server had the right value of {record} when validation began, but the CA's resolver still has \
+             an earlier value (D01-22): run the same command again in a minute"
         ),
     }
 }
 
-/// What helps where the way to a record's zone, or one of its servers, is at fault; nothing where they are not.
+/// Returns the hint for a fault on the way to a record's zone, or of a server of the zone; `None` for other symptoms.
 pub(super) fn zone(symptom: Symptom) -> Option<&'static str> {
     Some(match symptom {
         Symptom::AliasLoop => {
-            "take one of these CNAME records away, or lead it elsewhere: they lead in a circle, and no CA finds a record there"
+            "delete or change one of these CNAME records: they form a loop, and no CA finds a record there"
         }
         Symptom::AliasNotFollowed => {
-            "set cnameStrategy: Follow in the dns01 solver, so that the record is written where the CNAME leads; or take the \
-             CNAME away"
+            "set cnameStrategy: Follow in the dns01 solver, so that the record is written at the CNAME's target; or \
+             delete the CNAME"
         }
         Symptom::NotDelegated => {
-            "see that the domain is delegated to name servers that serve its zone (dig +trace NAME SOA shows where it ends), \
-             and that the resolvers named there answer, SOA and NS included (D01-04: dnsmasq with filterwin2k and some \
-             routers filter them); --dns01-recursive-nameservers names others"
+            "check that the domain is delegated to name servers that serve its zone (dig +trace NAME SOA shows where \
+             the trace ends), and that the resolvers in the message answer, also for SOA and NS (D01-04: dnsmasq with \
+             filterwin2k and some routers filter these); --dns01-recursive-nameservers names others"
         }
         Symptom::NameServersFail => {
-            "have the name servers of that zone, and of the zones of its aliases, answer: resolvers get an error from them \
+            "repair the name servers of that zone, or of the zones of its aliases: resolvers get an error from them \
              (dig NAME SOA shows it)"
         }
         Symptom::LameServer => {
-            "have that name server serve the zone, or take it out of the zone's NS records"
+            "have that name server serve the zone, or remove it from the zone's NS records"
         }
         Symptom::ServersSilent => {
-            "start the name servers that do not answer and open port 53 to them (UDP and TCP), or take them out of the \
+            "start the name servers that do not answer and open port 53 to them (UDP and TCP), or remove them from the \
              zone's NS records"
         }
         Symptom::ServerUnreadable => {
-            "see what that name server sends (dig @ADDRESS NAME TXT), and that nothing on the way answers in its place or \
-             changes its answers; or take it out of the zone's NS records"
+            "see what that name server sends (dig @ADDRESS NAME TXT), and check that nothing on the way answers in its \
+             place or changes its answers; or remove it from the zone's NS records"
         }
         Symptom::NoRoute => {
-            "look from a machine that has a way to these name servers (ip route get ADDRESS tells), such as one with IPv6; or \
-             give them addresses that this one reaches, too"
+            "run this on a machine with a route to these name servers (ip route get ADDRESS shows it), such as one with \
+             IPv6; or give the servers addresses that this machine reaches, too"
         }
         _ => return None,
     })
 }
 
-/// What helps where a host has no address because nobody could say which; nothing where something else is at fault.
+/// Returns the hint for a host whose address could not be looked up; `None` for other symptoms.
 fn host(name: &str, symptom: Symptom) -> Option<String> {
     Some(match symptom {
-        Symptom::AliasLoop => format!(
-            "take one of these CNAME records away, or lead it elsewhere: by them {name} has no address"
-        ),
-        Symptom::DanglingAlias => {
-            "give that name an address, or lead the CNAME elsewhere".to_owned()
+        Symptom::AliasLoop => {
+            format!("delete or change one of these CNAME records: with them {name} has no address")
         }
+        Symptom::DanglingAlias => "give that name an address, or change the CNAME".to_owned(),
         Symptom::ResolverSilent => format!("check {}", resolver()),
         Symptom::NameServersFail => {
             format!(
-                "have the name servers of {name} put right: dig +trace {name} shows where it ends"
+                "repair the name servers of {name}: dig +trace {name} shows where the trace ends"
             )
         }
         _ => return None,
@@ -161,17 +159,17 @@ mod tests {
     fn a_name_is_led_to_whoever_answers() {
         let http = ChallengeType::Http01;
         let refused = Some(Symptom::ConnectionRefused);
-        check(http, refused, false, "nothing takes connections there");
-        check(http, refused, true, "leads to the cluster's Ingress controller in public DNS");
-        check(ChallengeType::TlsAlpn01, None, false, "leads to this machine in public DNS");
+        check(http, refused, false, "nothing accepts connections there");
+        check(http, refused, true, "points to the cluster's Ingress controller in public DNS");
+        check(ChallengeType::TlsAlpn01, None, false, "points to this machine in public DNS");
     }
 
-    const LED: &str = "leads to this machine in public DNS";
-    const RECORD: &str = "see that every name server of its zone answers";
+    const LED: &str = "points to this machine in public DNS";
+    const RECORD: &str = "check that every name server of the zone answers";
     const START: &str = "start the name servers that do not answer";
-    const DELEGATED: &str = "see that the domain is delegated";
-    const FAILING: &str = "have the name servers of that zone";
-    const ALIASES: &str = "take one of these CNAME records away";
+    const DELEGATED: &str = "check that the domain is delegated";
+    const FAILING: &str = "repair the name servers of that zone";
+    const ALIASES: &str = "delete or change one of these CNAME records";
 
     fn observed(seen: Seen, hops: Vec<Hop>) -> Observation {
         let vantage = Vantage::ThisMachine;
@@ -179,7 +177,7 @@ mod tests {
         Observation { vantage, at: Timestamp::UNIX_EPOCH, url, hops, seen }
     }
 
-    /// What helps against the reason that is really given for what was seen.
+    /// Checks the hint for the reason that is really given for an observation.
     #[track_caller]
     fn check_seen(kind: ChallengeType, look: Observation, expected: &str) {
         let mut challenge = challenge("www.example.com").build();
@@ -194,11 +192,11 @@ mod tests {
         assert!(advice.contains(expected), "{reason}: {advice}");
     }
 
-    /// What helps where a record's zone or a host could not be looked up.
+    /// Expected hints for a record and for a host after a failed lookup.
     fn for_failed(why: &Why) -> (&'static str, &'static str) {
         match why {
             Why::AliasLoop(_) => (ALIASES, ALIASES),
-            Why::Answered { .. } => (FAILING, "have the name servers of www.example.com"),
+            Why::Answered { .. } => (FAILING, "repair the name servers of www.example.com"),
             Why::Silent | Why::Unreadable => (RECORD, "check this machine's own resolver"),
             Why::Slow { .. } => (START, LED),
             Why::Server { silence, .. } => (for_silence(silence), LED),
@@ -206,7 +204,7 @@ mod tests {
         }
     }
 
-    /// The same, for each error; a new one has to be decided here.
+    /// Expected hints for each error; a new error has to be decided here.
     fn for_lookup_error(error: &LookupError) -> (&'static str, &'static str) {
         match error {
             LookupError::NoSuchName { .. }
@@ -216,7 +214,7 @@ mod tests {
             LookupError::Failed { why, .. } => for_failed(why),
             LookupError::AliasLoop { .. } => (ALIASES, ALIASES),
             LookupError::UnexpectedCode { .. } => {
-                (FAILING, "have the name servers of www.example.com")
+                (FAILING, "repair the name servers of www.example.com")
             }
             LookupError::NoZone { .. }
             | LookupError::UnknownZone { .. }
@@ -273,14 +271,14 @@ mod tests {
         match silence {
             Silence::TimedOut | Silence::Refused => START,
             Silence::Truncated(why) => for_silence(why),
-            Silence::NoRoute => "look from a machine that has a way to these name servers",
+            Silence::NoRoute => "run this on a machine with a route to these name servers",
             Silence::Unreadable => "see what that name server sends",
-            // Only resolvers are asked so.
+            // Only resolvers are asked over HTTPS.
             Silence::Https(_) => RECORD,
         }
     }
 
-    /// What helps against what a name server says.
+    /// Checks the hint for the answer of a name server.
     fn check_said(said: Said, expected: &str) {
         let (name, address) = (text("ns1.example.net."), "192.0.2.1:53".parse().ok());
         let server = NameServer { name, address, said, ttl: None };
@@ -389,7 +387,11 @@ mod tests {
             "http://www.example.com/.well-known/acme-challenge/token",
             "[2001:db8::1]:80",
         )];
-        check_seen(ChallengeType::Http01, observed(reply(), six), "it is asked at its AAAA record");
+        check_seen(
+            ChallengeType::Http01,
+            observed(reply(), six),
+            "the request went to its AAAA record",
+        );
         let tls = vec![
             hop("http://www.example.com/", "192.0.2.1:80"),
             hop("https://www.example.com/", "192.0.2.1:443"),
@@ -414,6 +416,6 @@ mod tests {
     #[test]
     fn a_name_that_cannot_be_looked_up_is_told_where_a_handshake_shows_the_answer() {
         let dead = Some(Symptom::NameServersFail);
-        check(ChallengeType::TlsAlpn01, dead, false, "have the name servers of www.example.com");
+        check(ChallengeType::TlsAlpn01, dead, false, "repair the name servers of www.example.com");
     }
 }

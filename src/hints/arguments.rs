@@ -1,18 +1,18 @@
-//! What clap has read of a command line, at whatever depth of commands it stands.
+//! Arguments that clap has read from a command line, at any depth of subcommands.
 
 use std::collections::BTreeSet;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Id};
 
-/// Arguments that mean a cluster, and their flags.
+/// Arguments that choose a cluster, each with its flag.
 pub const PLACES: [(&str, &str); 4] =
     [("kubeconfig", "kubeconfig"), ("context", "context"), ("user", "as"), ("groups", "as-group")];
-/// Those of them that say as whom one works there.
-const ACTORS: [&str; 2] = ["user", "groups"];
+/// Arguments that choose the user or the groups to act as in a cluster.
+const IDENTITY_ARGUMENTS: [&str; 2] = ["user", "groups"];
 
-/// Arguments that change what is seen of an answer. A command that takes them has to be given them, too, so that it sees the same.
-const LOOKS: [&str; 8] = [
+/// Arguments that change what a probe sees of an answer; a hint repeats them for commands that take them.
+const PROBE_ARGUMENTS: [&str; 8] = [
     "http01_listen",
     "http01_webroot",
     "http01_resolve",
@@ -23,17 +23,17 @@ const LOOKS: [&str; 8] = [
     "dns01_recursive_nameservers_only",
 ];
 
-/// A flag that says which objects are meant.
+/// Flag that says which objects are meant: by state folder, cluster, user or namespace.
 #[derive(Debug)]
 pub(super) struct Placing {
     pub(super) says: Says,
-    /// Whether it is on the command line; what is in the environment is there for the next command of ours, too.
+    /// Whether the flag is on the command line; a variable need not be repeated, since the next command of ours reads it too.
     pub(super) is_typed: bool,
     /// The flag with its value.
     pub(super) words: Vec<String>,
 }
 
-/// What such a flag names.
+/// Subject of a [`Placing`] flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
     State,
@@ -42,11 +42,11 @@ pub(super) enum Says {
     Namespace,
 }
 
-/// The flags that say which objects are meant, in the order and the form in which they were typed; then environment forms.
+/// Returns the flags that say which objects are meant, in the order and form in which they were typed; then environment forms.
 pub(super) fn placing(words: &[String], matches: &ArgMatches) -> Vec<Placing> {
     let flags = std::iter::once(("local", "local", Says::State))
         .chain(PLACES.map(|(id, flag)| {
-            let says = if ACTORS.contains(&id) { Says::Actor } else { Says::Cluster };
+            let says = if IDENTITY_ARGUMENTS.contains(&id) { Says::Actor } else { Says::Cluster };
             (id, flag, says)
         }))
         .chain([("namespace", "namespace", Says::Namespace)]);
@@ -61,7 +61,7 @@ pub(super) fn placing(words: &[String], matches: &ArgMatches) -> Vec<Placing> {
             let ways = ways(says, flag, &value.to_string_lossy());
             let at = |way: &Vec<String>| words.windows(way.len()).position(|words| words == way);
             let seen = ways.iter().filter(|_| is_typed).find_map(|way| Some((at(way)?, way)));
-            // In a cluster of short flags, such as -wnweb, it has no word of its own.
+            // In a group of short flags, such as -wnweb, the flag has no word of its own.
             let (at, way) = seen.unwrap_or((usize::MAX, &ways[ways.len() - 1]));
             found.push((at, Placing { says, is_typed, words: way.clone() }));
         }
@@ -70,12 +70,12 @@ pub(super) fn placing(words: &[String], matches: &ArgMatches) -> Vec<Placing> {
     found.into_iter().map(|(_, flag)| flag).collect()
 }
 
-/// The ways to write a flag with its value; the last one always does.
+/// Returns the ways to write a flag with its value; the last way is always valid.
 fn ways(says: Says, flag: &str, value: &str) -> Vec<Vec<String>> {
     let (long, value) = (format!("--{flag}"), value.to_owned());
     let joined = vec![format!("{long}={value}")];
     match says {
-        // Its value, where there is none.
+        // clap sets this value for a bare --local.
         Says::State if value == "1" => vec![joined, vec![long]],
         Says::State => vec![joined],
         Says::Cluster | Says::Actor => vec![joined, vec![long, value]],
@@ -85,23 +85,23 @@ fn ways(says: Says, flag: &str, value: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// The arguments of [`LOOKS`] that were typed, each with its flag and values.
+/// Returns the arguments of [`PROBE_ARGUMENTS`] that were typed, each with its flag and values.
 pub(super) fn looks(matches: &ArgMatches) -> Vec<(&'static str, Vec<String>)> {
-    LOOKS.iter().filter_map(|id| Some((*id, typed(matches, id)?))).collect()
+    PROBE_ARGUMENTS.iter().filter_map(|id| Some((*id, typed_flag(matches, id)?))).collect()
 }
 
-/// Tells whether there is a value of this argument, wherever it comes from.
+/// Returns whether an argument has a value, from any source.
 pub(super) fn is_given(matches: &ArgMatches, id: &str) -> bool {
     let is_below = |(_, below): (&str, &ArgMatches)| is_given(below, id);
     matches!(matches.try_contains_id(id), Ok(true)) || matches.subcommand().is_some_and(is_below)
 }
 
-/// A flag with its values as it may be typed, if it is on the command line. What is in the environment is there for the next
-/// command, too.
-fn typed(matches: &ArgMatches, id: &str) -> Option<Vec<String>> {
+/// Returns a flag with its values as it may be typed; `None` if the flag is not on the command line. A variable need not be
+/// repeated, since the next command reads it too.
+fn typed_flag(matches: &ArgMatches, id: &str) -> Option<Vec<String>> {
     let is_known = matches.try_contains_id(id).is_ok();
     if !is_known || matches.value_source(id) != Some(ValueSource::CommandLine) {
-        return matches.subcommand().and_then(|(_, below)| typed(below, id));
+        return matches.subcommand().and_then(|(_, below)| typed_flag(below, id));
     }
     let flag = format!("--{}", id.replace('_', "-"));
     // A flag without a value.
@@ -112,7 +112,7 @@ fn typed(matches: &ArgMatches, id: &str) -> Option<Vec<String>> {
     Some(values.map(|value| format!("{flag}={}", value.to_string_lossy())).collect())
 }
 
-/// The arguments that the environment gives.
+/// Returns the arguments whose values come from the environment.
 pub(super) fn of_environment(matches: &ArgMatches) -> BTreeSet<String> {
     let is_of_environment =
         |id: &&Id| matches.value_source(id.as_str()) == Some(ValueSource::EnvVariable);
@@ -121,7 +121,7 @@ pub(super) fn of_environment(matches: &ArgMatches) -> BTreeSet<String> {
     here.chain(below.into_iter().flatten()).collect()
 }
 
-/// The values of this argument, wherever they come from.
+/// Returns the values of an argument, from any source.
 pub(super) fn values(matches: &ArgMatches, id: &str) -> Vec<String> {
     let found = matches.try_get_raw(id).ok().flatten();
     let here = found.into_iter().flatten().map(|value| value.to_string_lossy().into_owned());

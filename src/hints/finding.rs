@@ -1,4 +1,4 @@
-//! Findings in words: the catalogue's sentence and steps, with what was found in place of their words in capitals.
+//! Findings in words: the catalogue's sentence and steps, with the facts found in place of the words in capitals.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,13 +8,13 @@ use super::invocation;
 use crate::diagnosis::catalogue::{self, FixStep};
 use crate::diagnosis::finding::Finding;
 
-/// Most letters of what others have said.
-const MOST_SAID: usize = 400;
+/// Longest quotation of another program's message, in characters.
+const MAX_MESSAGE_CHARS: usize = 400;
 
-/// What is wrong, in one sentence that names its subject.
+/// Describes a finding in one sentence that names its subject.
 pub fn sentence(finding: &Finding) -> String {
     let entry = catalogue::entry(finding.cause);
-    let says = entry.says.as_ref().and_then(|says| said(says, &finding.facts));
+    let says = entry.says.as_ref().and_then(|says| fill_sentence(says, &finding.facts));
     says.unwrap_or_else(|| {
         let detail = finding.facts.get("DETAIL").filter(|detail| !detail.is_empty());
         let detail = detail.map(|detail| format!(": {}", brief(detail))).unwrap_or_default();
@@ -22,16 +22,16 @@ pub fn sentence(finding: &Finding) -> String {
     })
 }
 
-/// What others have said, as much of it as anybody reads.
+/// Cuts another program's message to a readable length.
 pub fn brief(said: &str) -> Cow<'_, str> {
-    match said.char_indices().nth(MOST_SAID) {
+    match said.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", &said[..end]).into(),
         None => said.into(),
     }
 }
 
-/// A sentence with values for its words in braces; nothing where one of them has none.
-fn said(says: &str, facts: &BTreeMap<&'static str, String>) -> Option<String> {
+/// Fills the words in braces of a sentence with their values; `None` if a word has no value.
+fn fill_sentence(says: &str, facts: &BTreeMap<&'static str, String>) -> Option<String> {
     let mut whole = String::with_capacity(says.len());
     let mut rest = says;
     while let Some((before, from)) = rest.split_once('{') {
@@ -43,17 +43,17 @@ fn said(says: &str, facts: &BTreeMap<&'static str, String>) -> Option<String> {
     Some(whole + rest)
 }
 
-/// What helps where the objects are, in this order; all of it where nothing is for that place alone.
+/// Returns the steps that help at the place of the objects, in order; all steps if none helps there.
 pub fn steps(finding: &Finding, in_cluster: bool) -> Vec<FixStep> {
     let all = &catalogue::entry(finding.cause).fix;
     let of_line = |text: &String| {
-        filled(text, |word, before| {
+        substitute(text, |word, before| {
             let value = value_in_line(finding, word)?;
             if before == Some('@') { server_of_dig(value) } else { Some(value.into()) }
         })
     };
     let filled = |step: &FixStep| FixStep {
-        does: filled(&step.does, |word, _| finding.facts.get(word).map(Into::into)),
+        does: substitute(&step.does, |word, _| finding.facts.get(word).map(Into::into)),
         only: None,
         run: step.run.as_ref().map(|run| own_program(&of_line(run))),
         write: step.write.as_ref().map(of_line),
@@ -63,7 +63,7 @@ pub fn steps(finding: &Finding, in_cluster: bool) -> Vec<FixStep> {
     if helping.is_empty() { all.iter().map(filled).collect() } else { helping }
 }
 
-/// Lines of this program as they have to be typed for the same state or cluster.
+/// Completes command lines of this program with the flags for the same state or cluster.
 fn own_program(lines: &str) -> String {
     let own = |line: &str| match line.strip_prefix("kubectl acme ") {
         Some(words) if !words.ends_with('\\') => invocation::current().like_where_taken(words),
@@ -72,13 +72,13 @@ fn own_program(lines: &str) -> String {
     lines.trim_end().lines().map(own).collect::<Vec<_>>().join("\n")
 }
 
-/// The value of a word in a line that is copied to a shell or a manifest: what others have said stays out of it.
+/// Returns the value of a word in a line to copy, if the value is plain; messages of other programs stay out of the line.
 fn value_in_line<'a>(finding: &'a Finding, word: &str) -> Option<&'a str> {
     let values = [&finding.facts, &finding.in_lines].into_iter().filter_map(|all| all.get(word));
     values.map(String::as_str).find(|value| is_plain(value))
 }
 
-/// A server as it stands behind the `@` of dig, which takes no port there; `None` if it is not asked by DNS.
+/// Formats a server for the `@` of dig, which takes no port there; `None` for a server of DNS over HTTPS.
 fn server_of_dig(server: &str) -> Option<Cow<'_, str>> {
     match server.parse::<SocketAddr>() {
         Ok(at) if at.port() == 53 => Some(at.ip().to_string().into()),
@@ -88,7 +88,7 @@ fn server_of_dig(server: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A text with values for those of its words in capitals that have one, which depend on what stands before them; hyphens may stand
+/// Replaces the words in capitals that have a value; a value may depend on the character before its word. Hyphens may stand
 /// between capitals.
 fn filled<'a>(text: &str, value: impl Fn(&str, Option<char>) -> Option<Cow<'a, str>>) -> String {
     let is_capital = |c: char| c.is_ascii_uppercase();
@@ -112,7 +112,7 @@ fn filled<'a>(text: &str, value: impl Fn(&str, Option<char>) -> Option<Cow<'a, s
     whole + rest
 }
 
-/// Tells whether a value can stand in a command line as it is.
+/// Returns whether a value can stand in a command line without quotes.
 fn is_plain(value: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._/:@".contains(c);
     !value.is_empty() && !value.starts_with('-') && value.chars().all(is_plain)
@@ -135,7 +135,7 @@ mod tests {
         let finding = finding("www.example.com");
         let check = |text: &str, expected: &str| {
             let value = |word: &str, _| finding.facts.get(word).map(Cow::from);
-            assert_eq!(filled(text, value), expected);
+            assert_eq!(substitute(text, value), expected);
         };
         check("DOMAIN has no address", "www.example.com has no address");
         check("dig DOMAIN AAAA", "dig www.example.com AAAA");
@@ -145,7 +145,7 @@ mod tests {
             "SUBDOMAIN, DOMAIN_NAME, DOMAINs and NAME",
         );
         check("A, (DOMAIN).", "x, (www.example.com).");
-        // A word of several parts is not the last of them.
+        // A word of several parts is not its last part.
         check("ANOTHER-DOMAIN A-", "ANOTHER-DOMAIN x-");
         check("DOMAIN-x", "www.example.com-x");
         check("é DOMAIN", "é www.example.com");
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn what_others_have_said_is_not_put_into_lines_to_copy() {
         let line = |finding: &Finding, text: &str| {
-            filled(text, |word, _| value_in_line(finding, word).map(Cow::from))
+            substitute(text, |word, _| value_in_line(finding, word).map(Cow::from))
         };
         for said in ["a; rm -rf /", "$(id)", "-f", "a b", "`id`", ""] {
             assert_eq!(line(&finding(said), "dig DOMAIN"), "dig DOMAIN");

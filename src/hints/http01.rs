@@ -1,4 +1,4 @@
-//! What helps when the answer to an HTTP-01 challenge is not seen: one table, by what was seen and by who answers.
+//! Hints for an HTTP-01 answer that is not seen: one table, by symptom and by answerer.
 
 use super::invocation;
 use super::invocation::quoted;
@@ -6,7 +6,7 @@ use crate::model::Challenge;
 use crate::model::cause::{Sighting, Symptom};
 use crate::model::memory::{Holder, Memory};
 
-/// Who answers a challenge.
+/// Answerer of a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnsweredBy {
     /// This machine, at port 80.
@@ -21,7 +21,7 @@ enum AnsweredBy {
     Gateway,
 }
 
-/// All of them.
+/// All answerers.
 const ANY: &[AnsweredBy] = &[
     AnsweredBy::Here,
     AnsweredBy::Forwarded,
@@ -29,13 +29,13 @@ const ANY: &[AnsweredBy] = &[
     AnsweredBy::Ingress,
     AnsweredBy::Gateway,
 ];
-/// Those in a cluster.
-const CLUSTER: &[AnsweredBy] = &[AnsweredBy::Ingress, AnsweredBy::Gateway];
-/// Those with a listener of this program.
-const LISTENER: &[AnsweredBy] = &[AnsweredBy::Here, AnsweredBy::Forwarded];
+/// Answerers in a cluster.
+const IN_CLUSTER: &[AnsweredBy] = &[AnsweredBy::Ingress, AnsweredBy::Gateway];
+/// Answerers that are a listener of this program.
+const OWN_LISTENER: &[AnsweredBy] = &[AnsweredBy::Here, AnsweredBy::Forwarded];
 
-/// What helps each, in the first line that is theirs. In braces: the domain, who answers, where it listens or writes, and what shows
-/// what leads there.
+/// Hints by answerer; the first line that lists the answerer counts. In braces: the domain, the answerer, the address or folder
+/// of the answers, and the kubectl line that shows the objects before the Pods.
 type Steps = &'static [(&'static [AnsweredBy], &'static str)];
 
 #[expect(clippy::too_many_lines, reason = "one table, from what was seen to what helps")]
@@ -43,8 +43,8 @@ fn steps(symptom: Option<Symptom>) -> Steps {
     match symptom {
         Some(Symptom::RedirectNotFollowed) => &[(
             ANY,
-            "change where the server of {domain} sends requests for /.well-known/acme-challenge/: a CA follows no redirect \
-             but to names with http on port 80 or https on port 443, ten at most",
+            "change where the server of {domain} redirects requests for /.well-known/acme-challenge/: a CA follows ten \
+             redirects at most, and only to names with http on port 80 or https on port 443",
         )],
         Some(Symptom::OtherAccount) => &[(
             ANY,
@@ -53,69 +53,69 @@ fn steps(symptom: Option<Symptom>) -> Steps {
         )],
         Some(Symptom::NoTls) => &[
             (
-                CLUSTER,
-                "keep /.well-known/acme-challenge/ out of the redirect to https, or give port 443 a certificate, whichever \
-                 (a CA does not verify it); where cert-manager itself drives, it makes one for a Certificate with the annotation \
+                IN_CLUSTER,
+                "keep /.well-known/acme-challenge/ out of the redirect to https, or give port 443 any certificate (a CA \
+                 does not verify it); if cert-manager itself drives, it makes one for a Certificate with the annotation \
                  cert-manager.io/issue-temporary-certificate: \"true\"",
             ),
             (
                 ANY,
-                "keep /.well-known/acme-challenge/ out of the redirect to https, or have port 443 of {domain} speak TLS with \
-                 a certificate, whichever: a CA does not verify it",
+                "keep /.well-known/acme-challenge/ out of the redirect to https, or serve TLS at port 443 of {domain} \
+                 with any certificate: a CA does not verify it",
             ),
         ],
         Some(Symptom::TlsPortSilent) => &[(
             ANY,
-            "open port 443 of {domain} to the internet, or keep /.well-known/acme-challenge/ out of the redirect to https: \
-             see that ports 80 and 443 lead to {who}",
+            "open port 443 of {domain} to the internet, or keep /.well-known/acme-challenge/ out of the redirect to \
+             https: check that ports 80 and 443 lead to {who}",
         )],
         Some(Symptom::RedirectedAway) => &[(
             ANY,
-            "have the server of {domain} answer requests for /.well-known/acme-challenge/ itself, or see that the redirect \
-             leads to {who}",
+            "have the server of {domain} answer requests for /.well-known/acme-challenge/ itself, or check that the \
+             redirect leads to {who}",
         )],
         Some(Symptom::NotFound) => &[
             (
                 &[AnsweredBy::Here],
-                "see that {domain} leads to this machine in public DNS: another server answers at its port 80. If it is one \
-                 of this machine, have it serve the answers: --http01-webroot DIR, its document root",
+                "check that {domain} points to this machine in public DNS: another server answers at its port 80. If \
+                 that server runs here, have it serve the answers: --http01-webroot DIR, its document root",
             ),
             (
                 &[AnsweredBy::Forwarded],
-                "have the server at port 80 of {domain} forward /.well-known/acme-challenge/ to {at}, where this program \
-                 listens: it answers by itself now",
+                "have the server at port 80 of {domain} forward /.well-known/acme-challenge/ to {at}, where this \
+                 program listens: now that server answers by itself",
             ),
             (
                 &[AnsweredBy::Webroot],
-                "name the document root from which the server of {domain} serves files, by --http01-webroot: it does not \
-                 serve {at}; or have it serve that folder, names that begin with a dot included",
+                "name the document root from which the server of {domain} serves files, by --http01-webroot: the server \
+                 does not serve {at}; or have it serve that folder, including names that begin with a dot",
             ),
             (
                 &[AnsweredBy::Ingress],
-                "see that {who} takes the solver's Ingress, and that {domain} leads to its ADDRESS: {show} shows class and \
-                 address; the solver's ingressClassName names another class",
+                "check that {who} handles the solver's Ingress, and that {domain} points to its ADDRESS: {show} shows \
+                 class and address; the solver's ingressClassName chooses another class",
             ),
             (
                 &[AnsweredBy::Gateway],
-                "see that {who} takes the solver's HTTPRoute by a listener for HTTP on port 80 that allows its namespace, \
-                 and that {domain} leads to that Gateway: {show} shows what it says (status.parents)",
+                "check that {who} accepts the solver's HTTPRoute at a listener for HTTP on port 80 that allows its \
+                 namespace, and that {domain} points to that Gateway: {show} shows the result (status.parents)",
             ),
         ],
         Some(Symptom::Declined) => &[
             (
                 &[AnsweredBy::Here],
-                "end the other run of this program that answers at port 80 of {domain} and does not have this answer, or see that \
-                 {domain} leads to this machine in public DNS",
+                "end the other run of this program that answers at port 80 of {domain} and does not have this answer, \
+                 or check that {domain} points to this machine in public DNS",
             ),
             (
                 &[AnsweredBy::Forwarded],
-                "have the server at port 80 of {domain} forward /.well-known/acme-challenge/ to {at}: it leads to another run \
-                 of this program, which does not have this answer",
+                "have the server at port 80 of {domain} forward /.well-known/acme-challenge/ to {at}: now another run \
+                 of this program gets the request, which does not have this answer",
             ),
             (
                 ANY,
-                "see that {domain} leads to {who}, with Host and path as they came: another solver of this program answers, \
-                 which does not have this answer",
+                "check that {domain} points to {who}, and that Host and path arrive unchanged: another solver of this \
+                 program answers, which does not have this answer",
             ),
         ],
         Some(Symptom::PathChanged) => &[(
@@ -126,112 +126,112 @@ fn steps(symptom: Option<Symptom>) -> Steps {
         )],
         Some(Symptom::AnswerAltered) => &[(
             ANY,
-            "see what stands between port 80 of {domain} and this program: it has given the answer, and something else came \
-             back (a page of errors, a filter, a cache)",
+            "find out what stands between port 80 of {domain} and this program: the program gave the answer, but \
+             something else came back (an error page, a filter, a cache)",
         )],
         Some(Symptom::TlsForwarded) => &[(
             ANY,
-            "have the server of {domain} speak plain HTTP to this program: what it forwards is TLS (nginx: proxy_pass http://…; \
-             HAProxy: no \"ssl\" in the server line), and see that port 443 does not lead to it",
+            "have the server of {domain} speak plain HTTP to this program: it forwards TLS (nginx: proxy_pass http://…; \
+             HAProxy: no \"ssl\" in the server line), and check that port 443 does not lead here",
         )],
         Some(Symptom::Forbidden) => &[(
             ANY,
-            "keep /.well-known/acme-challenge/ out of what asks visitors of {domain} for a password or turns them away \
-             (allow-lists, firewalls for the web, CDNs), and see that it leads to {who}",
+            "exempt /.well-known/acme-challenge/ from the rules that ask visitors of {domain} for a password or turn \
+             them away (allow lists, web application firewalls, CDNs), and check that the path leads to {who}",
         )],
         Some(Symptom::ServerError) => &[
             (
-                CLUSTER,
-                "see that the solver's Pod is ready, and that the health check of the load balancer takes its answers: {show} \
-                 shows it; what was made just now may take minutes",
+                IN_CLUSTER,
+                "check that the solver's Pod is ready, and that the health check of the load balancer accepts its \
+                 answers: {show} shows the Pod; new objects may take minutes",
             ),
             (
                 ANY,
-                "see what the server at port 80 of {domain} logs: it takes the request and cannot get an answer from {who}",
+                "read the log of the server at port 80 of {domain}: it takes the request and cannot get an answer from {who}",
             ),
         ],
         Some(Symptom::BadRequest) => &[(
             ANY,
-            "have the server of {domain} speak plain HTTP at port 80, where a CA begins: this one may expect TLS; and see \
-             that it leads to {who}",
+            "have the server of {domain} speak plain HTTP at port 80, where a CA begins: the server may expect TLS \
+             there; and check that port 80 leads to {who}",
         )],
         Some(Symptom::RequestRefused) => &[(
             ANY,
-            "see why the server at port 80 of {domain} refuses the request (429: somebody asks it too often), and have it let \
-             /.well-known/acme-challenge/ through to {who}",
+            "find out why the server at port 80 of {domain} refuses the request (429: too many requests), and have it \
+             pass /.well-known/acme-challenge/ on to {who}",
         )],
         Some(Symptom::WrongAnswer) => &[
             (
                 &[AnsweredBy::Forwarded],
-                "have the server at port 80 of {domain} forward /.well-known/acme-challenge/ to {at}, where this program \
-                 listens, before it answers with a page of its own",
+                "have the server at port 80 of {domain} forward /.well-known/acme-challenge/ to {at}, where this \
+                 program listens, in place of a page of its own",
             ),
             (
                 ANY,
-                "see that {domain} leads to {who} in public DNS, and that no server on the way (a router, a CDN, a site that \
-                 has a page for every path) answers /.well-known/acme-challenge/ by itself",
+                "check that {domain} points to {who} in public DNS, and that no server on the way (a router, a CDN, a \
+                 site that has a page for every path) answers /.well-known/acme-challenge/ by itself",
             ),
         ],
         Some(Symptom::ConnectionRefused) => &[
             (
                 &[AnsweredBy::Here],
-                "see that {domain} leads to this machine in public DNS, and that what stands before it forwards port 80: \
-                 nothing takes connections there",
+                "check that {domain} points to this machine in public DNS, and that a router before it forwards port \
+                 80: nothing accepts connections there",
             ),
             (
                 &[AnsweredBy::Forwarded],
                 "forward port 80 of {domain} to {at}, where this program listens (by the router, a web server or the \
-                 firewall), or leave --http01-listen out: nothing takes connections at port 80",
+                 firewall), or leave --http01-listen out: nothing accepts connections at port 80",
             ),
             (
                 &[AnsweredBy::Webroot],
-                "start the web server of {domain} that serves {at} at port 80, and see that the name leads to it in public \
-                 DNS",
+                "start the web server of {domain} that serves {at} at port 80, and check that the name points to it in \
+                 public DNS",
             ),
             (
-                CLUSTER,
-                "see that {domain} leads to {who} in public DNS ({show} shows the address), and that its Service has port \
-                 80: nothing takes connections there",
+                IN_CLUSTER,
+                "check that {domain} points to {who} in public DNS ({show} shows the address), and that its Service has \
+                 port 80: nothing accepts connections there",
             ),
         ],
         Some(Symptom::NoReply) => &[(
             ANY,
-            "see what listens at port 80 of {domain}: it takes connections and says nothing, as a proxy does whose server is \
-             away; it has to lead to {who}",
+            "find out what listens at port 80 of {domain}: it accepts connections and sends nothing, like a proxy whose \
+             server is down; port 80 has to lead to {who}",
         )],
         Some(Symptom::Unreachable) => &[
             (
-                LISTENER,
+                OWN_LISTENER,
                 "open port 80 to the whole internet in every firewall on the way (of this machine, the network, the \
-                 provider), and see that {domain} leads to {who} in public DNS; if it answers from outside alone (NAT), \
-                 --http01-resolve {domain}=ADDRESS has this machine look at that address",
+                 provider), and check that {domain} points to {who} in public DNS; if it answers only from outside \
+                 (NAT), --http01-resolve {domain}=ADDRESS has this machine check that address",
             ),
             (
                 ANY,
-                "open port 80 to the whole internet in every firewall on the way, and see that {domain} leads to {who} in \
-                 public DNS; if it answers from outside alone (NAT), --http01-resolve {domain}=ADDRESS looks at that address",
+                "open port 80 to the whole internet in every firewall on the way, and check that {domain} points to \
+                 {who} in public DNS; if it answers from outside only (NAT), use --http01-resolve {domain}=ADDRESS",
             ),
         ],
         Some(Symptom::NotHttp) => &[(
             ANY,
-            "have the server of {domain} speak plain HTTP/1.1 at port 80, where a CA begins: what is there speaks something \
-             else, such as TLS; and see that it leads to {who}",
+            "have the server of {domain} speak plain HTTP/1.1 at port 80, where a CA begins: the server there speaks \
+             something else, such as TLS; and check that port 80 leads to {who}",
         )],
         Some(Symptom::HungUp) => &[(
             ANY,
-            "see what hangs up at port 80 of {domain}: a firewall that knows ACME, a proxy that expects the PROXY protocol, \
-             or a server that expects TLS; it has to lead to {who}",
+            "find out what closes connections at port 80 of {domain}: a firewall that knows ACME, a proxy that expects \
+             the PROXY protocol, or a server that expects TLS; port 80 has to lead to {who}",
         )],
         Some(Symptom::NoAddress) => &[
             (
-                CLUSTER,
-                "make an A or AAAA record by which {domain} leads to {who} in public DNS ({show} shows the address), or prove \
-                 the name by DNS-01; resolvers may remember for minutes that there was none",
+                IN_CLUSTER,
+                "create an A or AAAA record that points {domain} to {who} in public DNS ({show} shows the address), or \
+                 prove the name by DNS-01; resolvers may cache for minutes that there was none",
             ),
             (
                 ANY,
-                "make an A or AAAA record by which {domain} leads to {who} in public DNS, or prove the name by DNS-01; \
-                 resolvers may remember for minutes that there was none",
+                "create an A or AAAA record that points {domain} to {who} in public DNS, or prove the name by DNS-01; \
+                 resolvers may cache for minutes that there was none",
             ),
         ],
         Some(
@@ -248,16 +248,16 @@ fn steps(symptom: Option<Symptom>) -> Steps {
         )
         | None => &[(
             ANY,
-            "see that {domain} leads to {who} in public DNS, and that port 80 is open to the internet",
+            "check that {domain} points to {who} in public DNS, and that port 80 is open to the internet",
         )],
     }
 }
 
-/// What helps, too, where a server was asked over IPv6.
-const SIX_STEP: &str =
-    ": it is asked at its AAAA record, which has to lead there, too, or to be taken away";
+/// Addition to a hint if the server was asked over IPv6.
+const IPV6_ADDITION: &str =
+    ": the request went to its AAAA record, which has to point there, too, or to be deleted";
 
-/// What helps against what was seen in place of the answer.
+/// Returns the hint against what was seen in place of the answer.
 pub(super) fn line(challenge: &Challenge, sighting: Option<Sighting>, in_cluster: bool) -> String {
     let place = Answerer::of(challenge, in_cluster);
     let steps = steps(sighting.map(|sighting| sighting.symptom));
@@ -267,19 +267,19 @@ pub(super) fn line(challenge: &Challenge, sighting: Option<Sighting>, in_cluster
         .into_iter()
         .chain([("{at}", &place.at), ("{show}", &place.show)])
         .fold(step.to_owned(), |text, (hole, value)| text.replace(hole, value));
-    // An address may be ordered itself.
+    // The identifier may itself be an address.
     let is_name = !challenge.spec.dns_name.contains(':');
     let is_six = sighting.is_some_and(|sighting| sighting.over_ipv6);
-    if is_name && is_six { text + SIX_STEP } else { text }
+    if is_name && is_six { text + IPV6_ADDITION } else { text }
 }
 
-/// Who answers a challenge, in words.
+/// Answerer of a challenge, in words.
 struct Answerer {
     way: AnsweredBy,
     who: String,
-    /// Where this program listens, or writes.
+    /// Address where this program listens, or folder where it writes.
     at: String,
-    /// What shows what leads to a solver's Pod.
+    /// kubectl line that shows the objects that lead to a solver's Pod.
     show: String,
 }
 
@@ -308,7 +308,7 @@ impl Answerer {
         Self { way, who, at, show: String::new() }
     }
 
-    /// What leads to the Pods that answer in a cluster.
+    /// Describes the controller or Gateway that leads to the Pods that answer in a cluster.
     fn in_cluster(challenge: &Challenge) -> Self {
         let http01 = challenge.spec.solver.http01.as_ref();
         let ingress = http01.and_then(|solver| solver.ingress.as_ref());
@@ -346,7 +346,7 @@ mod tests {
     use crate::model::solver::{GatewaySolver, IngressSolver};
     use crate::reconcile::testing::challenge;
 
-    /// What helps against something that was seen, with a solver of each sort.
+    /// Checks the hint for a symptom, with a solver of each kind.
     #[track_caller]
     fn check(sighting: impl Into<Sighting>, here: &str, ingress: &str, gateway: &str) {
         let sighting = Some(sighting.into());
@@ -374,33 +374,33 @@ mod tests {
         check(
             Symptom::NotFound,
             "another server answers at its port 80",
-            "the controller of Ingress class nginx takes the solver's Ingress",
-            "takes the solver's HTTPRoute by a listener for HTTP on port 80",
+            "the controller of Ingress class nginx handles the solver's Ingress",
+            "accepts the solver's HTTPRoute at a listener for HTTP on port 80",
         );
         let other = "another solver of this program answers";
         check(Symptom::Declined, "end the other run of this program", other, other);
         let port = "its Service has port 80";
-        check(Symptom::ConnectionRefused, "leads to this machine in public DNS", port, port);
+        check(Symptom::ConnectionRefused, "points to this machine in public DNS", port, port);
         let ready = "the solver's Pod is ready";
         check(Symptom::ServerError, "cannot get an answer from this machine", ready, ready);
         let temporary = "issue-temporary-certificate";
         check(Symptom::NoTls, "out of the redirect to https", temporary, temporary);
         for (symptom, expected) in [
             (Symptom::Unreachable, "open port 80 to the whole internet"),
-            (Symptom::NoAddress, "make an A or AAAA record by which www.example.com leads to "),
+            (Symptom::NoAddress, "create an A or AAAA record that points www.example.com to "),
             (Symptom::PathChanged, "pass the path on as it is"),
             (Symptom::AnswerAltered, "something else came back"),
-            (Symptom::TlsForwarded, "what it forwards is TLS"),
-            (Symptom::Forbidden, "for a password or turns them away"),
+            (Symptom::TlsForwarded, "it forwards TLS"),
+            (Symptom::Forbidden, "for a password or turn them away"),
             (Symptom::WrongAnswer, "no server on the way"),
             (Symptom::BadRequest, "speak plain HTTP at port 80"),
             (Symptom::RequestRefused, "refuses the request (429"),
             (Symptom::NotHttp, "speak plain HTTP/1.1 at port 80"),
-            (Symptom::HungUp, "see what hangs up"),
-            (Symptom::NoReply, "says nothing"),
+            (Symptom::HungUp, "find out what closes connections"),
+            (Symptom::NoReply, "sends nothing"),
             (Symptom::OtherAccount, "end the other ACME client"),
             (Symptom::RedirectNotFollowed, "change where the server"),
-            (Symptom::RedirectedAway, "itself, or see that the redirect"),
+            (Symptom::RedirectedAway, "itself, or check that the redirect"),
             (Symptom::TlsPortSilent, "open port 443 of www.example.com to the internet"),
             (Symptom::NoRoute, "and that port 80 is open to the internet"),
         ] {
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn an_address_of_ipv6_that_fails_is_told() {
-        let told = "taken away";
+        let told = "or to be deleted";
         let sighting = Sighting { symptom: Symptom::ConnectionRefused, over_ipv6: true };
         check(sighting, told, told, told);
         let mut challenge = challenge("2001:db8::1").build();
@@ -426,7 +426,7 @@ mod tests {
         let memory = Memory { webroot: Some("/srv/www".to_owned()), ..Memory::default() };
         memory.write(Holder::Challenge, &mut challenge.metadata.annotations);
         for (symptom, expected) in [
-            (Symptom::NotFound, "it does not serve /srv/www"),
+            (Symptom::NotFound, "the server does not serve /srv/www"),
             (
                 Symptom::ConnectionRefused,
                 "start the web server of www.example.com that serves /srv/www",

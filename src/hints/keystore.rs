@@ -1,8 +1,8 @@
-//! What helps where a keystore cannot be written.
+//! Hints for a keystore that cannot be written.
 
 use crate::model::keystore::{KeystoreFormat, NoKeystore};
 
-/// What helps, in one line.
+/// Returns the hint, in one line.
 pub(super) fn line(why: &NoKeystore) -> String {
     let field = |format: &KeystoreFormat| format!("spec.keystores.{}", format.field());
     match why {

@@ -1,5 +1,5 @@
-//! Hints: what helps, in words, with command lines for the same state or cluster. Everything below hands next steps up as
-//! data; this is the one room that writes them for people. Progress lines have them, too, so that it stands below `cli`.
+//! Hints: next steps in words, with command lines for the same state or cluster. Lower rooms return next steps as data; this
+//! room alone writes the words for people. Progress lines have hints too, so this room stands below `cli`.
 
 pub mod answer;
 pub mod arguments;
@@ -16,17 +16,17 @@ use crate::diagnosis::verdict::next_step::{CaaStep, NextStep};
 use crate::model::requested_types::CHALLENGE_TYPE;
 use crate::model::{Key, ObjectName};
 
-/// What helps, one line each.
+/// Returns the hints for a next step, one line each.
 pub fn lines(step: &NextStep) -> Vec<String> {
     Words { is_made: invocation::current().is_given_names() }.lines(step)
 }
 
-/// What helps, in one line.
+/// Returns the first hint for a next step.
 pub fn line(step: &NextStep) -> String {
     lines(step).into_iter().next().unwrap_or_default()
 }
 
-/// The words for a next step.
+/// Writer of the words for a next step.
 #[derive(Clone, Copy, Debug)]
 struct Words {
     /// Whether the issuer was made from the flags of this command, so that there is no manifest to change.
@@ -38,8 +38,8 @@ impl Words {
         match step {
             NextStep::Store(error) => store::lines(error),
             NextStep::Solver(remedy) => solver::lines(remedy),
-            // What only another command does is not done by this one again.
-            NextStep::ThenAgain(step) if self.is_made && is_by_another(step) => {
+            // The words for the step say already to run the command again.
+            NextStep::ThenAgain(step) if self.is_made && says_run_again(step) => {
                 vec![self.line(step)]
             }
             NextStep::ThenAgain(step) => {
@@ -95,10 +95,10 @@ impl Words {
             },
             NextStep::ReadPages(pages) => format!("the CA says more at {}", pages.join(" and ")),
             NextStep::BesideAcme => {
-                "the CA does this on its own pages, if at all: by ACME nobody can ask it".to_owned()
+                "the CA does this on its own pages, if at all: ACME has no request for it".to_owned()
             }
             NextStep::AuthorityAtFault => {
-                "the fault is the CA's own; its status page may tell more".to_owned()
+                "the fault is the CA's own; its status page may say more".to_owned()
             }
             NextStep::LiftPause => "do what the CA asks for in its answer; waiting alone does not help; then run the same \
                                     command again"
@@ -132,7 +132,7 @@ impl Words {
                 in_place(secret, issuer)
             ),
             NextStep::OtherAuthority(algorithms) => format!(
-                "ask another CA: of {} this program signs with none",
+                "use another CA: this program signs with none of {}",
                 algorithms.join(", ")
             ),
             NextStep::OtherKey { issuer, secret } => {
@@ -140,31 +140,31 @@ impl Words {
                 if self.is_made {
                     let place = in_place(secret, issuer);
                     return format!(
-                        "the CA does not take the account key in {place}: {} takes it away, for another account; then run \
-                         the same command again",
+                        "the CA does not accept the account key in {place}: {} deletes the key, for a new account; then \
+                         run the same command again",
                         without_secret(secret, issuer)
                     );
                 }
                 let change = self.change("name another Secret in", field, issuer);
                 let why =
-                    format!("the CA does not take the account key in {}", in_place(secret, issuer));
+                    format!("the CA does not accept the account key in {}", in_place(secret, issuer));
                 format!("{why}: {change}, for a new key")
             }
             NextStep::MendKey { issuer, secret } => format!(
-                "put the account's key (PEM) into {}, or take it away for another account: {}",
+                "put the account's key (PEM) into {}, or delete that Secret for a new account: {}",
                 in_place(secret, issuer),
                 without_secret(secret, issuer)
             ),
             NextStep::OtherKindOfCertificateKey if self.is_made => {
-                "ask for a key that every CA takes: --key-type p256, or rsa2048".to_owned()
+                "choose a key that every CA accepts: --key-type p256, or rsa2048".to_owned()
             }
             NextStep::OtherKindOfCertificateKey => {
-                "ask for a key that every CA takes: spec.privateKey of the Certificate with algorithm ECDSA and size 256, or \
-                 RSA and 2048"
+                "choose a key that every CA accepts: spec.privateKey of the Certificate with algorithm ECDSA and size \
+                 256, or RSA and 2048"
                     .to_owned()
             }
             NextStep::OtherAccount { issuer, secret } => format!(
-                "the CA takes no orders from this account any more: {} takes its key away, for another account; or ask the CA",
+                "the CA accepts no more orders from this account: {} deletes its key, for a new account; or ask the CA",
                 without_secret(secret, issuer)
             ),
             NextStep::AddSecret(_) | NextStep::ChangeIssuer(_) if self.is_made => {
@@ -174,7 +174,7 @@ impl Words {
                 format!("add that Secret to the manifests, or change {issuer}")
             }
             NextStep::SolverSecret(issuer) => format!(
-                "make that Secret in {}, or name another one in {issuer}",
+                "create that Secret in {}, or name another one in {issuer}",
                 namespace_of_secrets(issuer)
             ),
             NextStep::ChangeIssuer(issuer) => format!("change {issuer}"),
@@ -182,10 +182,10 @@ impl Words {
                 "choose another spec.acme.profile of {issuer}, or leave it out for the CA's own choice"
             ),
             NextStep::LeaveNameOut => {
-                "take the name out of the Certificate, or ask another CA for it".to_owned()
+                "remove the name from the Certificate, or ask another CA for it".to_owned()
             }
             NextStep::ChallengeType(issuer) => format!(
-                "ask for a type that the CA offers, or take the annotation {CHALLENGE_TYPE} away from {issuer}"
+                "ask for a type that the CA offers, or remove the annotation {CHALLENGE_TYPE} from {issuer}"
             ),
             NextStep::Solvers(issuer) => {
                 format!("add a solver for that name to {issuer}, or widen the selector of one")
@@ -194,27 +194,27 @@ impl Words {
                 "issuerRef.kind must be Issuer, ClusterIssuer or absent".to_owned()
             }
             NextStep::BringIssuerBack => {
-                format!("{} brings it back", called.like("order -f MANIFEST.yaml"))
+                format!("{} creates the issuer again", called.like("order -f MANIFEST.yaml"))
             }
             NextStep::ChangeCertificate(certificate) => {
-                format!("change {certificate} as that says, and apply it again")
+                format!("change {certificate} accordingly, and apply it again")
             }
             NextStep::RenewalWindows => {
                 "change spec.renewal.windows; the certificate stays as it is".to_owned()
             }
             NextStep::AskOnceMore => format!(
-                "nothing more is asked of the CA in this run; see why the order before brought nothing, then {} asks once more",
+                "this run places no further order; find out why the order before failed, then {} orders once more",
                 called.again()
             ),
             NextStep::Approve(ObjectName { namespace, name }) => {
                 let approve = called.like_in(namespace, &format!("certificate approve {name}"));
-                format!("a policy or a person has to approve it: {approve}")
+                format!("a policy or a person has to approve the request: {approve}")
             }
             NextStep::AskApprover => {
-                "ask whoever approves CertificateRequests there: a policy or a person".to_owned()
+                "ask for an approval: a policy or a person approves CertificateRequests there".to_owned()
             }
             NextStep::RenewOncePassed(certificate) => {
-                format!("when they let it pass: {}", called.renewal(certificate))
+                format!("once the approver agrees: {}", called.renewal(certificate))
             }
             NextStep::DescribeOrder(ObjectName { namespace, name }) => {
                 let describe = called.like_in(namespace, &format!("describe order/{name}"));
@@ -225,13 +225,13 @@ impl Words {
                 format!("{timeline} shows every step")
             }
             NextStep::FreeName { taken, passes: true, .. } => {
-                format!("it goes by itself; if it stays, delete {taken}")
+                format!("that object goes away by itself; if not, delete {taken}")
             }
             NextStep::FreeName { taken, ours, .. } => format!(
                 "delete {taken}, or keep it under another name, or give {ours} another name"
             ),
             NextStep::Keystore(why) => keystore::line(why),
-            NextStep::Report => "please report it, with what stands on stderr".to_owned(),
+            NextStep::Report => "please report this, with the output on stderr".to_owned(),
             NextStep::Caa(step) => caa(step),
             NextStep::Zone(symptom) => answer::zone(*symptom).unwrap_or_default().to_owned(),
             NextStep::Answer(step) => answer::line(step),
@@ -240,7 +240,7 @@ impl Words {
         }
     }
 
-    /// What says where the CA is.
+    /// Names the flag or the field that holds the CA's URL.
     fn server(self, issuer: &Key) -> String {
         if self.is_made {
             return "--server".to_owned();
@@ -248,30 +248,30 @@ impl Words {
         format!("spec.acme.server of {issuer}")
     }
 
-    /// What says whom the CA may write to.
+    /// Names the flag or the field that holds the contact's address.
     fn email(self, issuer: &Key) -> String {
         if self.is_made { "--email".to_owned() } else { format!("spec.acme.email of {issuer}") }
     }
 
-    /// How a field is reached for which there is no flag: it begins with a deed, as in `put the root into`.
-    fn change(self, deed: &str, field: &str, issuer: &Key) -> String {
+    /// Describes how to change a field for which there is no flag; `action` begins the sentence, as in `put the root into`.
+    fn change(self, action: &str, field: &str, issuer: &Key) -> String {
         if !self.is_made {
-            return format!("{deed} {field} of {issuer}");
+            return format!("{action} {field} of {issuer}");
         }
         format!(
-            "write the manifests down: {} > FILE.yaml; {deed} {field} there; and run: {}",
+            "save the manifests: {} > FILE.yaml; {action} {field} there; and run: {}",
             invocation::current().as_manifests(),
             invocation::current().like("order -f FILE.yaml")
         )
     }
 }
 
-/// Whether a step against a made issuer is taken by another command than this one.
-fn is_by_another(step: &NextStep) -> bool {
+/// Returns whether the words of a step for a made issuer say to run the same command again.
+fn says_run_again(step: &NextStep) -> bool {
     matches!(step, NextStep::GetBinding(_) | NextStep::OtherKey { .. })
 }
 
-/// How the Secret of an account key is deleted where the command works.
+/// Returns the command line that deletes the Secret of an account key, on this machine or in the cluster.
 pub fn without_secret(secret: &str, issuer: &Key) -> String {
     let called = invocation::current();
     let namespace = &issuer.name.namespace;
@@ -287,20 +287,20 @@ pub fn without_secret(secret: &str, issuer: &Key) -> String {
 
 fn namespace_of_secrets(issuer: &Key) -> String {
     match issuer.name.namespace.as_str() {
-        "" => "the namespace for Secrets of ClusterIssuers (--cluster-resource-namespace of whoever drives)".to_owned(),
+        "" => "the namespace for Secrets of ClusterIssuers (--cluster-resource-namespace of the controller)".to_owned(),
         namespace => format!("namespace {namespace}"),
     }
 }
 
-/// What helps where CAA records keep a CA from issuing.
+/// Returns the hint for CAA records that keep a CA from issuing.
 fn caa(step: &CaaStep) -> String {
     match step {
         CaaStep::Servers(owner) => format!(
-            "see that the name servers of {owner} answer questions for CAA records, if only with none: dig {owner} CAA"
+            "check that the name servers of {owner} answer queries for CAA records, even if there are none: dig {owner} CAA"
         ),
         CaaStep::AccountFirst { issuer, owner } => format!(
-            "the account of {issuer} is made with its first order, and no CAA record can name it before: have {issuer} \
-             registered alone (order -f), then let the record of {owner} have its status.acme.uri as accounturi"
+            "the account of {issuer} is created with the first order, and no CAA record can name it before: register \
+             {issuer} alone first (order -f), then put its status.acme.uri into the record of {owner} as accounturi"
         ),
         CaaStep::NameAuthority { name, owner, identity } => {
             let (tag, base) = match name.strip_prefix("*.") {
@@ -318,7 +318,7 @@ fn caa(step: &CaaStep) -> String {
             )
         }
         CaaStep::IdentityInDocumentation => {
-            "DOMAIN is what the CA's own documentation tells for CAA records".to_owned()
+            "DOMAIN is the name that the CA's own documentation gives for CAA records".to_owned()
         }
         CaaStep::Conditions { issuer, methods } => {
             let methods = match methods.join(" and ").as_str() {
@@ -348,7 +348,7 @@ mod tests {
         Key::new(Kind::Issuer, ObjectName::new("default", "acme"))
     }
 
-    /// The hint against a fault of transport, for an issuer of a manifest and for one that `--domain` made.
+    /// Checks the hint for a fault of transport, for an issuer of a manifest and for an issuer that `--domain` made.
     #[track_caller]
     fn check_ca(fault: Fault, of_manifest: &str, made: &str) {
         let (url, why) = ("https://ca.example/dir".to_owned(), String::new());
@@ -463,14 +463,14 @@ mod tests {
                 "badSignatureAlgorithm",
                 None,
                 &["RS256"],
-                "the CA does not take the account key in Secret key in namespace default: name another Secret in \
+                "the CA does not accept the account key in Secret key in namespace default: name another Secret in \
                  spec.acme.privateKeySecretRef of Issuer default/acme, for a new key",
             ),
             (
                 "badSignatureAlgorithm",
                 None,
                 &["EdDSA", "ES512"],
-                "ask another CA: of EdDSA, ES512 this program signs with none",
+                "use another CA: this program signs with none of EdDSA, ES512",
             ),
             (
                 "badPublicKey",
@@ -482,7 +482,7 @@ mod tests {
                 "unauthorized",
                 None,
                 &[],
-                "the CA does not take the account key in Secret key in namespace default: name another Secret in \
+                "the CA does not accept the account key in Secret key in namespace default: name another Secret in \
                  spec.acme.privateKeySecretRef of Issuer default/acme, for a new key",
             ),
         ] {

@@ -1,4 +1,4 @@
-//! The command lines that look as we have looked, so that a person sees the same.
+//! Command lines that repeat a probe, so that a person sees the same result.
 
 use std::net::SocketAddr;
 
@@ -9,19 +9,19 @@ use crate::dns::server::{PORT, Server};
 use crate::model::Identifier;
 use crate::model::observation::{Hop, NameServer, Observation, Seen, Vantage};
 
-/// What the looks were made with.
+/// Resolvers and commands with which the probes were made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Instruments {
-    /// Where `--dns` is; none for the system's own configuration.
+    /// Address of `--dns`; `None` for the system's own configuration.
     pub(crate) hosts: Option<SocketAddr>,
-    /// Those of DNS-01.
+    /// Resolvers of DNS-01.
     pub(crate) zones: Vec<Server>,
-    /// The line that looks from inside the cluster.
+    /// Command line that probes from inside the cluster.
     pub(crate) inside: Option<String>,
 }
 
-/// The lines that look the same way as one observation. Names and URLs in them may be what a stranger's server said, so a
-/// shell is given each as one word.
+/// Returns the command lines that repeat an observation. Names and URLs in the lines may come from a foreign server, so each
+/// is quoted as one word for the shell.
 pub(crate) fn commands(observation: &Observation, means: &Instruments) -> Vec<String> {
     if matches!(observation.vantage, Vantage::Pod { .. }) {
         return means.inside.iter().cloned().collect();
@@ -47,7 +47,7 @@ pub(crate) fn commands(observation: &Observation, means: &Instruments) -> Vec<St
     }
 }
 
-/// The host at which a look ended since it has no address.
+/// Returns the host at which a probe ended because the host has no address.
 fn unknown_host(observation: &Observation) -> Option<String> {
     let hop = observation.hops.last().filter(|hop| hop.address.is_none())?;
     match Url::parse(&hop.url).ok()?.host()? {
@@ -68,7 +68,7 @@ fn at_server(server: &NameServer) -> Option<String> {
     }
 }
 
-/// How dig is told whom to ask.
+/// Formats a server as dig's arguments.
 fn at(server: &Server) -> Option<String> {
     match server {
         Server::Plain(address) => Some(plain(*address)),
@@ -87,7 +87,7 @@ fn plain(address: SocketAddr) -> String {
     }
 }
 
-/// The openssl line that makes the same handshake, and shows the certificate.
+/// Returns the openssl line that makes the same handshake and shows the certificate.
 fn openssl(observation: &Observation) -> Option<String> {
     let url = Url::parse(&observation.url).ok()?;
     let host = url.host_str()?.trim_matches(['[', ']']);
@@ -101,15 +101,15 @@ fn openssl(observation: &Observation) -> Option<String> {
     ))
 }
 
-/// The curl line that looks the same way: no proxy, the same addresses, as many redirects. A redirect that was not followed is
-/// asked for where it was given.
+/// Returns the curl line that repeats a probe: no proxy, the same addresses, as many redirects. If a redirect was not followed,
+/// the line requests the URL that gave the redirect.
 fn curl(observation: &Observation) -> String {
     let (start, redirects) = match &observation.seen {
         Seen::Redirect { .. } => (observation.hops.len().saturating_sub(1), ""),
         _ => (0, " --location --max-redirs 9"),
     };
     let hops = observation.hops.get(start..).unwrap_or_default();
-    // No CA minds which certificate a redirect leads to.
+    // CAs do not verify the certificate of a redirect's target.
     let insecure = if hops.iter().any(|hop| hop.url.starts_with("https:")) { " -k" } else { "" };
     let mut detours: Vec<String> = Vec::new();
     for hop in hops {
@@ -123,7 +123,7 @@ fn curl(observation: &Observation) -> String {
         }
     }
     let url = hops.first().map_or(observation.url.as_str(), |hop| hop.url.as_str());
-    // What stands in brackets or braces is no range for curl, either.
+    // --globoff: brackets and braces in a URL are no ranges.
     format!(
         "curl -i --globoff{redirects}{insecure} --noproxy '*'{} {}",
         detours.concat(),

@@ -1,17 +1,17 @@
-//! What helps a solver that could not put its answer up, or take it down.
+//! Hints for a solver that could not put its answer up, or take it down.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::{answer, store};
 use crate::solvers::remedy::{PortFault, Remedy, RootFault};
 
-/// What helps, one line each.
+/// Returns the hints for a remedy, one line each.
 pub fn lines(remedy: &Remedy) -> Vec<String> {
     let line = match remedy {
         Remedy::InWords(words) => words.to_string(),
-        Remedy::AllowPrograms => "look at what it does, then add --dns01-allow-exec".to_owned(),
+        Remedy::AllowPrograms => "check what the program does, then add --dns01-allow-exec".to_owned(),
         Remedy::ProgramsOnThisMachine => {
-            "with --local and --dns01-allow-exec it is run on this machine".to_owned()
+            "with --local and --dns01-allow-exec this machine runs the program".to_owned()
         }
         Remedy::RecordByHand => {
             "add --dns01-manual (with --local), or name a provider in the solver of the issuer"
@@ -22,17 +22,17 @@ pub fn lines(remedy: &Remedy) -> Vec<String> {
                 .to_owned()
         }
         Remedy::WebhookAddress { group } => {
-            format!("say where it listens: --dns01-webhook {group}=URL")
+            format!("name the webhook's address: --dns01-webhook {group}=URL")
         }
         Remedy::WebhookService { group } => {
-            format!("kubectl get apiservice v1alpha1.{group} says whether it runs")
+            format!("kubectl get apiservice v1alpha1.{group} shows whether the webhook runs")
         }
         Remedy::DocumentRoot(fault) => document_root(*fault).to_owned(),
         Remedy::HttpPort { address, fault } => return http_port(*address, *fault),
         Remedy::TlsPort => "end the program that has the port, or forward port 443 to another port of this machine and \
                             listen there: --tls-alpn-listen 0.0.0.0:8443; for low ports run as root, or sudo setcap \
-                            'cap_net_bind_service=+ep' PROGRAM; behind a web server that needs port 443, ask for http-01 \
-                            or a type by record"
+                            'cap_net_bind_service=+ep' PROGRAM; behind a web server that needs port 443, use http-01 or \
+                            a type by DNS record"
             .to_owned(),
         Remedy::Ingress { name, namespace } => format!(
             "create Ingress {name} in namespace {namespace}, or change http01.ingress.name of the issuer's solver"
@@ -41,10 +41,10 @@ pub fn lines(remedy: &Remedy) -> Vec<String> {
         Remedy::Store(error) => return store::lines(error),
         Remedy::Alias { record, end, follows, beside } => {
             let alias = if *follows {
-                format!("{record} is a CNAME, and the record is written where it leads, at {end}")
+                format!("{record} is a CNAME, and the record is written at its target, {end}")
             } else {
                 format!(
-                    "{record} is a CNAME that leads to {end}: with cnameStrategy: Follow the record is written there"
+                    "{record} is a CNAME to {end}: with cnameStrategy: Follow the record is written there"
                 )
             };
             let beside = beside.iter().flat_map(|remedy| lines(remedy));
@@ -67,7 +67,7 @@ fn document_root(fault: RootFault) -> &'static str {
     }
 }
 
-/// The ways out when a port cannot be listened on; its own one comes last.
+/// Returns the hints for a port that cannot be listened on; the hint for the fault itself comes last.
 fn http_port(address: SocketAddr, fault: PortFault) -> Vec<String> {
     let port = address.port();
     let host = if address.ip().is_unspecified() {
@@ -105,7 +105,7 @@ fn http_port(address: SocketAddr, fault: PortFault) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The last way out when port 80 is refused for that reason.
+    /// Checks the last hint if port 80 is refused for that reason.
     #[track_caller]
     fn check_way_out(fault: PortFault, expected: &str) {
         let ways = http_port(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), fault);

@@ -1,4 +1,4 @@
-//! What helps where a store, local or in a cluster, does not do what it is asked for.
+//! Hints for a store, local or in a cluster, that fails or refuses a request.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use crate::model::guard::Guard;
 use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 
-/// How the resources begin that solvers make objects of.
-const SOLVED: [&str; 4] = ["pods", "services", "ingresses.", "httproutes."];
+/// Beginnings of the names of the resources that solvers create.
+const SOLVER_RESOURCES: [&str; 4] = ["pods", "services", "ingresses.", "httproutes."];
 
-/// What helps when the store cannot be used.
-const UNUSABLE: &str = "put that right, or choose another state folder with --local=DIR";
+/// Hint for a store that cannot be used.
+const UNUSABLE_HINT: &str = "put that right, or choose another state folder with --local=DIR";
 
-/// What to do next, one line each, with kubectl as it is called for the same cluster and user.
+/// Returns the next steps, one line each, with kubectl as called for the same cluster and user.
 pub fn lines(error: &StoreError) -> Vec<String> {
     lines_by(error, &invocation::current().kubectl_program())
 }
@@ -32,9 +32,9 @@ fn lines_by(error: &StoreError, kubectl: &str) -> Vec<String> {
         StoreError::Denied { key, guard, .. } => {
             vec![past(*guard, &key.to_string(), &key.name.namespace)]
         }
-        StoreError::Unusable { .. } => vec![UNUSABLE.to_owned()],
+        StoreError::Unusable { .. } => vec![UNUSABLE_HINT.to_owned()],
         StoreError::Exposed { place, exposure } => {
-            vec![exposed(place, *exposure), UNUSABLE.to_owned()]
+            vec![make_private(place, *exposure), UNUSABLE_HINT.to_owned()]
         }
         StoreError::Conflict { .. }
         | StoreError::AlreadyExists { .. }
@@ -51,14 +51,14 @@ fn cluster(fault: &ClusterFault, kubectl: &str) -> Vec<String> {
             "or work without a cluster: --local keeps everything on this machine",
         ],
         ClusterFault::Configuration { .. } => {
-            &["kubectl config get-contexts lists what there is; --context NAME chooses one"]
+            &["kubectl config get-contexts lists the contexts; --context NAME chooses one"]
         }
         ClusterFault::OldCertificate { .. } => &[
-            "issue it again as version 3: openssl x509 -req … -extfile FILE, where FILE says extendedKeyUsage = clientAuth",
+            "issue the certificate as version 3: openssl x509 -req … -extfile FILE, with extendedKeyUsage = clientAuth in FILE",
         ],
         ClusterFault::Credentials { .. } => {
             return vec![format!(
-                "log in again as for kubectl, then see that {kubectl} auth whoami answers"
+                "log in again as for kubectl, then check that {kubectl} auth whoami answers"
             )];
         }
         ClusterFault::Untrusted { .. } => &[
@@ -66,11 +66,11 @@ fn cluster(fault: &ClusterFault, kubectl: &str) -> Vec<String> {
         ],
         ClusterFault::Unreachable { .. } => {
             return vec![format!(
-                "see that {kubectl} version answers with the same context; a VPN or a proxy may be missing"
+                "check that {kubectl} version answers with the same context; a VPN or a proxy may be missing"
             )];
         }
         ClusterFault::Forbidden { verb, resource, namespace, .. } => {
-            // Only a ClusterRole is about objects without a namespace, and about those of all namespaces.
+            // Only a ClusterRole grants access to objects without a namespace, and to objects of all namespaces.
             let (role, namespace) = match namespace {
                 Some(name) => ("Role", format!(" --namespace {name}")),
                 None => ("ClusterRole", " --all-namespaces".to_owned()),
@@ -80,7 +80,7 @@ fn cluster(fault: &ClusterFault, kubectl: &str) -> Vec<String> {
                 None => (resource.as_str(), ""),
             };
             return vec![format!(
-                "ask for it in a {role}; {kubectl} auth can-i {verb} {resource}{status}{namespace} tells when it is there"
+                "ask for this in a {role}; {kubectl} auth can-i {verb} {resource}{status}{namespace} says yes once it is granted"
             )];
         }
         ClusterFault::Stranger { .. } => {
@@ -108,71 +108,73 @@ fn cluster(fault: &ClusterFault, kubectl: &str) -> Vec<String> {
         ClusterFault::Refused { guard: Some(guard), what, namespace, .. } => {
             return vec![past(*guard, what, namespace)];
         }
-        ClusterFault::Refused { .. } => &["change what it names; kubectl would be refused as well"],
+        ClusterFault::Refused { .. } => {
+            &["change the fields that the message names; kubectl would be refused as well"]
+        }
         ClusterFault::Busy { .. } | ClusterFault::Failing { .. } => &["try again later"],
     };
     hints.iter().map(|hint| (*hint).to_owned()).collect()
 }
 
-/// What helps to get an object or a resource past a guard of the cluster.
+/// Returns the hint for getting an object or a resource past a guard of the cluster.
 pub fn past(guard: Guard, what: &str, namespace: &str) -> String {
     match guard {
         Guard::Quota => format!(
             "raise that quota, or delete what fills it: kubectl describe quota --namespace {namespace}"
         ),
         Guard::Limits => format!(
-            "ask for other amounts by podTemplate.spec.resources of the solver, or --acme-http01-solver-resource-limits-cpu \
-             and its like; what is wanted: kubectl describe limitrange,quota --namespace {namespace}"
+            "set other amounts by podTemplate.spec.resources of the solver, or --acme-http01-solver-resource-limits-cpu \
+             and its like; limits: kubectl describe limitrange,quota --namespace {namespace}"
         ),
         Guard::PodSecurity => format!(
-            "change podTemplate.spec.securityContext of the solver as that level wants it, or the level: \
-             kubectl get namespace {namespace} --show-labels"
+            "change podTemplate.spec.securityContext of the solver as that level requires, or the level: kubectl get \
+             namespace {namespace} --show-labels"
         ),
-        Guard::Policy if SOLVED.iter().any(|solved| what.starts_with(solved)) => {
-            "change the solver's templates as that guard wants it, or ask whoever set it to let in what has the label \
+        Guard::Policy if SOLVER_RESOURCES.iter().any(|solved| what.starts_with(solved)) => {
+            "change the solver's templates as that policy requires, or ask its owner to admit objects with the label \
              acme.cert-manager.io/http01-solver"
                 .to_owned()
         }
         Guard::Policy | Guard::Unknown => {
-            "whoever looks after the cluster set this guard; kubectl would be refused as well"
+            "an administrator of the cluster set this rule; kubectl would be refused as well"
                 .to_owned()
         }
     }
 }
 
-/// What makes a file or folder of the state private again, so that it is used.
-fn exposed(place: &Path, exposure: Exposure) -> String {
+/// Returns the hint for making a file or folder of the state private again, so that this program uses it.
+fn make_private(place: &Path, exposure: Exposure) -> String {
     let path = quoted(&place.to_string_lossy());
     match exposure {
-        Exposure::Link => format!("take the link away: rm {path}; or name what it leads to"),
-        Exposure::NoFile => format!("look what it is: ls -ld {path}; and take it away"),
+        Exposure::Link => format!("remove the link: rm {path}; or name its target"),
+        Exposure::NoFile => format!("see what it is: ls -ld {path}; and remove it"),
         Exposure::Owner { theirs, ours } => format!(
-            "work as that user (sudo -u '#{theirs}'); or, where what is in it is yours, take it over: chown -R {ours} {path}"
+            "work as that user (sudo -u '#{theirs}'); or, if the contents are yours, take them over: chown -R {ours} {path}"
         ),
         Exposure::OpenFile(_) => {
-            format!("where nobody has changed what is in it, close it: chmod 600 {path}")
+            format!("if nobody has changed the file, make it private: chmod 600 {path}")
         }
-        // Everybody's folder, such as /tmp, stays so.
-        Exposure::OpenFolder(mode) if mode & STICKY != 0 => {
+        // A folder for all users, such as /tmp, stays open.
+        Exposure::OpenFolder(mode) if mode & STICKY_BIT != 0 => {
             let own = quoted(&place.join("kubectl-acme").to_string_lossy());
-            format!("make one of your own in it: mkdir -m 700 {own}; and name that")
+            format!("make a folder of your own in it: mkdir -m 700 {own}; and name that folder")
         }
-        // So kubelet leaves volumes with fsGroup, at each mount anew.
-        Exposure::OpenFolder(mode) if mode & SET_GROUP != 0 => format!(
-            "where everything in it is yours, close it: chmod 700 {path}; on a volume of a Pod, say fsGroup as the \
-             volume's group, or fsGroupChangePolicy: OnRootMismatch, so that it stays closed"
+        // kubelet leaves volumes with fsGroup in this mode, at each mount anew.
+        Exposure::OpenFolder(mode) if mode & SET_GROUP_BIT != 0 => format!(
+            "if all its contents are yours, make it private: chmod 700 {path}; on a volume of a Pod, set fsGroup to the \
+             volume's group, or fsGroupChangePolicy: OnRootMismatch, so that it stays private"
         ),
         Exposure::OpenFolder(_) => {
-            format!("where everything in it is yours, close it: chmod 700 {path}")
+            format!("if all its contents are yours, make it private: chmod 700 {path}")
         }
     }
 }
 
-/// The bit of a folder's mode by which it hands its group down.
-const SET_GROUP: u32 = 0o2000;
+/// Set-group-ID bit of a folder's mode: new files get the folder's group.
+const SET_GROUP_BIT: u32 = 0o2000;
 
-/// The bit of a folder's mode that keeps its users from each other's files.
-const STICKY: u32 = 0o1000;
+/// Sticky bit of a folder's mode: users cannot remove each other's files.
+const STICKY_BIT: u32 = 0o1000;
 
 #[cfg(test)]
 mod tests {
@@ -185,14 +187,14 @@ mod tests {
             (
                 "orders.acme.cert-manager.io",
                 Some("web"),
-                "ask for it in a Role; kubectl --as ann auth can-i list orders.acme.cert-manager.io --namespace web tells when \
-                 it is there",
+                "ask for this in a Role; kubectl --as ann auth can-i list orders.acme.cert-manager.io --namespace web says yes \
+                 once it is granted",
             ),
             (
                 "orders.acme.cert-manager.io/status",
                 None,
-                "ask for it in a ClusterRole; kubectl --as ann auth can-i list orders.acme.cert-manager.io \
-                 --subresource status --all-namespaces tells when it is there",
+                "ask for this in a ClusterRole; kubectl --as ann auth can-i list orders.acme.cert-manager.io \
+                 --subresource status --all-namespaces says yes once it is granted",
             ),
         ] {
             let (resource, namespace) = (resource.to_owned(), namespace.map(str::to_owned));
@@ -211,8 +213,8 @@ mod tests {
             (Guard::Limits, pods, "podTemplate.spec.resources"),
             (Guard::PodSecurity, pods, "podTemplate.spec.securityContext"),
             (Guard::Policy, "httproutes.gateway.networking.k8s.io", "http01-solver"),
-            (Guard::Policy, "Order web/a", "whoever looks after the cluster"),
-            (Guard::Unknown, pods, "whoever looks after the cluster"),
+            (Guard::Policy, "Order web/a", "an administrator of the cluster"),
+            (Guard::Unknown, pods, "an administrator of the cluster"),
         ] {
             let hint = past(guard, what, "web");
             assert!(hint.contains(helps), "{hint}");

@@ -1,6 +1,4 @@
-//! Applying manifests: a cluster is asked about all of them before the first is written.
-//!
-//! Manifests are tried out on the server, side by side, before the first is applied.
+//! Application of manifests: in a cluster, all are tried out on the server, side by side, before the first is applied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,18 +19,18 @@ use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 use crate::store::{Store, under};
 
-/// How many requests of one command are under way at once.
-const SIDE_BY_SIDE: usize = 16;
+/// Most requests of one command that are under way at once.
+const MAX_REQUESTS_AT_ONCE: usize = 16;
 
-/// The cluster behind a store, where manifests are tried out; none behind any other store, that of a rehearsal included.
+/// Returns the cluster behind a store, to try manifests out; `None` for any other store, that of a rehearsal included.
 pub fn behind<'a>(store: &Arc<dyn Store>, context: &'a Context) -> Option<&'a ClusterStore> {
     context.cluster().filter(|_| store.in_cluster())
 }
 
-/// Applies the manifests; a cluster that refuses one of them gets none.
+/// Applies the manifests; if a cluster refuses one of several, none is applied.
 ///
 /// # Errors
-/// Fails with the lowest exit code of all refusals; each has been told with its place.
+/// Fails with the lowest exit code of all refusals; each refusal has been printed with its place.
 pub async fn apply(
     input: &Input,
     records: &[Record],
@@ -41,9 +39,9 @@ pub async fn apply(
     printer: &Printer,
 ) -> Result<(), Failure> {
     if let Some(cluster) = behind(store, context) {
-        // Half of the definitions take manifests that nobody can issue then.
+        // With half of the definitions, manifests would be accepted that no controller can issue.
         cluster.check_definitions().await?;
-        // A single object is taken or refused as a whole.
+        // A single object is accepted or refused as a whole.
         if records.len() > 1 {
             try_out(input, records, cluster, printer).await?;
         }
@@ -52,7 +50,7 @@ pub async fn apply(
     for (index, record) in records.iter().enumerate() {
         if let Err(error) = store.apply(record.clone()).await {
             let written: Vec<String> = records[..index].iter().map(|r| r.key.to_string()).collect();
-            let failure = refused(&error, &record.key, input.location(index));
+            let failure = refusal_of(&error, &record.key, input.location(index));
             return Err(match &written[..] {
                 [] => failure,
                 all => failure.hint(format!("applied before that: {}", all.join(", "))),
@@ -62,10 +60,10 @@ pub async fn apply(
     Ok(())
 }
 
-/// What a cluster would make of each manifest; nothing is written.
+/// Returns each object as the cluster would store it; nothing is written.
 ///
 /// # Errors
-/// Fails with the lowest exit code of all refusals; each has been told with its place.
+/// Fails with the lowest exit code of all refusals; each refusal has been printed with its place.
 pub async fn try_out(
     input: &Input,
     records: &[Record],
@@ -74,19 +72,19 @@ pub async fn try_out(
 ) -> Result<Vec<Record>, Failure> {
     let cluster = cluster.managed_by(input.manager());
     let tried = records.iter().map(|record| cluster.try_out(record.clone()));
-    let tried: Vec<_> = stream::iter(tried).buffered(SIDE_BY_SIDE).collect().await;
+    let tried: Vec<_> = stream::iter(tried).buffered(MAX_REQUESTS_AT_ONCE).collect().await;
     let (mut taken, mut refusals) = (Vec::new(), Vec::new());
     for (index, (result, record)) in tried.into_iter().zip(records).enumerate() {
         match result {
             Ok(record) => taken.push(record),
-            Err(error) => refusals.push(refused(&error, &record.key, input.location(index))),
+            Err(error) => refusals.push(refusal_of(&error, &record.key, input.location(index))),
         }
     }
     match lowest(&refusals) {
         None => Ok(taken),
         Some(kind) => {
             let faults = refusals.iter().map(fault).collect();
-            tell(refusals, printer);
+            print_refusals(refusals, printer);
             Err(Failure::of_faults(kind, faults))
         }
     }
@@ -96,8 +94,8 @@ fn lowest(refusals: &[Failure]) -> Option<FailureKind> {
     refusals.iter().map(|refusal| refusal.kind).min_by_key(|kind| kind.exit_code())
 }
 
-/// Tells each refusal once, and what helps once, after the last that it helps against.
-fn tell(refusals: Vec<Failure>, printer: &Printer) {
+/// Prints each refusal once, and each hint once, after the last refusal that it helps against.
+fn print_refusals(refusals: Vec<Failure>, printer: &Printer) {
     let mut told = BTreeSet::new();
     let mut refusals = refusals.into_iter().peekable();
     while let Some(refusal) = refusals.next() {
@@ -110,7 +108,7 @@ fn tell(refusals: Vec<Failure>, printer: &Printer) {
     printer.note("nothing was applied");
 }
 
-/// A refusal as programs are told of it.
+/// Returns a refusal as a fault of the input, for programs.
 fn fault(refusal: &Failure) -> InputFault {
     let told = refusal.facts.faults.first().cloned();
     told.unwrap_or_else(|| InputFault {
@@ -121,8 +119,8 @@ fn fault(refusal: &Failure) -> InputFault {
     })
 }
 
-/// A refusal names the place of the manifest, unless it has nothing to do with it.
-fn refused(error: &StoreError, key: &Key, location: Option<&Location>) -> Failure {
+/// Makes the failure for a refusal; names the place of the manifest, unless the refusal is not about the manifest.
+fn refusal_of(error: &StoreError, key: &Key, location: Option<&Location>) -> Failure {
     let is_about_manifest = match error {
         StoreError::Cluster(fault) => matches!(**fault, ClusterFault::NoNamespace { .. }),
         StoreError::Unusable { .. } | StoreError::Exposed { .. } => false,

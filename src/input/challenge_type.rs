@@ -1,4 +1,4 @@
-//! `--challenge-type`: every issuer of a set asks for that type.
+//! `--challenge-type`: every issuer of a set asks for that type of challenge.
 
 use crate::context::failure::Failure;
 use crate::diagnosis::case::chain::issuer_key;
@@ -7,7 +7,7 @@ use crate::model::requested_types::CHALLENGE_TYPE;
 use crate::model::{Key, Kind, Record};
 use crate::objects::own_request::certificate_of;
 
-/// Has every issuer of a set ask for a type (`--challenge-type`).
+/// Annotates every issuer of a set with a type of challenge (`--challenge-type`).
 ///
 /// # Errors
 /// Fails for a Certificate whose issuer is not in the set.
@@ -26,7 +26,7 @@ pub(crate) fn ask<'a>(
             }
             let key = &record.key;
             return Err(Failure::usage(format!(
-                "cannot use --challenge-type for {key}: {issuer} is not in what was given"
+                "cannot use --challenge-type for {key}: {issuer} is not among the manifests"
             ))
             .hint(format!(
                 "add its manifest with another -f, or annotate it: {CHALLENGE_TYPE}: {kind}"

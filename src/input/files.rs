@@ -1,4 +1,4 @@
-//! What `-f` names: files, folders and standard input, read as text.
+//! Inputs that `-f` names: files, folders and standard input, read as text.
 
 use std::fs;
 use std::io::Read;
@@ -9,11 +9,11 @@ use crate::hints::invocation::quoted;
 use crate::model::manifest::Source;
 use crate::model::seal::Seal;
 
-/// The name of standard input.
+/// Name of standard input in messages.
 const STDIN: &str = "stdin";
 /// Largest file that is read, in bytes; far above any manifest, far below the memory of a machine.
-const LARGEST: u64 = 64 << 20;
-/// What files of a folder are called; files that are named themselves may be called anything.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+/// Extensions of the files that are read from a folder; a file that `-f` names itself may have any name.
 pub const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// Whether folders within folders are read.
@@ -25,55 +25,55 @@ pub enum Depth {
     Recursive,
 }
 
-/// Why something that `-f` names cannot be read.
+/// Reason why an input that `-f` names cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The system does not let us.
+    /// The system refuses to read the input.
     #[error("cannot read {name}: {}", reason(.source))]
     Unreadable {
-        /// As named, or found in a folder.
+        /// Name as given, or as found in a folder.
         name: String,
-        /// The system's word.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A folder without manifests.
     #[error("cannot read {name}: there is no .json, .yaml or .yml file in this folder")]
     EmptyFolder {
-        /// As named.
+        /// Name as given.
         name: String,
     },
-    /// Something else until it is decrypted.
+    /// File that has to be decrypted or fetched first.
     #[error("cannot read {name}: {}", .seal.deed())]
     Sealed {
-        /// As named, or found in a folder.
+        /// Name as given, or as found in a folder.
         name: String,
-        /// By whom.
+        /// Program that sealed the file.
         seal: Seal,
     },
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     #[error("cannot read {name}: line {line} is not UTF-8 text")]
     NotText {
-        /// As named, or found in a folder.
+        /// Name as given, or as found in a folder.
         name: String,
         /// Line, counted from 1.
         line: usize,
     },
-    /// No text at all.
-    #[error("cannot read {name}: there is nothing in it")]
+    /// Empty file.
+    #[error("cannot read {name}: it is empty")]
     Empty {
-        /// As named, or found in a folder.
+        /// Name as given, or as found in a folder.
         name: String,
     },
     /// Too large to be a manifest.
     #[error("cannot read {name}: it is larger than 64 MiB")]
     TooLarge {
-        /// As named, or found in a folder.
+        /// Name as given, or as found in a folder.
         name: String,
     },
     /// A URL.
     #[error("cannot read {url}: manifests are read from files only")]
     Url {
-        /// As named.
+        /// Name as given.
         url: String,
     },
     /// `-` more than once.
@@ -82,26 +82,26 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// What to do about it, where that can be said.
+    /// Returns the hint against the error, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Url { url } => {
-                Some(format!("download it, look at it, then give the file: curl -fsSLO {url}"))
-            }
-            Self::NotText { .. } => Some("save it as UTF-8".to_owned()),
-            Self::EmptyFolder { .. } => Some("-R looks into the folders below".to_owned()),
+            Self::Url { url } => Some(format!(
+                "download the manifest, read it, then give the file: curl -fsSLO {url}"
+            )),
+            Self::NotText { .. } => Some("save the file as UTF-8".to_owned()),
+            Self::EmptyFolder { .. } => Some("-R reads the folders below, too".to_owned()),
             Self::Sealed { name, seal } => Some(opening(*seal, name)),
-            Self::Empty { .. } => Some("write a manifest into it, or take it away".to_owned()),
+            Self::Empty { .. } => Some("write a manifest into the file, or remove it".to_owned()),
             Self::Unreadable { .. } | Self::TooLarge { .. } | Self::StdinTwice => None,
         }
     }
 }
 
-/// What opens a file that is sealed, and hands it on.
+/// Returns the hint with the command that opens a sealed file and passes it on.
 pub fn opening(seal: Seal, name: &str) -> String {
     let file = if name == STDIN { "FILE".to_owned() } else { quoted(name) };
     let open = match seal {
-        Seal::GitCrypt => return "open it where it lies: git-crypt unlock".to_owned(),
+        Seal::GitCrypt => return "unlock it in place: git-crypt unlock".to_owned(),
         Seal::GitLfs => return "fetch it: git lfs pull".to_owned(),
         Seal::Age => "age -d -i KEYFILE",
         Seal::AnsibleVault => "ansible-vault view",
@@ -110,12 +110,10 @@ pub fn opening(seal: Seal, name: &str) -> String {
         Seal::Sops => "sops -d",
     };
     let order = invocation::current().like("order -f -");
-    format!(
-        "decrypt it on the way, so that nothing in clear stays on disk: {open} {file} | {order}"
-    )
+    format!("decrypt it in a pipe, so that no clear text stays on disk: {open} {file} | {order}")
 }
 
-/// Reads all that is named, in the order named; the files of a folder by name, as kubectl does.
+/// Reads all named inputs in the given order; the files of a folder by name, as kubectl does.
 ///
 /// # Errors
 /// Fails with everything that cannot be read.
@@ -160,7 +158,7 @@ fn read_path(name: &str, depth: Depth) -> Result<Vec<Source>, FileError> {
     files.iter().map(|file| read_file(file)).collect()
 }
 
-/// Finds the manifests of a folder. Links to files are followed, links to folders are not, so that it ends.
+/// Finds the manifests of a folder. Links to files are followed, links to folders are not, so that the search ends.
 fn find_files(folder: &Path, depth: Depth, files: &mut Vec<PathBuf>) -> Result<(), FileError> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let mut entries = entries.map_err(|source| unreadable(folder, source))?;
@@ -168,7 +166,7 @@ fn find_files(folder: &Path, depth: Depth, files: &mut Vec<PathBuf>) -> Result<(
     for entry in entries {
         let path = entry.path();
         let kind = entry.file_type().map_err(|source| unreadable(&path, source))?;
-        // Where a ConfigMap or a Secret is mounted, links lead to the files of its present version, kept in a folder of this sort.
+        // In a mounted ConfigMap or Secret, links lead to the files of its present version, in a folder of this sort.
         if entry.file_name().to_string_lossy().starts_with("..") {
             continue;
         }
@@ -179,7 +177,7 @@ fn find_files(folder: &Path, depth: Depth, files: &mut Vec<PathBuf>) -> Result<(
             continue;
         }
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
-        // What a link leads to, or an error that is told when the file is read.
+        // The target of a link counts; an error is reported when the file is read.
         let folder = fs::metadata(&path).is_ok_and(|metadata| metadata.is_dir());
         if EXTENSIONS.contains(&extension) && !folder {
             files.push(path);
@@ -195,10 +193,10 @@ fn read_file(path: &Path) -> Result<Source, FileError> {
 
 fn read_text(input: &mut dyn Read, name: String) -> Result<Source, FileError> {
     let mut bytes = Vec::new();
-    if let Err(source) = input.take(LARGEST + 1).read_to_end(&mut bytes) {
+    if let Err(source) = input.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes) {
         return Err(FileError::Unreadable { name, source });
     }
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST) {
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
         return Err(FileError::TooLarge { name });
     }
     if let Some(seal) = Seal::of_file(&bytes) {
@@ -219,7 +217,7 @@ fn unreadable(path: &Path, source: std::io::Error) -> FileError {
     FileError::Unreadable { name: path.display().to_string(), source }
 }
 
-/// The system's word without its number.
+/// Describes an error of the system, the usual ones without their number.
 pub fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
@@ -234,7 +232,7 @@ mod tests {
     use crate::model::manifest;
     use crate::model::manifest::set::Namespaces;
 
-    /// Names of what is read from paths below a folder with a few files, or the errors.
+    /// Returns the names of the files that are read from paths below a folder with a few files, or the errors.
     fn check(paths: &[&str], depth: Depth) -> String {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
@@ -310,7 +308,7 @@ mod tests {
             ),
             "cannot read missing.yaml: there is no such file or folder
 cannot read none: there is no .json, .yaml or .yml file in this folder
-cannot read blank: there is nothing in it
+cannot read blank: it is empty
 cannot read bad: line 2 is not UTF-8 text
 cannot read utf16: line 1 is not UTF-8 text
 cannot read standard input twice
@@ -342,7 +340,7 @@ cannot read https://a.example/m.yaml: manifests are read from files only"
         assert_eq!(
             error.hint().as_deref(),
             Some(
-                "download it, look at it, then give the file: curl -fsSLO https://a.example/m.yaml"
+                "download the manifest, read it, then give the file: curl -fsSLO https://a.example/m.yaml"
             )
         );
     }

@@ -1,5 +1,5 @@
-//! Which objects the words of a command line lead to: one of that name; else what belongs together with an object of another
-//! kind that has it, such as the Challenges of a Certificate; else all in which a domain stands.
+//! Search for the objects that the words of a command line name: the object of that name; else the relatives of an object of
+//! another kind with that name, such as the Challenges of a Certificate; else all objects that contain a domain.
 //!
 //! Commands that delete take names only.
 
@@ -17,14 +17,14 @@ use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// Kinds of which each object is owned by one of the kind before.
+/// Kinds in the order of ownership: each object is owned by an object of the kind before.
 const LINEAGE: [Kind; 4] =
     [Kind::Certificate, Kind::CertificateRequest, Kind::Order, Kind::Challenge];
 
-/// Reads an object that has to be there.
+/// Reads an object that has to exist.
 ///
 /// # Errors
-/// Fails when it is not, or the store fails.
+/// Fails if the object does not exist, or the store fails.
 pub async fn read(store: &Arc<dyn Store>, key: &Key) -> Result<Record, Failure> {
     match store.get(key).await? {
         Some(record) => Ok(record),
@@ -32,11 +32,11 @@ pub async fn read(store: &Arc<dyn Store>, key: &Key) -> Result<Record, Failure> 
     }
 }
 
-/// The objects of a kind to which a name leads; none where it leads nowhere. What may not be read counts as not there, but for
-/// the kind itself.
+/// Returns the objects of a kind to which a name leads, if any. Objects of other kinds that may not be read count as
+/// missing.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn keys(store: &Arc<dyn Store>, named: &Key) -> Result<Vec<Key>, StoreError> {
     if store.get(named).await?.is_some() {
         return Ok(vec![named.clone()]);
@@ -58,10 +58,10 @@ pub async fn keys(store: &Arc<dyn Store>, named: &Key) -> Result<Vec<Key>, Store
     of_domain(store, named).await
 }
 
-/// The one object to which a name leads.
+/// Returns the one object to which a name leads.
 ///
 /// # Errors
-/// Fails when it leads nowhere or to several, or the store fails.
+/// Fails if the name leads to no object or to several, or the store fails.
 pub async fn one(store: &Arc<dyn Store>, named: &Key) -> Result<Key, Failure> {
     match keys(store, named).await?.as_slice() {
         [] => Err(not_found(store, named).await?),
@@ -70,11 +70,11 @@ pub async fn one(store: &Arc<dyn Store>, named: &Key) -> Result<Key, Failure> {
     }
 }
 
-/// The one object that the words of a command line are about, there or not: `KIND/NAME`, `KIND NAME`, or the name of a
-/// Certificate.
+/// Returns the one object that the words of a command line name, existing or not: `KIND/NAME`, `KIND NAME`, or the name of
+/// a Certificate.
 ///
 /// # Errors
-/// Fails when they name none or lead to several, or the store fails.
+/// Fails if the words name no object or lead to several, or the store fails.
 pub async fn object(
     store: &Arc<dyn Store>,
     words: &[String],
@@ -83,17 +83,17 @@ pub async fn object(
     let (kind, name) = Targets::parse_one(words)?;
     let named = target::key(kind, &name, namespace);
     match keys(store, &named).await?.as_slice() {
-        // What is gone may have left its events behind, and what is not there yet may come.
+        // A deleted object may have left its events behind, and an object that does not exist yet may come.
         [] => Ok(named),
         [key] => Ok(key.clone()),
         several => Err(ambiguous(&named, several)),
     }
 }
 
-/// The issuers of a store, of every namespace; none where they may not be listed.
+/// Returns the issuers of a store, of every namespace; none of a kind that may not be listed.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn issuers(store: &Arc<dyn Store>) -> Result<Vec<Key>, StoreError> {
     let mut known = Vec::new();
     for kind in [Kind::Issuer, Kind::ClusterIssuer] {
@@ -103,15 +103,15 @@ pub async fn issuers(store: &Arc<dyn Store>) -> Result<Vec<Key>, StoreError> {
     Ok(known)
 }
 
-/// Says that a name leads to several objects, where one is to be worked on.
+/// Makes the failure for a name that leads to several objects, although the command works on one.
 pub fn ambiguous(named: &Key, several: &[Key]) -> Failure {
     let all: Vec<_> = several.iter().map(|key| key.name.name.as_str()).collect();
     let (name, count) = (&named.name.name, several.len());
-    Failure::usage(format!("\"{name}\" leads to {count} {}", named.kind.plural()))
+    Failure::usage(format!("\"{name}\" matches {count} {}", named.kind.plural()))
         .hint(format!("name one of them: {}", all.join(", ")))
 }
 
-/// What belongs together with an object, of another kind of its lineage.
+/// Returns the relatives of an object that are of another kind of its lineage.
 async fn relatives(
     store: &Arc<dyn Store>,
     from: Record,
@@ -138,10 +138,10 @@ async fn relatives(
     Ok(generation.into_iter().map(|record| record.key).collect())
 }
 
-/// The owner of that kind, however far above; none where that is gone, or was never there.
+/// Returns the owner of that kind, however far above; `None` if the owner is gone, or never existed.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn above(
     store: &Arc<dyn Store>,
     from: Record,
@@ -160,17 +160,17 @@ pub async fn above(
     Ok(Some(record.key))
 }
 
-/// Tells whether a word may be a DNS name or an address rather than a mere name.
+/// Returns whether a word may be a DNS name or an address rather than the name of an object.
 fn is_domain(word: &str) -> bool {
     word.contains('.') || word.contains(':')
 }
 
-/// The objects in which a domain stands. A domain leads to the Challenge of its wildcard where it has none of its own.
+/// Returns the objects that contain a domain. A domain without a Challenge of its own leads to the Challenge of its wildcard.
 async fn of_domain(store: &Arc<dyn Store>, named: &Key) -> Result<Vec<Key>, StoreError> {
     let ObjectName { namespace, name: domain } = &named.name;
     let scope = Scope::namespace(namespace).brief();
     let asked = Identifier::parse(domain).ok();
-    // A name of another script may be written in its letters, or in those of DNS.
+    // An internationalized name may be written in its own letters, or in those of DNS.
     let is_same = |name: &str| asked.is_some() && Identifier::parse(name).ok() == asked;
     let is_it = |name: &String| name.eq_ignore_ascii_case(domain) || is_same(name);
     let stands_in = |common: &String, names: &[String], addresses: &[String]| {
@@ -220,11 +220,11 @@ async fn of_domain(store: &Arc<dyn Store>, named: &Key) -> Result<Vec<Key>, Stor
     })
 }
 
-/// Says that an object is not there, and what may have been meant: one of that name elsewhere, one with a name like it, what
-/// the name leads to, or any that are there.
+/// Makes the failure for a missing object, with hints: an object of that name elsewhere, an object with a similar name, the
+/// objects to which the name leads, or the list of all objects.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, StoreError> {
     let Key { kind, name } = key;
     let place = match name.namespace.as_str() {
@@ -236,7 +236,7 @@ pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, Sto
     if let Some(hint) = target::folder_hint(&name.name) {
         return Ok(failure.hint(hint));
     }
-    // Whoever may look into one namespace only is not told of others.
+    // A user who may read one namespace only gets no hints about others.
     let listed = unless_forbidden(store.list(*kind, &Scope::all().brief()).await)?;
     let known = listed.as_deref().unwrap_or_default();
     let namesakes = known.iter().filter(|record| record.key.name.name == name.name);
@@ -248,11 +248,11 @@ pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, Sto
     if !namesakes.is_empty() {
         return Ok(namesakes.into_iter().fold(failure, Failure::hint));
     }
-    if let Some(led) = unless_forbidden(led(store, key).await)?.filter(|led| !led.is_empty()) {
+    if let Some(led) = unless_forbidden(tips(store, key).await)?.filter(|led| !led.is_empty()) {
         return Ok(led.into_iter().fold(failure, Failure::hint));
     }
     let is_here = |record: &&Record| record.key.name.namespace == name.namespace;
-    // Their names lead to all that belongs to them.
+    // The name of a Certificate leads to all objects that belong to it.
     let certificates = if LINEAGE.contains(kind) {
         unless_forbidden(store.list(Kind::Certificate, &Scope::all().brief()).await)?
     } else {
@@ -270,18 +270,18 @@ pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, Sto
         }
         Some(_) | None => invocation::current().like_in(&name.namespace, &list),
     };
-    Ok(failure.hint(format!("{list} lists those there are")))
+    Ok(failure.hint(format!("{list} lists the existing ones")))
 }
 
-/// What is said of a name that is that of something else: what it leads to, or that nothing of the kind belongs to the
-/// Certificate of that name now.
-async fn led(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<String>, StoreError> {
+/// Returns the hints for a name of another object: the objects to which the name leads, or that no object of the kind belongs
+/// to the Certificate of that name now.
+async fn tips(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<String>, StoreError> {
     let Key { kind, name } = key;
     let found = keys(store, key).await?;
     if !found.is_empty() {
         let names: Vec<_> = found.iter().map(|key| key.name.name.as_str()).collect();
         let s = if names.len() == 1 { "" } else { "s" };
-        return Ok(vec![format!("that leads to {kind}{s} {}", names.join(", "))]);
+        return Ok(vec![format!("that name matches {kind}{s} {}", names.join(", "))]);
     }
     let certificate = Key::new(Kind::Certificate, name.clone());
     if !LINEAGE.contains(kind) || store.get(&certificate).await?.is_none() {
@@ -290,12 +290,12 @@ async fn led(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<String>, StoreErro
     let renew = invocation::current().renewal(name);
     Ok(vec![
         format!("there is a Certificate of that name: no {kind} belongs to it now"),
-        format!("a fresh certificate for it: {renew}"),
+        format!("to order a new certificate: {renew}"),
     ])
 }
 
-/// The Certificate to which an Order belongs, with that Order; where what is named is no Order but leads to a Certificate, the
-/// last Order of that.
+/// Returns the Certificate to which an Order belongs, with that Order. If the name is not an Order's but leads to a
+/// Certificate, returns that Certificate with its last Order.
 ///
 /// # Errors
 /// Fails when there is no such Order, or no Certificate owns it.
@@ -305,14 +305,14 @@ pub async fn certificate_and_order(
 ) -> Result<(ObjectName, Option<ObjectName>), Failure> {
     let named = Key::new(Kind::Order, name.clone());
     if let Some(order) = store.get(&named).await? {
-        // Its owner, whatever else has that name.
+        // The Order's owner, even if other objects have the same name.
         let Some(owner) = above(store, order, Kind::Certificate).await? else {
             let delete = format!("order delete {}", named.name.name);
             let delete = invocation::current().like_in(&named.name.namespace, &delete);
             let what = format!("{named} belongs to no Certificate");
             return Err(Failure::usage(what)
                 .about(&named)
-                .hint(format!("nothing can go on without one; {delete} takes it away")));
+                .hint(format!("an Order without a Certificate can only be deleted: {delete}")));
         };
         return Ok((owner.name, Some(name)));
     }
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use crate::store::memory::MemoryStore;
 
-    /// Puts an object into the store, below another one; its UID.
+    /// Puts an object into the store, below another one; returns its UID.
     async fn put(
         store: &Arc<dyn Store>,
         kind: Kind,
@@ -353,7 +353,7 @@ mod tests {
         store.create(Record::new(object).unwrap()).await.unwrap().uid().to_owned()
     }
 
-    /// A Certificate of these names with its request, Order and a Challenge for each name.
+    /// Stores a Certificate of these names with its request, Order and a Challenge for each name.
     async fn put_chain(store: &Arc<dyn Store>, certificate: &str, names: &[&str]) {
         let issuer = json!({"name": "acme"});
         let spec = json!({"dnsNames": names, "secretName": "tls", "issuerRef": issuer});
@@ -423,12 +423,12 @@ mod tests {
         put_chain(&store, "mail", &["example.com"]).await;
         let key = |name| target::key(Kind::Certificate, name, "web");
         let failure = one(&store, &key("example.com")).await.unwrap_err();
-        assert_eq!(failure.message, "\"example.com\" leads to 2 certificates");
+        assert_eq!(failure.message, "\"example.com\" matches 2 certificates");
         assert_eq!(failure.hints, ["name one of them: mail, web"]);
         assert_eq!(one(&store, &key("web-1-23")).await.unwrap(), key("web"));
     }
 
-    /// The first thing that helps with a name that is not there.
+    /// Returns the first hint for a name of no object.
     async fn check_hint(store: &Arc<dyn Store>, kind: Kind, name: &str, expected: &str) {
         let failure = not_found(store, &target::key(kind, name, "web")).await.unwrap();
         assert_eq!(failure.hints.first().map(String::as_str), Some(expected), "{name}");
@@ -440,10 +440,10 @@ mod tests {
         put_chain(&store, "web", &["www.example.com"]).await;
         put_chain(&store, "mailer", &[]).await;
         check_hint(&store, Kind::Certificate, "mialer", "did you mean mailer?").await;
-        check_hint(&store, Kind::Order, "web", "that leads to Order web-1-23").await;
+        check_hint(&store, Kind::Order, "web", "that name matches Order web-1-23").await;
         let none = "there is a Certificate of that name: no Challenge belongs to it now";
         check_hint(&store, Kind::Challenge, "mailer", none).await;
-        let list = "kubectl-acme get certificates -n web lists those there are";
+        let list = "kubectl-acme get certificates -n web lists the existing ones";
         check_hint(&store, Kind::Certificate, "other", list).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What a command is given: manifests, or a few names from which they are made.
+//! Input of a command: manifests, or a few names from which manifests are made.
 
 pub mod applying;
 pub(crate) mod challenge_type;
@@ -34,7 +34,7 @@ use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
 use crate::store::manager::Manager;
 
-/// Flags that say what to work on.
+/// Flags that name the input.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "What to issue")]
 pub struct InputArgs {
@@ -43,25 +43,25 @@ pub struct InputArgs {
     /// Repeatable, or with commas.
     #[arg(long = "filename", short = 'f', value_name = "PATH", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["domain", "csr"])]
     pub files: Vec<String>,
-    /// Read folders below folders, too
+    /// Read nested folders, too
     #[arg(long, short = 'R')]
     pub recursive: bool,
     /// Name or IP address, in place of manifests
     ///
-    /// Repeatable, or with commas: one certificate for all of them.
+    /// Repeatable, or with commas: one certificate for all names.
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub domain: Vec<String>,
     /// Signing request, PEM or DER, in place of manifests; - for standard input
     ///
-    /// The key stays with whoever made it: DIR/NAME/tls.crt is written, and no key. It becomes a CertificateRequest; the same
-    /// command renews when it is time.
+    /// The key stays where it was made: DIR/NAME/tls.crt is written, and no key. The signing request becomes a
+    /// CertificateRequest; the same command renews the certificate when renewal is due.
     #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with = "domain")]
     pub csr: Option<PathBuf>,
-    /// Have the issuers that are given ask for this type of challenge, in place of what their solvers would answer; with --local
+    /// Have the given issuers ask for this type of challenge, in place of the types of their solvers; with --local
     /// only
     #[arg(long, hide_short_help = true, value_name = "TYPE", value_parser = ["dns-account-01", "dns-persist-01", "tls-alpn-01"])]
     pub challenge_type: Option<String>,
-    /// What is made of names
+    /// Flags for manifests that are made of names
     #[command(flatten)]
     pub quick: QuickArgs,
     /// Only print what would be applied
@@ -74,29 +74,29 @@ pub struct InputArgs {
     pub force_conflicts: bool,
 }
 
-/// Flags that say how manifests are read, and why names need none.
+/// Flags for reading manifests, each with the reason why names do not need it.
 pub const FOR_MANIFESTS: [(&str, &str); 1] = [("recursive", "there is no folder to be read")];
 
-/// What was read.
+/// Input that was read.
 #[derive(Clone, Debug)]
 pub struct Input {
     pub(crate) records: Vec<Record>,
-    /// Of each object, where it was read.
+    /// Place at which each object was read.
     locations: Vec<Location>,
-    /// Certificates among them that no manifest holds: others ask for them.
+    /// Certificates without a manifest of their own: other objects ask for them.
     asked: BTreeSet<Key>,
     manager: Manager,
-    /// Whether they are manifests that somebody has written.
+    /// Whether the objects are from manifests that a person has written.
     is_written: bool,
-    /// Name of the first Issuer of the CA, where they were made of names.
+    /// Name of the first Issuer of the CA, if the objects were made of names.
     issuer: Option<String>,
 }
 
 impl InputArgs {
-    /// Reads everything; names are proven in the given way. Warnings and what was left alone are said on stderr.
+    /// Reads everything; names are proven in the given way. Warnings and skipped objects are printed on stderr.
     ///
     /// # Errors
-    /// Fails when a manifest is wrong (every mistake is told), when there is nothing we read, and when a signal came.
+    /// Fails if a manifest is wrong (every mistake is printed), if there is no object of ours, and if a signal came.
     pub async fn read(
         &self,
         proof: Proof,
@@ -128,7 +128,7 @@ impl InputArgs {
             }
             (paths, _) => sources(&printer, paths, self.recursive, context.interrupted()).await?,
         };
-        let mut set = parsed(&sources, namespaces, &printer, context)?;
+        let mut set = parse(&sources, namespaces, &printer, context)?;
         if let Some(kind) = &self.challenge_type {
             challenge_type::ask(kind, set.documents.iter_mut().map(|d| &mut d.record))?;
         }
@@ -141,10 +141,10 @@ impl InputArgs {
     }
 }
 
-/// Reads manifests as `order -f` does, for commands that only look at them; the command says when there is nothing in them.
+/// Reads manifests as `order -f` does, for commands that only inspect manifests.
 ///
 /// # Errors
-/// Fails when a manifest is wrong (every mistake is told), when there is nothing we read, and when a signal came.
+/// Fails if a manifest is wrong (every mistake is printed), if there is no object of ours, and if a signal came.
 pub async fn manifests(
     paths: &[String],
     recursive: bool,
@@ -155,18 +155,18 @@ pub async fn manifests(
     let namespaces =
         Namespaces { given: context.global.namespace.as_deref(), default: context.namespace() };
     let sources = sources(&printer, paths, recursive, context.interrupted()).await?;
-    let set = parsed(&sources, namespaces, &printer, context)?;
+    let set = parse(&sources, namespaces, &printer, context)?;
     if set.documents.is_empty() {
         return Err(Failure::usage(NOTHING_GIVEN).hint("examples/ holds manifests to begin with"));
     }
     Ok(Input::new(set.documents, Manager::Person, true))
 }
 
-/// What is told where manifests have nothing of ours.
-pub const NOTHING_GIVEN: &str = "what was given holds no Certificate, CertificateRequest, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one";
+/// Message for manifests without any object of ours.
+pub const NOTHING_GIVEN: &str = "the input holds no Certificate, CertificateRequest, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one";
 
-/// Reads the documents of sources; warnings and what was left alone are said on stderr.
-fn parsed(
+/// Reads the documents of sources; warnings and skipped objects are printed on stderr.
+fn parse(
     sources: &[manifest::Source],
     namespaces: Namespaces<'_>,
     printer: &Printer,
@@ -174,7 +174,7 @@ fn parsed(
 ) -> Result<manifest::Set, Failure> {
     let set = match manifest::read(sources, namespaces) {
         Ok(set) => set,
-        Err(complaints) => return Err(refused(printer, &complaints)),
+        Err(complaints) => return Err(print_complaints(printer, &complaints)),
     };
     for warning in &set.warnings {
         printer.warning(&warning.to_string());
@@ -185,14 +185,14 @@ fn parsed(
             set.skipped.iter().map(|s| format!("{} {} ({})", s.kind, s.name, s.location)).collect();
         printer.note(&format!("left alone: {}", skipped.join(", ")));
     }
-    for line in set.skipped.iter().filter_map(|skipped| kustomized(&skipped.location.file)) {
+    for line in set.skipped.iter().filter_map(|skipped| kustomize_hint(&skipped.location.file)) {
         printer.hint(&line);
     }
     for skipped in &set.skipped {
         if let Some(annotation) = skipped.asks_for_certificate {
             let (kind, name) = (&skipped.kind, &skipped.name);
             printer.note(&format!(
-                "{}: {kind} {name}: not acted on: metadata.annotations.{annotation}; a Certificate of its own does it",
+                "{}: {kind} {name}: ignored: metadata.annotations.{annotation}; write a Certificate instead",
                 skipped.location
             ));
         }
@@ -228,20 +228,20 @@ async fn sources(
     Err(Failure::of_faults(FailureKind::Usage, faults))
 }
 
-/// What helps against a complaint.
+/// Returns the hints against a complaint.
 fn hints(complaint: &Complaint) -> Vec<String> {
     let file = &complaint.location.file;
     if let Some(seal) = complaint.remark.seal {
         return vec![files::opening(seal, file)];
     }
-    match kustomized(file) {
+    match kustomize_hint(file) {
         Some(line) => vec![line],
         None => complaint.hint().map(str::to_owned).into_iter().collect(),
     }
 }
 
-/// How the folder of a `kustomization.yaml` is given, if a file is one.
-fn kustomized(file: &str) -> Option<String> {
+/// Returns the hint for giving the folder of a `kustomization.yaml`; `None` for any other file.
+fn kustomize_hint(file: &str) -> Option<String> {
     let path = Path::new(file);
     let name = path.file_name().and_then(|name| name.to_str())?;
     if !["kustomization.yaml", "kustomization.yml", "Kustomization"].contains(&name) {
@@ -250,10 +250,10 @@ fn kustomized(file: &str) -> Option<String> {
     let folder = path.parent().map(|folder| folder.to_string_lossy()).unwrap_or_default();
     let folder = if folder.is_empty() { "." } else { &folder };
     let order = invocation::current().like("order -f -");
-    Some(format!("give what kustomize makes of it: kubectl kustomize {} | {order}", quoted(folder)))
+    Some(format!("give the output of kustomize: kubectl kustomize {} | {order}", quoted(folder)))
 }
 
-fn refused(printer: &Printer, complaints: &[Complaint]) -> Failure {
+fn print_complaints(printer: &Printer, complaints: &[Complaint]) -> Failure {
     for complaint in complaints {
         let hints = hints(complaint);
         printer.error(&complaint.to_string(), &hints);
@@ -264,7 +264,7 @@ fn refused(printer: &Printer, complaints: &[Complaint]) -> Failure {
     Failure::of_faults(FailureKind::Usage, complaints.iter().map(fault).collect())
 }
 
-/// A complaint as programs are told of it.
+/// Returns a complaint as a fault of the input, for programs.
 fn fault(complaint: &Complaint) -> InputFault {
     InputFault {
         message: complaint.remark.to_string(),
@@ -288,12 +288,12 @@ impl Input {
         Self { records, locations, asked: BTreeSet::new(), manager, is_written, issuer }
     }
 
-    /// The objects as they will be applied.
+    /// Returns the objects as they will be applied.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// The same without Certificates that are not among these.
+    /// Returns the input without Certificates that are not among these.
     #[must_use]
     pub fn only(&self, certificates: &BTreeSet<Key>) -> Self {
         let all = self.records.iter().cloned().zip(self.locations.iter().cloned());
@@ -303,7 +303,7 @@ impl Input {
         Self { records, locations, asked, issuer, ..*self }
     }
 
-    /// The same with Certificates for which others among them ask, each with the place of its asker, and without those.
+    /// Adds Certificates that objects of the input ask for, each with its asker's place; removes the objects of `without`.
     #[must_use]
     pub fn asking(self, for_them: Vec<(Record, Location)>, without: &BTreeSet<Key>) -> Self {
         let asked = for_them.iter().map(|(record, _)| record.key.clone()).collect();
@@ -320,41 +320,41 @@ impl Input {
         }
     }
 
-    /// Tells whether it is a Certificate that no manifest holds.
+    /// Returns whether an object is a Certificate without a manifest of its own.
     pub fn is_asked(&self, key: &Key) -> bool {
         self.asked.contains(key)
     }
 
-    /// Where a manifest begins.
+    /// Returns the place where a manifest begins.
     pub fn location(&self, index: usize) -> Option<&Location> {
         self.locations.get(index)
     }
 
-    /// Where the manifest of each object begins; those that were made of names have no place.
+    /// Returns the place where the manifest of each object begins; objects that were made of names have no place.
     pub fn places(&self) -> BTreeMap<Key, InputPlace> {
         let all = self.records.iter().zip(&self.locations).filter(|_| self.is_written);
         all.map(|(record, location)| (record.key.clone(), place(location))).collect()
     }
 
-    /// Name of the first Issuer of the CA; `None` for manifests that somebody has written.
+    /// Returns the name of the first Issuer of the CA; `None` for manifests that a person has written.
     pub fn made_issuer(&self) -> Option<&str> {
         self.issuer.as_deref()
     }
 
-    /// Under whose name the objects are written.
+    /// Returns the manager under which the objects are written.
     pub fn manager(&self) -> Manager {
         self.manager
     }
 }
 
-/// Whether anything is done.
+/// Extent of a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DryRun {
-    /// Everything is done
+    /// No dry run
     None,
     /// Manifests are read and printed
     Client,
-    /// The store is asked, too: a cluster with all that guards it, this machine for issuers and solvers
+    /// The store checks, too: a cluster with its admission rules, this machine for issuers and solvers
     Server,
 }
 

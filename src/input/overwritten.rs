@@ -1,7 +1,7 @@
-//! What `--domain` and `--csr` would make of what is in the store already.
+//! Changes by `--domain` and `--csr` to objects that are in the store already.
 //!
-//! The Issuer is one that no other certificate loses anything by. The name of a Certificate is made of the first name, and two can be
-//! alike: one of that name whose names lack the first one given is refused.
+//! The Issuer is chosen so that no other certificate loses anything. The name of a Certificate is made of the first domain, and
+//! two can be alike: a stored Certificate of that name without the first domain given is not overwritten.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::print::Printer;
 use crate::store::local::Access;
 use crate::store::{Scope, Store};
 
-/// The same with the Issuer that fits what was made of names, in the store of the command.
+/// Gives input that was made of names the Issuer that fits, in the store of the command.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn settled(mut input: Input, context: &Context) -> Result<Input, Failure> {
     if let Some(base) = input.issuer.clone() {
         let store = context.store(Access::ReadOnly).await?;
@@ -28,10 +28,10 @@ pub async fn settled(mut input: Input, context: &Context) -> Result<Input, Failu
     Ok(input)
 }
 
-/// Gives what was made of names the Issuer that fits, and says what is different where that is another one than before.
+/// Gives objects that were made of names the Issuer that fits; prints the differences if the Issuer is another one than before.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn settle_and_tell(
     records: &mut [Record],
     base: &str,
@@ -72,7 +72,7 @@ async fn settle(
             Ok(found) => {
                 secrets.insert(name, found);
             }
-            // What may not be read is not known to be the same.
+            // A Secret that may not be read counts as different.
             Err(error) if error.lacks_permission() => {}
             Err(error) => return Err(error.into()),
         }
@@ -81,10 +81,10 @@ async fn settle(
     Ok(quick_issuer::settle(records, base, &stored))
 }
 
-/// Lets no Certificate be written over that is for other names, and says which names one loses.
+/// Checks that no Certificate for other names is overwritten, and prints the names that a Certificate loses.
 ///
 /// # Errors
-/// Fails when there is one for other names, or the store does.
+/// Fails if a stored Certificate is for other names, or the store fails.
 pub async fn check(
     records: &[Record],
     store: &Arc<dyn Store>,
@@ -97,7 +97,7 @@ pub async fn check(
         if !before.contains(first) {
             let key = &record.key;
             let why =
-                format!("cannot use --domain {first}: {key} is there for {}", before.join(", "));
+                format!("cannot use --domain {first}: {key} exists for {}", before.join(", "));
             return Err(Failure::usage(why).hint(format!(
                 "write manifests, and give the Certificate another name and secretName: {} > FILE.yaml",
                 invocation::current().like(&format!("order --domain {first} --dry-run=client -o yaml"))
@@ -107,13 +107,13 @@ pub async fn check(
         if !lost.is_empty() {
             let key = &record.key;
             printer
-                .note(&format!("{key} loses {}: --domain gives all of its names", lost.join(", ")));
+                .note(&format!("{key} loses {}: --domain sets all of its names", lost.join(", ")));
         }
     }
     Ok(())
 }
 
-/// The names of a Certificate.
+/// Returns the names of a Certificate.
 fn names(certificate: &Record) -> Vec<&str> {
     let lists = ["/spec/dnsNames", "/spec/ipAddresses"];
     let lists = lists.into_iter().filter_map(|list| certificate.object.pointer(list)?.as_array());

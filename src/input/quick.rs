@@ -1,4 +1,4 @@
-//! Flags that say what is made of names in place of manifests, and the manifests themselves.
+//! Flags for manifests that are made of names, and the making of these manifests.
 
 use std::env;
 use std::fs;
@@ -25,12 +25,12 @@ use crate::model::quick_order::{
 };
 use crate::print::document;
 
-/// The environment form of what is in the file of the HMAC key.
-const HMAC: &str = "KUBECTL_ACME_EAB_HMAC";
+/// Variable that holds the HMAC key itself, in place of the file.
+const HMAC_VARIABLE: &str = "KUBECTL_ACME_EAB_HMAC";
 /// Longest file that is read, in bytes.
-const FILE_LIMIT: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Flags that say what is made of names.
+/// Flags for manifests that are made of names.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "What to issue")]
 pub struct QuickArgs {
@@ -45,8 +45,8 @@ pub struct QuickArgs {
     pub server: String,
     /// Answer DNS-01 at this provider, without -f; credentials come from the environment
     ///
-    /// They become a Secret beside the Issuer, which --dry-run=client -o yaml shows in clear. NAME_FILE may name a file
-    /// that holds the value of a variable NAME.
+    /// The credentials become a Secret beside the Issuer, which --dry-run=client -o yaml shows in clear. NAME_FILE may name
+    /// a file that holds the value of a variable NAME.
     #[arg(long, value_name = "PROVIDER", value_enum, conflicts_with = "dns01_manual")]
     pub dns01: Option<DnsProvider>,
     /// Trust these roots (PEM) for the connection to the CA, without -f
@@ -69,7 +69,7 @@ pub struct QuickArgs {
     pub preferred_chain: Option<String>,
 }
 
-/// Flags that say something about what is made of names, and what says it in manifests.
+/// Flags for manifests that are made of names, each with the field that replaces the flag in a written manifest.
 pub const FOR_NAMES: [(&str, &str); 9] = [
     ("email", "an Issuer's manifest names its contact, spec.acme.email"),
     ("server", "an Issuer's manifest names its CA, spec.acme.server"),
@@ -82,26 +82,26 @@ pub const FOR_NAMES: [(&str, &str); 9] = [
     ("preferred-chain", "an Issuer's manifest names the chain, spec.acme.preferredChain"),
 ];
 
-/// Flags about keys of ours, and why a signing request has none of them.
+/// Flags about keys that this program makes, each with the reason why a signing request does not take the flag.
 pub const FOR_KEYS: [(&str, &str); 2] = [
     ("key-type", "a signing request has its key already"),
     ("out-secret", "without the key there is no Secret"),
 ];
 
-/// Which certificate is wished for, beside the flags above.
+/// Certificate that is wished for, beside the flags above.
 #[derive(Clone, Debug)]
 pub struct Wish<'a> {
-    /// Its names.
+    /// Names of the certificate.
     pub domains: &'a [String],
-    /// The signing request that names them, where somebody else has the key.
+    /// Signing request with the names, if the key is elsewhere.
     pub request: Option<SignedRequest>,
-    /// How they are proven, where no provider is named.
+    /// Proof of the names, if no provider is named.
     pub proof: Proof,
     /// The type of challenge.
     pub challenge_type: Option<&'a str>,
 }
 
-/// What comes from files and the environment.
+/// Values from files and the environment.
 struct Gathered {
     bundle: Blob,
     binding: Option<Binding>,
@@ -109,10 +109,10 @@ struct Gathered {
 }
 
 impl QuickArgs {
-    /// Makes manifests for a few names, to be read like any others.
+    /// Makes manifests for a few names, to be read like any other manifests.
     ///
     /// # Errors
-    /// Fails when a name, a flag, a file or a variable cannot be used, and when a signal came.
+    /// Fails if a name, a flag, a file or a variable cannot be used, or if a signal came.
     pub async fn made(
         &self,
         wish: Wish<'_>,
@@ -174,7 +174,7 @@ impl QuickArgs {
     fn check_type(&self, wish: &Wish<'_>) -> Result<(), Failure> {
         match (wish.challenge_type, &wish.proof, self.dns01) {
             (Some("dns-account-01"), Proof::Http01, None) => {
-                let message = "--domain with --challenge-type dns-account-01 needs somebody to make the records";
+                let message = "--domain with --challenge-type dns-account-01 needs a person or a provider for the records";
                 Err(Failure::usage(message)
                     .hint("a person: --dns01-manual")
                     .hint("a DNS provider: --dns01 PROVIDER"))
@@ -191,7 +191,7 @@ impl QuickArgs {
     /// Reads files and variables.
     fn gather(&self, server: &AcmeServer) -> Result<Gathered, Failure> {
         let bundle = self.ca_bundle.as_deref().map(bundle).transpose()?.unwrap_or_default();
-        let binding = self.binding(env::var(HMAC).ok())?;
+        let binding = self.binding(env::var(HMAC_VARIABLE).ok())?;
         let answers = self.dns01.map(|provider| answers(provider, server)).transpose()?;
         Ok(Gathered { bundle, binding, answers })
     }
@@ -205,13 +205,13 @@ impl QuickArgs {
                 let told = |why| Failure::usage(format!("cannot use {place}: {why}"));
                 (Some(text.map_err(told)?), place)
             }
-            (None, hmac) => (hmac, HMAC.to_owned()),
+            (None, hmac) => (hmac, HMAC_VARIABLE.to_owned()),
         };
         match (&self.eab_kid, hmac) {
             (None, None) => Ok(None),
             (Some(_), None) => {
                 Err(Failure::usage("--eab-kid needs the HMAC key that belongs to it")
-                    .hint(format!("--eab-hmac-file FILE, or {HMAC} in the environment")))
+                    .hint(format!("--eab-hmac-file FILE, or {HMAC_VARIABLE} in the environment")))
             }
             (None, Some(_)) => Err(Failure::usage(format!(
                 "{place} needs the key ID that the CA gave with it: --eab-kid ID"
@@ -219,7 +219,7 @@ impl QuickArgs {
             (Some(key_id), Some(hmac)) => match Binding::new(key_id, &hmac) {
                 Some(binding) => Ok(Some(binding)),
                 None => Err(Failure::usage(format!("cannot use {place}: it is not base64url"))
-                    .hint("it holds the HMAC key and nothing else, as the CA shows it")),
+                    .hint("write the HMAC key and nothing else, as the CA shows it")),
             },
         }
     }
@@ -231,7 +231,7 @@ pub(super) fn read_name(flag: &str, domain: &str) -> Result<Identifier, Failure>
         let failure = Failure::usage(format!("cannot use {flag} {domain}: {why}"));
         match host_in(domain) {
             Some(host) => failure.hint(format!("write the name alone: --domain {host}")),
-            None if domain.contains(';') => failure.hint("names are parted by commas"),
+            None if domain.contains(';') => failure.hint("separate names by commas"),
             None => failure,
         }
     })
@@ -257,7 +257,7 @@ fn answers(provider: DnsProvider, server: &AcmeServer) -> Result<DnsAnswers, Fai
                 failure.hint(format!("set {}", provider.needs()))
             }
             SurroundingsFault::Unusable { variable, .. } if variable == "AWS_SESSION_TOKEN" => failure
-                .hint("unset it and give the keys of a user; or write manifests without keys, and use what surrounds this program: --issuer-ambient-credentials"),
+                .hint("unset the variable and give the keys of a user; or write manifests without keys, and use ambient credentials: --issuer-ambient-credentials"),
             SurroundingsFault::Unusable { .. } | SurroundingsFault::Unreadable { .. } => failure,
         }
     })
@@ -274,12 +274,12 @@ fn read_stdin() -> Result<String, String> {
 
 fn read_all(from: impl io::Read) -> Result<String, String> {
     let mut text = String::new();
-    let mut from = from.take(FILE_LIMIT);
+    let mut from = from.take(MAX_FILE_BYTES);
     from.read_to_string(&mut text).map_err(|why| why.to_string())?;
     Ok(text)
 }
 
-/// This process.
+/// Environment of this process.
 struct Process;
 
 impl ProcessEnvironment for Process {
@@ -334,7 +334,7 @@ mod tests {
         line.quick
     }
 
-    /// What comes of flags and `KUBECTL_ACME_EAB_HMAC`.
+    /// Returns the binding, or the refusal, from flags and `KUBECTL_ACME_EAB_HMAC`.
     fn check(words: &str, variable: Option<&str>) -> String {
         match parse(words).binding(variable.map(str::to_owned)) {
             Ok(binding) => format!("{binding:?}"),

@@ -1,4 +1,4 @@
-//! Selectors: `-l` by labels and `--field-selector` by fields, in the words of the API server.
+//! Selectors: `-l` by labels and `--field-selector` by fields, in the syntax of the API server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::model::Record;
 
-/// Fields of every kind that can be selected by, with the JSON pointer.
+/// Fields that a selector can name, for every kind, with the JSON pointer.
 const FIELDS: [(&str, &str); 5] = [
     ("metadata.name", "/metadata/name"),
     ("metadata.namespace", "/metadata/namespace"),
@@ -15,11 +15,11 @@ const FIELDS: [(&str, &str); 5] = [
     ("spec.issuerRef.name", "/spec/issuerRef/name"),
 ];
 
-/// Which labels objects must have: all requirements have to hold.
+/// Requirements on the labels of objects; all have to hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<(String, Requirement)>);
 
-/// Which values fields must have: all have to hold.
+/// Requirements on the values of fields; all have to hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector(Vec<(&'static str, Requirement)>);
 
@@ -31,7 +31,7 @@ enum Requirement {
     Absent,
     /// `key=a`, `key in (a,b)`
     OneOf(Vec<String>),
-    /// `key!=a`, `key notin (a,b)`; a missing label is none of them.
+    /// `key!=a`, `key notin (a,b)`; a missing label fits, too.
     NoneOf(Vec<String>),
 }
 
@@ -48,12 +48,12 @@ impl fmt::Display for InvalidSelector {
 impl std::error::Error for InvalidSelector {}
 
 impl LabelSelector {
-    /// Tells whether nothing is asked for.
+    /// Returns whether there is no requirement.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Tells whether an object's labels fit.
+    /// Returns whether an object's labels fit.
     pub fn fits(&self, record: &Record) -> bool {
         self.fit(&record.metadata().labels)
     }
@@ -64,7 +64,7 @@ impl LabelSelector {
 }
 
 impl FieldSelector {
-    /// Tells whether an object's fields fit.
+    /// Returns whether an object's fields fit.
     pub fn fits(&self, record: &Record) -> bool {
         self.0.iter().all(|(pointer, wanted)| wanted.holds(Some(record.text(pointer))))
     }

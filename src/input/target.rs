@@ -1,4 +1,4 @@
-//! Which objects a command line names, as kubectl takes it: `KIND[,KIND] [NAME…]` or `KIND/NAME…`.
+//! Objects that a command line names, in the forms of kubectl: `KIND[,KIND] [NAME…]` or `KIND/NAME…`.
 
 use crate::context::failure::Failure;
 use crate::hints::invocation;
@@ -6,10 +6,10 @@ use crate::model::closest::closest;
 use crate::model::{Key, Kind, ObjectName};
 use crate::store::Scope;
 
-/// Namespace in which Events about objects without one are kept.
+/// Namespace in which Events about objects without a namespace are kept.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// What a command line names.
+/// Objects that a command line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Targets {
     /// Every object of these kinds.
@@ -22,7 +22,7 @@ impl Targets {
     /// Reads the words of a command line.
     ///
     /// # Errors
-    /// Fails when there are none, a kind is unknown, or the two forms are mixed.
+    /// Fails if there are no words, a kind is unknown, or the two forms are mixed.
     pub fn parse(words: &[String]) -> Result<Self, Failure> {
         let Some((first, names)) = words.split_first() else {
             return Err(Failure::usage("no kind is given").hint(known_kinds()));
@@ -41,10 +41,10 @@ impl Targets {
         }
     }
 
-    /// Names objects of one kind, or all of it.
+    /// Reads the names of objects of one kind; without words, all objects of the kind.
     ///
     /// # Errors
-    /// Fails when an object of another kind is named.
+    /// Fails if an object of another kind is named.
     pub fn of_kind(kind: Kind, words: &[String]) -> Result<Self, Failure> {
         if words.is_empty() {
             return Ok(Self::Kinds(vec![kind]));
@@ -56,7 +56,7 @@ impl Targets {
     /// Reads the one object that a command works on: `KIND/NAME`, `KIND NAME` or the name of a Certificate.
     ///
     /// # Errors
-    /// Fails when the words name none or several.
+    /// Fails if the words name no object or several.
     pub fn parse_one(words: &[String]) -> Result<(Kind, String), Failure> {
         if let [name] = words
             && !name.contains('/')
@@ -71,7 +71,7 @@ impl Targets {
         }
     }
 
-    /// The kinds, each once, in the order in which they are named.
+    /// Returns the kinds, each once, in the order in which they are named.
     pub fn kinds(&self) -> Vec<Kind> {
         let named: Vec<Kind> = match self {
             Self::Kinds(kinds) => kinds.clone(),
@@ -90,7 +90,7 @@ impl Targets {
 /// Reads the name of an object whose kind is known: `NAME`, or `KIND/NAME` as `-o name` prints it.
 ///
 /// # Errors
-/// Fails when an object of another kind is named.
+/// Fails if an object of another kind is named.
 pub fn name_of(kind: Kind, word: &str) -> Result<String, Failure> {
     if !word.contains('/') {
         return Ok(word.to_owned());
@@ -102,13 +102,13 @@ pub fn name_of(kind: Kind, word: &str) -> Result<String, Failure> {
     Ok(name)
 }
 
-/// The key of an object named on the command line; kinds without namespaces have none.
+/// Returns the key of an object named on the command line; without a namespace if the kind has none.
 pub fn key(kind: Kind, name: &str, namespace: &str) -> Key {
     let namespace = if kind.is_namespaced() { namespace } else { "" };
     Key::new(kind, ObjectName::new(namespace, name))
 }
 
-/// Which objects of a kind a listing is about: one namespace, or all of them.
+/// Returns the scope of a listing: one namespace, or all namespaces.
 pub fn scope(kind: Kind, namespace: Option<&str>) -> Scope {
     match namespace {
         Some(namespace) if kind.is_namespaced() => Scope::namespace(namespace),
@@ -116,7 +116,7 @@ pub fn scope(kind: Kind, namespace: Option<&str>) -> Scope {
     }
 }
 
-/// Where the Events about objects of a namespace are.
+/// Returns the scope of the Events about objects of a namespace.
 pub fn events_scope(namespace: &str) -> Scope {
     Scope::namespace(if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace })
 }
@@ -148,7 +148,7 @@ fn pair(word: &str) -> Result<(Kind, String), Failure> {
     Ok((kind(kind_word)?, name.to_owned()))
 }
 
-/// The Ingress, Gateway or ListenerSet that words name: `KIND/NAME` or `KIND NAME`.
+/// Returns the Ingress, Gateway or ListenerSet that words name: `KIND/NAME` or `KIND NAME`.
 pub fn asking(words: &[String], namespace: &str) -> Option<Key> {
     let (kind, name) = match words {
         [word] => word.split_once('/')?,
@@ -160,7 +160,7 @@ pub fn asking(words: &[String], namespace: &str) -> Option<Key> {
     is_name.then(|| key(kind, name, namespace))
 }
 
-/// The categories that the kinds have in a cluster, and `all`.
+/// Returns the kinds of a category, which is one that the kinds have in a cluster, or `all`.
 fn category(word: &str) -> Option<Vec<Kind>> {
     match word.to_ascii_lowercase().as_str() {
         "all" | "cert-manager" => Some(Kind::SIX.to_vec()),
@@ -176,14 +176,14 @@ fn kind(word: &str) -> Result<Kind, Failure> {
             .hint("the certificate in one: certificate show secret/NAME")
             .hint("certificate and key as files: order … --out DIR")),
         Some(Kind::Event) => Err(Failure::usage("Events are not listed by themselves")
-            .hint("they stand in describe KIND/NAME and in timeline KIND/NAME")),
+            .hint("see them with describe KIND/NAME or timeline KIND/NAME")),
         Some(_) | None => {
             let failure = Failure::usage(format!("unknown kind \"{word}\""));
             let words: Vec<String> = Kind::SIX.into_iter().flat_map(words).collect();
             let meant = closest(word, words.iter().map(String::as_str));
             let meant = meant.map(|meant| format!("did you mean {meant}?"));
             let domain = word.contains('.').then(|| {
-                format!("a domain stands behind a kind: certificate/{word}, challenge/{word}")
+                format!("write a domain after a kind: certificate/{word}, challenge/{word}")
             });
             let hints = folder_hint(word).or(meant).or(domain).into_iter().chain([known_kinds()]);
             Err(hints.fold(failure, Failure::hint))
@@ -191,16 +191,16 @@ fn kind(word: &str) -> Result<Kind, Failure> {
     }
 }
 
-/// The words for a kind.
+/// Returns the words for a kind.
 fn words(kind: Kind) -> impl Iterator<Item = String> {
     let short = kind.short_names().iter().map(|&short| short.to_owned());
     [kind.singular(), kind.plural()].into_iter().chain(short)
 }
 
-/// What helps with a word that stands where the folder of `--local` was meant to stand.
+/// Returns the hint for a word after `--local` that was meant as its folder; `None` for other words.
 pub fn folder_hint(word: &str) -> Option<String> {
     let flag = invocation::current().with_folder(word)?;
-    Some(format!("a folder stands behind =: {flag}"))
+    Some(format!("write the folder after =: {flag}"))
 }
 
 fn known_kinds() -> String {
@@ -219,7 +219,7 @@ mod tests {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// What the line names, or the error.
+    /// Returns the objects that the line names, or the error.
     fn check(line: &str, expected: &str) {
         let named = match Targets::parse(&words(line)) {
             Ok(Targets::Kinds(kinds)) => {
@@ -272,7 +272,7 @@ mod tests {
             (
                 "www.example.com",
                 Some(
-                    "a domain stands behind a kind: certificate/www.example.com, challenge/www.example.com",
+                    "write a domain after a kind: certificate/www.example.com, challenge/www.example.com",
                 ),
             ),
             ("pods", None),

@@ -1,4 +1,4 @@
-//! What people write: rows and manifests below `tests/fixtures/inputs/`, each with what must come of it.
+//! Input as people write it: rows and manifests below `tests/fixtures/inputs/`, each with its expected outcome.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::model::seal::Seal;
 use crate::model::{Identifier, mac_key, validation};
 use crate::reconcile::ingress_shim::{Defaults, untidy_annotations, wanted};
 
-/// The rows of a file: what is written, and the outcome.
+/// Returns the rows of a file: the input, and the outcome.
 pub(crate) fn rows(text: &str) -> Vec<(String, String)> {
     let rows = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     rows.map(|line| {
@@ -144,7 +144,7 @@ fn a_folder_of_kustomize_is_given_through_kustomize() {
         ("deploy/web.yaml", None),
         ("stdin", None),
     ] {
-        let line = kustomized(file);
+        let line = kustomize_hint(file);
         assert_eq!(line.is_some(), folder.is_some(), "{file}");
         if let (Some(line), Some(folder)) = (line, folder) {
             assert!(line.contains(&format!("kubectl kustomize {folder} | ")), "{line}");

@@ -1,4 +1,4 @@
-//! One look at the answer of a challenge, as the CA would look, and what the CA itself holds of it.
+//! Probe of the answer of a challenge, in the way the CA would do it, and the state of the challenge at the CA.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -29,23 +29,23 @@ use crate::reconcile::challenge::Readiness;
 use crate::reconcile::{dns01_visible, http01_visible, shown};
 use crate::store::Store;
 
-/// What looks at answers.
+/// Inspector of answers: the means of its probes.
 pub struct AnswerInspector {
-    /// Where the keys of accounts are.
+    /// Store with the account keys.
     pub store: Arc<dyn Store>,
-    /// Namespace with the Secrets of ClusterIssuers.
+    /// Namespace of the Secrets of ClusterIssuers.
     pub cluster_resource_namespace: String,
-    /// What asks HTTP and TLS servers.
+    /// Client of HTTP and TLS servers.
     pub fetcher: Fetcher,
-    /// Who is asked about records.
+    /// Resolvers for records.
     pub zones: Zones,
-    /// Where `--dns` is, for the commands that look the same way.
+    /// Address of the `--dns` server, for commands that repeat the probes.
     pub dns: Option<SocketAddr>,
-    /// What looks from inside the cluster, where that is wanted.
+    /// Probe from inside the cluster, if the user asked for it.
     pub inside: Option<PodProbe>,
-    /// Ends looks from inside.
+    /// Cancels probes from inside the cluster.
     pub stop: CancellationToken,
-    /// When it is.
+    /// Current time.
     pub now: Timestamp,
 }
 
@@ -55,25 +55,25 @@ impl fmt::Debug for AnswerInspector {
     }
 }
 
-/// A challenge that was looked at.
+/// Challenge whose answer was probed.
 #[derive(Debug)]
 pub struct InspectedAnswer {
-    /// The challenge.
+    /// Challenge.
     pub challenge: Challenge,
-    /// What the CA must see.
+    /// Answer that the CA must see.
     pub answer: Answer,
-    /// What was seen.
+    /// Observations of the probes.
     pub observations: Vec<Observation>,
-    /// What the CA would make of it.
+    /// Judgment by the CA's rules.
     pub verdict: Readiness,
-    /// How to look the same way.
+    /// Means of the probes, to write commands that repeat them.
     pub(crate) means: Instruments,
-    /// What the CA holds.
+    /// State of the challenge at the CA.
     pub held: HeldByCa,
 }
 
 impl InspectedAnswer {
-    /// The same as it is shown.
+    /// Borrows the parts that reports need.
     pub(crate) fn sight(&self) -> Sight<'_> {
         Sight {
             challenge: &self.challenge,
@@ -87,17 +87,17 @@ impl InspectedAnswer {
 }
 
 impl AnswerInspector {
-    /// Looks once. An interruption ends a look from inside the cluster after its Pod is removed.
+    /// Probes the answer once. An interruption ends a probe from inside the cluster after its Pod is removed.
     ///
     /// # Errors
-    /// Fails when nothing can be looked for, or by being interrupted.
+    /// Fails when the challenge has no answer, or a signal interrupts.
     pub async fn look(
         &self,
         challenge: Challenge,
         interrupted: &Interrupted,
     ) -> Result<InspectedAnswer, Failure> {
         let answer = Answer::of(&challenge).map_err(|why| {
-            let what = format!("cannot look at challenge {}: {why}", challenge.metadata.name);
+            let what = format!("cannot check challenge {}: {why}", challenge.metadata.name);
             Failure::new(FailureKind::Solver, what)
         })?;
         let kind = challenge.spec.kind;
@@ -121,7 +121,7 @@ impl AnswerInspector {
                 seen = &mut look => observations.extend(seen),
                 kind = interrupted.wait() => {
                     self.stop.cancel();
-                    // Its Pod is removed first.
+                    // The probe removes its Pod first.
                     look.await;
                     return Err(Failure::new(kind, "interrupted"));
                 }
@@ -132,7 +132,7 @@ impl AnswerInspector {
         }
         let verdict = match kind {
             ChallengeType::Http01 => match http01_visible::judge(&answer, &observations) {
-                // Whoever answers has noted what came to its listener.
+                // The controller that answers has recorded the requests to its listener.
                 Readiness::NotYet { reason, cause } => {
                     let cause = facts::sighting_of_listener(&challenge).or(cause);
                     Readiness::NotYet { reason, cause }

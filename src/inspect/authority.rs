@@ -1,6 +1,6 @@
-//! What the CA holds of a challenge: its authorization, read with the account's key by POST-as-GET (RFC 8555 §7.5). That
-//! costs no order and no validation, and changes nothing at the CA. Where it cannot be read, why not is told in its place:
-//! a look at an answer is worth something without it.
+//! Authorization of a challenge at the CA, read with the account's key by POST-as-GET (RFC 8555 §7.5). The request costs
+//! no order and no validation, and changes nothing at the CA. If the authorization cannot be read, the reason takes its
+//! place: a probe of an answer is useful without it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use crate::model::common::IssuerRef;
 use crate::model::{Challenge, State};
 use crate::store::Store;
 
-/// How long the CA has to answer: a look by a person waits no longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for an answer of the CA in a command that a person waits for.
+const CA_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is known of the CA's side.
+/// State of a challenge at the CA, as far as it could be read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HeldByCa {
-    /// The authorization, as the CA answered.
+    /// Authorization in the CA's answer.
     Authorization(AuthorizationReply),
-    /// Why it was not learnt.
+    /// Reason why the authorization could not be read.
     Unknown(String),
 }
 
 impl HeldByCa {
-    /// Tells whether nothing has to be shown to the CA any more.
+    /// Returns whether the authorization is valid, so that the CA need not see the answer any more.
     pub fn is_valid(&self) -> bool {
         let is_valid = |held: &AuthorizationReply| state(held) == Some(State::Valid);
         matches!(self, Self::Authorization(held) if is_valid(held))
     }
 
-    /// The authorization, where it has ended and can become valid no more (RFC 8555 §7.1.6).
+    /// Returns the authorization if it has ended without success and can never become valid (RFC 8555 §7.1.6).
     pub fn ended(&self) -> Option<&AuthorizationReply> {
         let Self::Authorization(held) = self else { return None };
         state(held).is_some_and(State::is_failure).then_some(held)
     }
 
-    /// The CA's word about one of the challenges, by its URL.
+    /// Returns the challenge with this URL from the CA's answer.
     pub fn challenge(&self, url: &str) -> Option<&ChallengeReply> {
         let Self::Authorization(held) = self else { return None };
         held.challenges.iter().find(|challenge| challenge.url == url)
@@ -50,7 +50,7 @@ fn state(held: &AuthorizationReply) -> Option<State> {
     State::of_acme(&held.status)
 }
 
-/// Reads the authorization of a challenge with the account of its Issuer; `namespace` has the Secrets of ClusterIssuers.
+/// Reads the authorization of a challenge with the account of its issuer; `namespace` has the Secrets of ClusterIssuers.
 pub async fn read(
     challenge: &Challenge,
     store: &Arc<dyn Store>,
@@ -60,26 +60,26 @@ pub async fn read(
     read_with(challenge, &accounts(store, resolver, namespace)).await
 }
 
-/// Sessions of the accounts whose keys may be read, for any number of challenges.
+/// Builds the sessions of accounts whose keys may be read, for any number of challenges.
 pub fn accounts(store: &Arc<dyn Store>, resolver: &Arc<dyn Resolve>, namespace: &str) -> Accounts {
     Accounts::new(store, namespace, Accounts::connect_with(Arc::new(clients(resolver))))
 }
 
-/// Reads the authorization of a challenge by these sessions.
+/// Reads the authorization of a challenge with the given sessions.
 pub async fn read_with(challenge: &Challenge, accounts: &Accounts) -> HeldByCa {
     let (spec, namespace) = (&challenge.spec, &challenge.metadata.namespace);
     let asked = ask(&spec.authorization_url, (namespace, &spec.issuer_ref), accounts);
-    match tokio::time::timeout(PATIENCE, asked).await {
+    match tokio::time::timeout(CA_ANSWER_TIMEOUT, asked).await {
         Ok(Ok(reply)) => HeldByCa::Authorization(reply),
         Ok(Err(error)) => HeldByCa::Unknown(error.to_string()),
-        Err(_) => HeldByCa::Unknown(format!("no answer within {} s", PATIENCE.as_secs())),
+        Err(_) => HeldByCa::Unknown(format!("no answer within {} s", CA_ANSWER_TIMEOUT.as_secs())),
     }
 }
 
-/// Reads the authorization at that URL, as the account of an issuer that an object of that namespace refers to.
+/// Reads the authorization at a URL with the account of an issuer, to which an object of `namespace` refers.
 ///
 /// # Errors
-/// Fails when the issuer, its Secret or its account is not there, and with what the CA says.
+/// Fails when the issuer, its Secret or its account does not exist, and with the CA's error.
 pub async fn ask(
     url: &str,
     (namespace, issuer): (&str, &IssuerRef),
@@ -90,7 +90,7 @@ pub async fn ask(
     Ok(session.authorization(url).await?)
 }
 
-/// Reads the order at that URL, in the same way.
+/// Reads the order at a URL with the account of an issuer, to which an object of `namespace` refers.
 ///
 /// # Errors
 /// As [`ask`].

@@ -13,34 +13,34 @@ use crate::diagnosis::verdict::replacement::CaaLook;
 use crate::dns::Resolve;
 use crate::model::caa::{CaaAccount, CaaQuestion, CaaRecordSet, upwards};
 
-/// How long one question may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Most names of one certificate that are looked at: as many as a CA puts into one.
-const MOST_NAMES: usize = 100;
-/// Names of one certificate that are looked at side by side.
+/// Longest wait for one lookup.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest number of names of one certificate that are checked: as many as CAs put into one certificate.
+const MAX_NAMES: usize = 100;
+/// Number of names of one certificate that are checked concurrently.
 const AT_ONCE: usize = 8;
 
 type OwnRecords = Result<CaaRecordSet, String>;
 
-/// What was heard so far.
+/// CAA lookups so far, by owner name.
 pub(crate) struct CaaRecords {
     resolver: Arc<dyn Resolve>,
     heard: Mutex<HashMap<String, Arc<OnceCell<OwnRecords>>>>,
 }
 
 impl CaaRecords {
-    /// Nothing yet.
+    /// Builds an empty cache of lookups by a resolver.
     pub(crate) fn new(resolver: &Arc<dyn Resolve>) -> Self {
         Self { resolver: Arc::clone(resolver), heard: Mutex::default() }
     }
 
-    /// Which names of a certificate a CA may not issue for, and of which that is not known.
+    /// Finds names of a certificate for which CAA forbids a CA to issue, and names whose lookup failed.
     pub(crate) async fn look(
         &self,
         names: &[String],
         (identities, account): (&[String], Option<&str>),
     ) -> Vec<CaaLook> {
-        let looks = names.iter().take(MOST_NAMES).map(|name| async move {
+        let looks = names.iter().take(MAX_NAMES).map(|name| async move {
             let base = name.strip_prefix("*.").unwrap_or(name);
             let is_wildcard = base != name;
             let account = account.map_or(CaaAccount::Anybody, CaaAccount::Url);
@@ -57,7 +57,7 @@ impl CaaRecords {
         stream::iter(looks).buffered(AT_ONCE).filter_map(async |look| look).collect().await
     }
 
-    /// The records that decide for a name, and whose they are.
+    /// Returns the records that decide for a name, and the name that owns them.
     async fn relevant(&self, name: &str) -> Result<Option<(String, CaaRecordSet)>, String> {
         for owner in upwards(name) {
             let records = self.own(owner).await?;
@@ -74,14 +74,15 @@ impl CaaRecords {
     }
 
     async fn ask(&self, owner: &str) -> OwnRecords {
-        match timeout(PATIENCE, self.resolver.caa(&format!("{owner}."))).await {
+        match timeout(LOOKUP_TIMEOUT, self.resolver.caa(&format!("{owner}."))).await {
             Ok(Ok(records)) => Ok(records),
             Ok(Err(error)) if error.tells_nothing() => Err(error.to_string()),
-            // There is no such name, or nothing where its alias leads.
+            // The name does not exist, or the target of its alias has no records.
             Ok(Err(_)) => Ok(CaaRecordSet::default()),
-            Err(_) => {
-                Err(format!("cannot look up {owner}: no answer within {} s", PATIENCE.as_secs()))
-            }
+            Err(_) => Err(format!(
+                "cannot look up {owner}: no answer within {} s",
+                LOOKUP_TIMEOUT.as_secs()
+            )),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What `challenge check` saw: as lines and tables for people, as a report for programs.
+//! Report of `challenge check`: lines and tables for people, JSON for programs.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::print::table::{Headers, NONE, Table};
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::{dns01_visible, http01_visible, shown};
 
-/// One look at a challenge, and what to make of it.
+/// One probe of a challenge, with its judgment.
 #[derive(Debug)]
 pub(crate) struct Sight<'a> {
     pub(crate) challenge: &'a Challenge,
@@ -28,18 +28,18 @@ pub(crate) struct Sight<'a> {
 impl Sight<'_> {
     fn verdict(&self) -> String {
         if self.held.is_valid() {
-            return "the CA holds it as valid, nothing has to be seen any more".to_owned();
+            return "valid at the CA, the answer is not needed any more".to_owned();
         }
         if let Some(held) = self.held.ended() {
-            return format!("over, the CA holds it as {}", held.status);
+            return format!("ended, {} at the CA", held.status);
         }
         match self.verdict {
-            Readiness::Ready => "visible, the CA would accept it".to_owned(),
+            Readiness::Ready => "visible, the CA would accept the answer".to_owned(),
             Readiness::NotYet { reason, .. } => format!("not visible: {reason}"),
         }
     }
 
-    /// For people.
+    /// Formats the report for people.
     pub(crate) fn text(&self, colour: Colour, with_commands: bool) -> String {
         let mut lines = vec![
             ("Challenge", self.challenge.metadata.name.clone()),
@@ -49,14 +49,18 @@ impl Sight<'_> {
         for observation in self.observations {
             let at = Time::new(observation.at);
             lines.push(("Seen from", format!("{} at {at}", observation.vantage)));
-            lines.push(("Saw", saw(&observation.seen)));
+            lines.push(("Saw", describe_seen(&observation.seen)));
             let difference = http01_visible::disagreement(self.answer, observation);
             lines.extend(difference.map(|text| ("Beware", text.to_owned())));
-            for Linted { text, faults, corrected, ends } in linted(self.challenge, observation) {
+            for Linted { text, faults, corrected, ends } in
+                lint_records(self.challenge, observation)
+            {
                 lines.push(("Record", format!("{text:?}")));
-                lines.extend(ends.map(|at| ("Beware", format!("it ends at {at:.0}"))));
+                lines.extend(ends.map(|at| ("Beware", format!("the record ends at {at:.0}"))));
                 if !faults.is_empty() {
-                    lines.extend(faults.into_iter().map(|fault| ("Fault", format!("it {fault}"))));
+                    lines.extend(
+                        faults.into_iter().map(|fault| ("Fault", format!("the record {fault}"))),
+                    );
                     lines.push(("Corrected", format!("{corrected:?}")));
                 }
             }
@@ -67,7 +71,7 @@ impl Sight<'_> {
             }
         }
         lines.push(("At the CA", self.held_by_ca()));
-        // Of a challenge that is over, the error says it.
+        // For a challenge that has ended, the command's error says it.
         let said = self.held.challenge(&self.challenge.spec.url);
         let said = said.filter(|_| self.held.ended().is_none());
         let problem = said.and_then(|challenge| challenge.error.as_ref());
@@ -79,7 +83,7 @@ impl Sight<'_> {
         lines.chain(tables.map(|table| format!("\n{table}"))).collect()
     }
 
-    /// What the CA must see: a text, a record, or the digest in a certificate.
+    /// Content that the CA must see: a text, a record, or the digest in a certificate.
     fn expected(&self) -> String {
         match self.challenge.spec.kind {
             ChallengeType::TlsAlpn01 => shown::digest_of(self.answer),
@@ -90,7 +94,7 @@ impl Sight<'_> {
         }
     }
 
-    /// What the CA holds, or why that is not known.
+    /// Describes the authorization at the CA, or why it is not known.
     fn held_by_ca(&self) -> String {
         let held = match self.held {
             HeldByCa::Unknown(why) => return format!("not known: {why}"),
@@ -108,7 +112,7 @@ impl Sight<'_> {
         format!("authorization {}{challenge}{}", held.status, until.unwrap_or_default())
     }
 
-    /// What the CA holds, for programs: none of it where it was not learnt.
+    /// Authorization at the CA for programs: only the reason if it could not be read.
     fn authorization(&self) -> Value {
         let held = match self.held {
             HeldByCa::Unknown(why) => return json!({"unknown": why}),
@@ -122,14 +126,14 @@ impl Sight<'_> {
         })
     }
 
-    /// For programs.
+    /// Builds the report for programs.
     pub(crate) fn report(&self) -> Value {
         let looks = self.observations.iter().map(|observation| {
             let mut look = serde_json::to_value(observation).unwrap_or_default();
             look["command"] = commands(observation, self.means).join("; ").into();
             look["disagreement"] = http01_visible::disagreement(self.answer, observation).into();
             if self.challenge.spec.persist.is_some() {
-                let records = linted(self.challenge, observation).into_iter();
+                let records = lint_records(self.challenge, observation).into_iter();
                 look["records"] = records.map(|record| record.report()).collect();
             }
             look
@@ -151,12 +155,12 @@ impl Sight<'_> {
     }
 }
 
-/// A record that stays, as it was found, and what the CA would not take of it.
+/// Record of dns-persist-01 as it was found, and the faults for which the CA would not accept it.
 struct Linted<'a> {
     text: &'a str,
     faults: Vec<String>,
     corrected: String,
-    /// When it ends, if that is soon.
+    /// Time at which the record's permission ends, if that is soon.
     ends: Option<Timestamp>,
 }
 
@@ -168,8 +172,8 @@ impl Linted<'_> {
     }
 }
 
-/// Every text at the record's name once, where it is one of those that stay.
-fn linted<'a>(challenge: &Challenge, observation: &'a Observation) -> Vec<Linted<'a>> {
+/// Checks every distinct text at the record's name; empty if the challenge is not dns-persist-01.
+fn lint_records<'a>(challenge: &Challenge, observation: &'a Observation) -> Vec<Linted<'a>> {
     let Some(demand) = dns01_visible::demand(challenge, observation.at) else { return Vec::new() };
     let Seen::Records { servers, .. } = &observation.seen else { return Vec::new() };
     let texts: BTreeSet<&str> = servers
@@ -227,10 +231,10 @@ fn hops(hops: &[Hop]) -> Table {
     table
 }
 
-fn saw(seen: &Seen) -> String {
+fn describe_seen(seen: &Seen) -> String {
     match seen {
         Seen::Nothing { why, .. } => why.clone(),
-        Seen::NoLook { why, .. } => format!("no look was possible: {why}"),
+        Seen::NoLook { why, .. } => format!("no probe was possible: {why}"),
         Seen::Redirect { to, why } => format!("a redirect to {to}: {why}"),
         Seen::Handshake { protocol, certificate } => handshake(protocol, certificate),
         Seen::Reply { status, body, truncated, .. } => {
@@ -239,12 +243,12 @@ fn saw(seen: &Seen) -> String {
         }
         Seen::Records { name, zone, servers } => {
             let who = match (zone.as_str(), servers.len()) {
-                ("", 1) => "1 resolver says".to_owned(),
-                ("", count) => format!("{count} resolvers say"),
-                (zone, 1) => format!("1 server of zone {zone} says"),
-                (zone, count) => format!("{count} servers of zone {zone} say"),
+                ("", 1) => "1 resolver".to_owned(),
+                ("", count) => format!("{count} resolvers"),
+                (zone, 1) => format!("1 server of zone {zone}"),
+                (zone, count) => format!("{count} servers of zone {zone}"),
             };
-            format!("what {who} of {name}")
+            format!("answers for {name} from {who}")
         }
     }
 }

@@ -39,32 +39,32 @@ use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 
-/// Flags of commands that go on with what is in the store.
+/// Flags of commands that work on Certificates already in the store.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AgainArgs {
-    /// Names of objects in the store, of what they belong to, or domains
+    /// Names of Certificates, of objects that belong to them, or domains
     #[arg(value_name = "NAME", required_unless_present_any = ["all", "all_namespaces", "selector"])]
     pub names: Vec<String>,
-    /// Certificates chosen otherwise
+    /// Flags that choose Certificates without names
     #[command(flatten)]
     pub chosen: ChosenArgs,
-    /// How the work is done
+    /// Flags of the work
     #[command(flatten)]
     pub work: WorkArgs,
 }
 
-/// What is wanted of the Certificates.
+/// Kind of rerun that a command asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rerun {
-    /// A fresh order, whatever there is.
+    /// New order, whatever the state of the Certificate.
     Renewed,
-    /// A fresh order for one that failed.
+    /// New order for a Certificate that failed.
     Retried,
-    /// That what was begun goes on.
+    /// Continuation of an issuance that was begun.
     Resumed,
 }
 
-/// Certificates, each with those of its Orders that were named.
+/// Certificates, each with its Orders that the user named.
 pub type Named = BTreeMap<ObjectName, Vec<ObjectName>>;
 
 /// Works on Certificates that are in the store until each has ended.
@@ -80,7 +80,7 @@ pub async fn run(
     Box::pin(work_on(args, named, (wanted, None), context)).await
 }
 
-/// Replaces Certificates because of what was found of them, as many as may be in an hour, and waits until each has ended.
+/// Replaces the Certificates of `replacement`, up to its limit per hour, and waits until each has ended.
 ///
 /// # Errors
 /// Fails with the lowest exit code of all Certificates.
@@ -107,7 +107,7 @@ async fn work_on(
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let times = (started, deadline);
     let events = events::open(args.work.events.as_deref())?;
-    // Their manifests were read by another command.
+    // The manifests of these Certificates were read by another command.
     let places = Places::new();
     let keys = named.keys().map(|name| Key::new(Kind::Certificate, name.clone()));
     let keys: Vec<Key> = keys.collect();
@@ -159,7 +159,7 @@ async fn work_on(
     Box::pin(finish::settle(&results, &args.work.output, context, worked)).await
 }
 
-/// What is to be worked on, when all checks have passed.
+/// Objects to work on when all checks have passed.
 struct Begun {
     store: Arc<dyn Store>,
     claim: Claim,
@@ -170,7 +170,7 @@ struct Begun {
     open: BTreeMap<Key, Tracked>,
 }
 
-/// Checks everything, and marks what is to be issued anew.
+/// Checks everything, and marks the Certificates that are to be issued again.
 async fn begin(
     args: &AgainArgs,
     (named, (wanted, replacement)): (&Named, (Rerun, Option<&Replacement>)),
@@ -196,7 +196,7 @@ async fn begin(
     let options = args.work.drive.certificates.options();
     let inspection = Inspection::new(&store, options, started);
     for record in &records {
-        match nothing_to_do(&inspection, record, named, wanted).await? {
+        match reason_to_skip(&inspection, record, named, wanted).await? {
             Some(why) => printer.note(&why),
             None => wanting.push(record),
         }
@@ -227,8 +227,8 @@ async fn begin(
     Ok(Begun { store, claim, permit, out, records, given, open })
 }
 
-/// Says why nothing is to be done about a Certificate, if so.
-async fn nothing_to_do(
+/// Returns why nothing is to be done for a Certificate; `None` if there is work.
+async fn reason_to_skip(
     inspection: &Inspection,
     record: &Record,
     named: &Named,
@@ -237,7 +237,7 @@ async fn nothing_to_do(
     let (store, name) = (inspection.store(), &record.key.name);
     let certificate = typed::<Certificate>(record.clone())?;
     let is_under_way = certificate.is_being_issued();
-    // Whatever is asked for: the Secret of another Certificate is not overwritten.
+    // Fails in every mode if the Secret belongs to another Certificate.
     let is_due = inspection.look(name).await?;
     match wanted {
         Rerun::Renewed => Ok(None),
@@ -254,7 +254,7 @@ async fn nothing_to_do(
             let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
             let mut ends = Vec::new();
             for order in named.get(name).into_iter().flatten() {
-                // Another process, whose end was waited for, may have replaced it.
+                // Another process, for whose end this one waited, may have replaced the Order.
                 let state = orders.get(order).await?.and_then(|order| order.status.state);
                 if state.is_some_and(|state| state != State::Valid) {
                     return Ok(None);
@@ -271,9 +271,7 @@ async fn nothing_to_do(
                 ends.push(format!("Certificate {name} has no Order"));
             }
             let (why, renew) = (ends.join(", "), invocation::current().renewal(name));
-            Ok(Some(format!(
-                "{why}: there is nothing to try again; a fresh certificate all the same: {renew}"
-            )))
+            Ok(Some(format!("{why}: there is nothing to try again; to renew anyway: {renew}")))
         }
     }
 }
@@ -286,7 +284,7 @@ async fn read(store: &Arc<dyn Store>, keys: &[Key]) -> Result<Vec<Record>, Failu
     Ok(records)
 }
 
-/// Nothing is under way, and there is no certificate either: how the last order ended, if there was one.
+/// Builds the failure if nothing is under way and no certificate exists: how the last order, if any, ended.
 async fn nothing_to_resume(
     store: &Arc<dyn Store>,
     name: &ObjectName,
@@ -300,7 +298,7 @@ async fn nothing_to_resume(
         return Ok(Failure::from(failed).hint(hint));
     }
     let why = format!(
-        "Certificate {name}: nothing is under way, and its Secret has no certificate that is wanted"
+        "Certificate {name}: nothing is under way, and its Secret lacks the certificate that its spec asks for"
     );
     Ok(Failure::usage(why).hint(hint))
 }

@@ -1,4 +1,4 @@
-//! Ingresses, Gateways and ListenerSets that ask for Certificates: what a command is given of them, and what becomes of it.
+//! Certificates for which Ingresses, Gateways and ListenerSets ask: read from the input, and made in the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,12 +30,12 @@ use crate::store::local::Access;
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
-/// The version of Gateways and ListenerSets that is read.
-const VERSION: &str = "v1";
-/// How often it is looked whether somebody else has made a Certificate.
-const POLL: Duration = Duration::from_millis(200);
+/// API version of Gateways and ListenerSets that is read.
+const GATEWAY_API_VERSION: &str = "v1";
+/// Interval of the checks whether another driver has made a Certificate.
+const CERTIFICATE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The kinds whose annotations ask for Certificates, as far as the store has them: a cluster may have no Gateway API.
+/// Kinds whose annotations ask for Certificates and that the store has: a cluster may lack the Gateway API.
 ///
 /// # Errors
 /// Fails when the server does not answer.
@@ -44,12 +44,12 @@ pub async fn asking_kinds(
     context: &Context,
 ) -> Result<Vec<Kind>, StoreError> {
     let Some(cluster) = behind(store, context) else { return Ok(Kind::ASKING.to_vec()) };
-    let served = cluster.served(Kind::Gateway.group(), VERSION).await?;
+    let served = cluster.served(Kind::Gateway.group(), GATEWAY_API_VERSION).await?;
     let is_served = |kind: &Kind| *kind == Kind::Ingress || served.contains(&kind.plural());
     Ok(Kind::ASKING.into_iter().filter(is_served).collect())
 }
 
-/// The names of the Certificates for which an object of a manifest asks.
+/// Keys of the Certificates for which an object of a manifest asks.
 pub fn names_asked_by(record: &Record) -> Vec<Key> {
     let Ok(object) = read(record) else { return Vec::new() };
     let Ok(Ok(wanted)) = wanted(&object, None, &Defaults::default()) else { return Vec::new() };
@@ -57,11 +57,11 @@ pub fn names_asked_by(record: &Record) -> Vec<Key> {
     keys.collect()
 }
 
-/// What was given, with the Certificates for which Ingresses, Gateways and ListenerSets among it ask. Those that ask for none are left
-/// alone; locally one that asked before stays, so that its Certificates go.
+/// Returns the input with the Certificates for which its Ingresses, Gateways and ListenerSets ask. Objects that ask for
+/// none are left out; with a local store, an object that asked before stays, so that its Certificates are deleted.
 ///
 /// # Errors
-/// Fails when annotations contradict each other or cannot be read, and when nothing is left.
+/// Fails when annotations contradict each other or cannot be read, and when no object is left.
 pub async fn with_certificates(
     input: Input,
     work: &WorkArgs,
@@ -75,8 +75,8 @@ pub async fn with_certificates(
     for (index, lacks_issuer) in reading.read_all()? {
         let key = &input.records()[index].key;
         if lacks_issuer {
-            reading.say_lacking(index, key);
-        } else if asked_before(key, context).await? {
+            reading.note_missing_issuer(index, key);
+        } else if is_stored_locally(key, context).await? {
             continue;
         } else {
             let place = place(input.location(index));
@@ -92,7 +92,7 @@ pub async fn with_certificates(
     Ok(input.asking(made, &idle))
 }
 
-/// The Certificates for which objects given ask and that are not given themselves; what cannot be used is warned of.
+/// Returns the Certificates for which the input's objects ask and that the input lacks; warns of unusable requests.
 ///
 /// # Errors
 /// Fails when annotations contradict each other or cannot be read.
@@ -108,8 +108,8 @@ pub fn asked_for(
     Ok(reading.made.into_iter().map(|(record, _)| record).collect())
 }
 
-/// What would become of Certificates, were an object applied as it is here: those that it asks for, and those of its own for which it
-/// no longer does. Nothing is written.
+/// Returns the changes to Certificates if `applied` were applied: to Certificates that the object asks for, and to
+/// Certificates that the object owns and no longer asks for. Nothing is written.
 ///
 /// # Errors
 /// Fails when the store does, or an annotation cannot be read.
@@ -128,7 +128,7 @@ pub async fn would_become(
     let foreseen = shim.foresee(&applied).await.map_err(|error| failed(&applied.key, error))?;
     let told = foreseen.into_iter().filter_map(|(certificate, what)| {
         let mut record = record(&certificate)?;
-        // What is there already keeps what only the store says.
+        // A Certificate that exists keeps its status.
         let status = serde_json::to_value(&certificate.status).ok()?;
         if what != Foreseen::Created {
             record.object["status"] = status;
@@ -138,7 +138,7 @@ pub async fn would_become(
     Ok(told.collect())
 }
 
-/// Tells whether only its Gateway may say whether it asks.
+/// Returns whether only the Gateway of an object decides if the object asks for a Certificate.
 fn inherits(object: &IngressLike) -> bool {
     object.kind() == Kind::ListenerSet
 }
@@ -147,7 +147,7 @@ fn lacks_issuer(object: &IngressLike, defaults: &Defaults) -> bool {
     object.kind() == Kind::Ingress && lacks_default_issuer(object, defaults)
 }
 
-async fn asked_before(key: &Key, context: &Context) -> Result<bool, Failure> {
+async fn is_stored_locally(key: &Key, context: &Context) -> Result<bool, Failure> {
     if context.global.local.is_none() {
         return Ok(false);
     }
@@ -159,7 +159,7 @@ fn place(location: Option<&Location>) -> String {
     location.map(ToString::to_string).unwrap_or_default()
 }
 
-/// Reads what objects of manifests ask for.
+/// Reader of the Certificates for which objects of manifests ask.
 struct AskedReader<'a> {
     input: &'a Input,
     defaults: &'a Defaults,
@@ -168,7 +168,7 @@ struct AskedReader<'a> {
 }
 
 impl AskedReader<'_> {
-    /// Reads what all objects ask for; returns which ask for nothing, and of each whether that is for want of an issuer.
+    /// Reads the requests of all objects; returns each object without a request, and whether it only lacks an issuer.
     fn read_all(&mut self) -> Result<Vec<(usize, bool)>, Failure> {
         let mut silent = Vec::new();
         for (index, record) in self.input.records().iter().enumerate() {
@@ -214,7 +214,7 @@ impl AskedReader<'_> {
         }
         for certificate in certificates {
             let Some(record) = record(&certificate) else { continue };
-            // One that is given as such is not made, nor is one for which another object asks.
+            // A Certificate that is in the input, or for which an earlier object asks, is not made again.
             let is_there = self.input.records().iter().any(|given| given.key == record.key)
                 || self.made.iter().any(|(made, _)| made.key == record.key);
             if let Some(location) = location.filter(|_| !is_there) {
@@ -224,7 +224,7 @@ impl AskedReader<'_> {
         Ok(())
     }
 
-    /// The Gateway of a ListenerSet, where that is given, too.
+    /// Returns the Gateway of a ListenerSet if the input holds the Gateway, too.
     fn parent(&self, object: &IngressLike) -> Result<Option<Gateway>, Failure> {
         let Some(name) = object.parent() else { return Ok(None) };
         let key = Key::new(Kind::Gateway, name);
@@ -232,7 +232,7 @@ impl AskedReader<'_> {
         Ok(given.cloned().map(typed).transpose()?)
     }
 
-    fn say_lacking(&self, index: usize, key: &Key) {
+    fn note_missing_issuer(&self, index: usize, key: &Key) {
         let place = place(self.input.location(index));
         let Key { kind, name } = key;
         self.printer.note(&format!(
@@ -243,7 +243,7 @@ impl AskedReader<'_> {
     }
 }
 
-/// What is wrong with Certificates that annotations and hosts make, and what to write instead; `None` if all can be.
+/// Returns the faults of Certificates made from annotations and hosts, and a hint; `None` if there are no faults.
 fn faults(certificates: &[Certificate]) -> Option<(String, Option<String>)> {
     let mut faults = Vec::new();
     for certificate in certificates {
@@ -260,7 +260,7 @@ fn faults(certificates: &[Certificate]) -> Option<(String, Option<String>)> {
 
 fn record(certificate: &Certificate) -> Option<Record> {
     let mut object = serde_json::to_value(certificate).ok()?;
-    // Its owner has no UID yet, and in a rehearsal never gets one.
+    // The owner has no UID yet, and in a rehearsal never gets a UID.
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("ownerReferences");
     }
@@ -270,18 +270,18 @@ fn record(certificate: &Certificate) -> Option<Record> {
     Record::new(object)
 }
 
-/// Where what was asked for is made, and by whom.
+/// Store in which requested Certificates are made, who makes them, and until when.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedPlace<'a> {
     /// The store.
     pub store: &'a Arc<dyn Store>,
-    /// Whether we make it.
+    /// Claim that says whether this process makes the Certificates.
     pub claim: &'a Claim,
-    /// When that has to be done.
+    /// Moment by which the Certificates have to exist.
     pub deadline: Timestamp,
 }
 
-/// Makes the Certificates for which applied objects ask, or waits until whoever drives has made them; returns all that they own.
+/// Makes the Certificates for which applied objects ask, or waits for the driver to do so; returns all that the objects own.
 ///
 /// # Errors
 /// Fails when the store does, when time is up, or when interrupted.
@@ -303,16 +303,16 @@ pub async fn bring_up_to_date(
         let recorder = Recorder::new(Arc::clone(place.store));
         let mut defaults = work.drive.ingress_shim.defaults();
         if place.claim.is_cert_manager() {
-            // It makes them, and what it has made is awaited.
+            // cert-manager makes the Certificates, and this process waits for them.
             defaults.lists = Lists::AsCertManager;
         }
         let shim = IngressShimController::new(key.kind, recorder, defaults);
         match place.claim {
             Claim::Alone | Claim::Drives(_) => {
                 let changes = shim.bring_up_to_date(key, Timestamp::now()).await;
-                say_deleted(key, &changes.map_err(|error| failed(key, error))?, &printer);
+                note_deleted(key, &changes.map_err(|error| failed(key, error))?, &printer);
             }
-            Claim::Watches(_) => wait(&shim, key, place, context).await?,
+            Claim::Watches(_) => wait_for_certificates(&shim, key, place, context).await?,
         }
         let Some(object) = place.store.get(key).await? else { continue };
         let scope = Scope::owned_by(&key.name.namespace, object.uid());
@@ -331,7 +331,7 @@ pub async fn bring_up_to_date(
     Ok(owned.into_values().collect())
 }
 
-fn say_deleted(key: &Key, changes: &[CertificateChange], printer: &Printer) {
+fn note_deleted(key: &Key, changes: &[CertificateChange], printer: &Printer) {
     for change in changes {
         if let CertificateChange::Delete(certificate) = change {
             let name = &certificate.metadata.name;
@@ -354,8 +354,8 @@ fn failed(key: &Key, error: ReconcileError) -> Failure {
     }
 }
 
-/// Waits until whoever drives has made and updated what an object asks for.
-async fn wait(
+/// Waits until the driver has made and updated the Certificates for which an object asks.
+async fn wait_for_certificates(
     shim: &IngressShimController,
     key: &Key,
     place: AskedPlace<'_>,
@@ -373,11 +373,11 @@ async fn wait(
             let who = place.claim.driver();
             let message =
                 format!("{who} has not made Certificate {name}, for which {key} asks, in time");
-            let hint = "events of the object say why; its ingress-shim or gateway-shim may be off";
+            let hint = "see the object's events; the driver's ingress- or gateway-shim may be off";
             return Err(Failure::new(FailureKind::Timeout, message).hint(hint).about(key));
         }
         tokio::select! {
-            () = tokio::time::sleep(POLL) => {}
+            () = tokio::time::sleep(CERTIFICATE_POLL_INTERVAL) => {}
             kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
         }
     }

@@ -1,4 +1,4 @@
-//! `--dry-run`: what would be applied, and what the store has to say about it.
+//! `--dry-run`: prints the objects that would be applied, and how the store would take them.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ use crate::store::local::Access;
 use crate::store::memory::MemoryStore;
 use crate::store::{Scope, Store};
 
-/// What decides whether a Certificate is due, and what its providers need; and what owns some of them, without which they would go.
-const HELD: [Kind; 10] = [
+/// Kinds that decide if a Certificate is due, that its providers need, or whose objects own others (which would go without).
+const COPIED_KINDS: [Kind; 10] = [
     Kind::Certificate,
     Kind::CertificateRequest,
     Kind::Challenge,
@@ -44,17 +44,17 @@ const HELD: [Kind; 10] = [
     Kind::Secret,
 ];
 
-/// What would become of an object.
+/// Object as it would become, with the kind of change.
 #[derive(Debug)]
 struct DryRunResult {
     object: Value,
     kind: Kind,
-    /// What kubectl calls it.
+    /// Change in kubectl's words, such as `created`.
     word: &'static str,
 }
 
-/// Prints the manifests as they are. By name, Certificates for which others of them ask are told, too; documents are for whoever
-/// applies them, and then those come by themselves.
+/// Prints the manifests as they are. Output for people also names the Certificates for which the manifests ask;
+/// documents omit these Certificates, because they are made when the documents are applied.
 ///
 /// # Errors
 /// Fails when annotations cannot be read, or stdout cannot be written.
@@ -65,7 +65,7 @@ pub async fn client(input: &Input, work: &WorkArgs, context: &Context) -> Result
     if printer.format().is_for_people() {
         records.extend(asked);
     }
-    // Only what is on this machine is looked at: no cluster is asked.
+    // Only the store of this machine is read: no cluster is asked.
     let store = context.store(Access::ReadOnly).await.ok();
     for certificate in certificates(&records) {
         let Some(issuer) = issuer_key(&certificate) else { continue };
@@ -87,11 +87,11 @@ pub async fn client(input: &Input, work: &WorkArgs, context: &Context) -> Result
     print(&outcomes, "dry run", context, &work.output)
 }
 
-/// Asks the store about all manifests, and prints what would become of them; nothing is written, `out` included. A person may
-/// stand in for every provider.
+/// Asks the store about all manifests, and prints how each object would change; nothing is written, not even below
+/// `out`. With `--dns01-manual`, a person stands in for every provider.
 ///
 /// # Errors
-/// Fails as applying them would, and on this machine as the work would before it asks a CA; or when stdout cannot be written.
+/// Fails as applying would, with a local store also as the work before its first request to a CA; or if stdout fails.
 pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result<(), Failure> {
     let (manual, output, out) = (&args.manual, &args.output, &args.out);
     let printer = context.printer(output);
@@ -122,21 +122,21 @@ pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result
     for record in after {
         if Kind::ASKING.contains(&record.key.kind) {
             for (certificate, what) in asking::would_become(&record, &store, args).await? {
-                // One that is given as such is told as such.
+                // A Certificate that is in the manifests has a line of its own.
                 if given.iter().all(|given| given.key != certificate.key) {
-                    certificates.push(outcome(certificate, asked_word(what)));
+                    certificates.push(outcome(certificate, foreseen_word(what)));
                 }
             }
         }
-        let word = word(&store, &record).await?;
+        let word = change_word(&store, &record).await?;
         outcomes.push(outcome(record, word));
     }
     outcomes.extend(certificates);
     print(&outcomes, "server dry run", context, output)
 }
 
-/// Asks the providers of what would be due, as the work does before the CA hears of an order: in a copy of the store, where the
-/// manifests are applied.
+/// Asks the providers of the Certificates that would be due, as the work does before newOrder: in a copy of the store,
+/// in which the manifests are applied.
 async fn check_providers(
     records: &[Record],
     store: &Arc<dyn Store>,
@@ -144,7 +144,7 @@ async fn check_providers(
     context: &Context,
 ) -> Result<(), Failure> {
     let mut held = Vec::new();
-    for kind in HELD {
+    for kind in COPIED_KINDS {
         held.extend(store.list(kind, &Scope::all()).await?);
     }
     let copy: Arc<dyn Store> = Arc::new(MemoryStore::of(held));
@@ -159,7 +159,7 @@ async fn check_providers(
     provider_check::check(due, &copy, &work.drive, None, (context, &work.output)).await
 }
 
-fn asked_word(what: Foreseen) -> &'static str {
+fn foreseen_word(what: Foreseen) -> &'static str {
     match what {
         Foreseen::Created => "created",
         Foreseen::Deleted => "deleted",
@@ -172,16 +172,16 @@ fn outcome(record: Record, word: &'static str) -> DryRunResult {
     DryRunResult { kind: record.key.kind, object: record.object, word }
 }
 
-async fn word(store: &Arc<dyn Store>, after: &Record) -> Result<&'static str, Failure> {
+async fn change_word(store: &Arc<dyn Store>, after: &Record) -> Result<&'static str, Failure> {
     Ok(match store.get(&after.key).await? {
         None => "created",
-        Some(before) if wish(&before) == wish(after) => "unchanged",
+        Some(before) if user_part(&before) == user_part(after) => "unchanged",
         Some(_) => "configured",
     })
 }
 
-/// What people decide of an object: all but its status and what only the store may say.
-fn wish(record: &Record) -> Value {
+/// Returns the part of an object that people decide: all but its status and the metadata that only the store sets.
+fn user_part(record: &Record) -> Value {
     let mut wish = record.object.clone();
     let metadata = record.metadata();
     let mut annotations = metadata.annotations;
@@ -193,7 +193,7 @@ fn wish(record: &Record) -> Value {
     wish
 }
 
-/// Prints as documents where one is asked for, else by name as kubectl does.
+/// Prints documents if the output format asks for them, else names as kubectl does.
 fn print(
     outcomes: &[DryRunResult],
     how: &str,
@@ -235,7 +235,7 @@ mod tests {
     fn what_only_the_store_says_is_no_change() {
         let metadata = json!({"name": "a", "namespace": "b", "uid": "1", "annotations": {"kubectl-acme/x": "y"}});
         let stored = record(&json!({"metadata": metadata, "status": {"x": 1}, "data": {"k": ""}}));
-        assert_eq!(wish(&stored), wish(&record(&json!({"data": {"k": ""}}))));
-        assert_ne!(wish(&stored), wish(&record(&json!({"data": {"l": ""}}))));
+        assert_eq!(user_part(&stored), user_part(&record(&json!({"data": {"k": ""}}))));
+        assert_ne!(user_part(&stored), user_part(&record(&json!({"data": {"l": ""}}))));
     }
 }

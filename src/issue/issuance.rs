@@ -1,5 +1,5 @@
-//! Working on manifests once, from the checks before the first write to what is said at the end: for certificates, or as a
-//! rehearsal in a store that is thrown away.
+//! One run over manifests, from the checks before the first write to the results at the end: to issue certificates, or as a
+//! rehearsal in a temporary store.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,36 +43,36 @@ use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::memory::MemoryStore;
 
-/// One time that manifests are worked on.
+/// One run over manifests.
 #[derive(Clone, Copy, Debug)]
 pub struct Issuance<'a> {
     /// Flags of the work.
     pub work: &'a WorkArgs,
     /// The manifests.
     pub input: &'a Input,
-    /// What for.
+    /// Purpose of the run.
     pub purpose: Purpose,
-    /// When the command began, and when its time is up.
+    /// Start of the command, and its deadline.
     pub times: (Timestamp, Timestamp),
-    /// How often names that fail may be left out of Certificates that have others.
+    /// Most rounds in which failed names may be left out of Certificates that have other names.
     pub rounds: usize,
-    /// Where every step is written for programs.
+    /// Event log that gets every step, for programs.
     pub events: &'a EventLog,
 }
 
-/// What came of earlier rounds of one command.
+/// Results of earlier rounds of one command.
 #[derive(Default)]
 struct Earlier {
-    /// How those ended that are not tried again.
+    /// Ends of the objects that are not tried again.
     ends: BTreeMap<Key, End>,
-    /// All that was followed, and whether it was due.
+    /// Objects that were followed, and whether each was due.
     followed: BTreeMap<Key, bool>,
     /// Names that were left out.
     left_out: LeftOut,
 }
 
 impl Earlier {
-    /// Keeps the ends of a round but for Certificates that are tried without some of their names, and says which names those are.
+    /// Keeps the ends of a round, except of Certificates that are tried again without failed names; warns of these names.
     fn put_aside(
         &mut self,
         ends: BTreeMap<Key, End>,
@@ -86,14 +86,14 @@ impl Earlier {
                 continue;
             };
             let list: Vec<&str> = names.iter().map(String::as_str).collect();
-            printer.warning(&format!("{}; tried without {}", failure.message, list.join(", ")));
+            printer.warning(&format!("{}; retrying without {}", failure.message, list.join(", ")));
             self.left_out.entry(key).or_default().extend(names.iter().cloned());
         }
     }
 }
 
-/// Where the work is done, and with what.
-struct Workshop<'a> {
+/// Store and means of one round.
+struct WorkSetup<'a> {
     store: Arc<dyn Store>,
     records: Cow<'a, [Record]>,
     rehearsal: Option<Rehearsal>,
@@ -104,10 +104,10 @@ struct Workshop<'a> {
 }
 
 impl Issuance<'_> {
-    /// Rehearses what would be due, were the manifests applied now; nothing where nothing is.
+    /// Rehearses the Certificates that would be due if the manifests were applied now; does nothing if none would be due.
     ///
     /// # Errors
-    /// Fails as the rehearsal does; what came of it has been said.
+    /// Fails as the rehearsal does; its results are printed by then.
     pub async fn rehearse_what_is_due(
         self,
         how: Rehearse,
@@ -129,7 +129,7 @@ impl Issuance<'_> {
         would_be_due(self.input.records(), &store, self.times.0).await
     }
 
-    /// Works until all has ended, and says what came of it.
+    /// Works until every object has ended, and prints the results.
     ///
     /// # Errors
     /// Fails with the lowest exit code of all Certificates.
@@ -158,7 +158,7 @@ impl Issuance<'_> {
         Ok(())
     }
 
-    /// Works until all has ended; says what came of it, unless there are Certificates to be tried without some of their names.
+    /// Works until every object has ended. Returns failed names to leave out in a next round, or prints the results.
     async fn run_once(
         &self,
         before: &mut Earlier,
@@ -167,20 +167,20 @@ impl Issuance<'_> {
     ) -> Result<Option<LeftOut>, Failure> {
         let Self { work: flags, purpose, times, events, .. } = *self;
         let begun = Box::pin(begin(self, &before.ends, context)).await;
-        let (workshop, Begun { given, open, ends: known }) = match begun {
+        let (setup, Begun { given, open, ends: known }) = match begun {
             Ok(begun) => begun,
             Err(failure) => {
                 return self.settle_unbegun(context, failure).await.map(|()| None);
             }
         };
-        let (records, rehearsal) = (&*workshop.records, workshop.rehearsal.as_ref());
+        let (records, rehearsal) = (&*setup.records, setup.rehearsal.as_ref());
         before.followed.extend(open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())));
-        // Programs are told of what is issued, not of what is tried before.
+        // Programs read the steps of the real run, not of the rehearsal before it.
         let steps = if purpose.is_first() { EventLog::default() } else { events.clone() };
         let job = Job {
-            store: Arc::clone(&workshop.store),
-            claim: workshop.claim,
-            permit: workshop.permit,
+            store: Arc::clone(&setup.store),
+            claim: setup.claim,
+            permit: setup.permit,
             drive: &flags.drive,
             rehearsal: rehearsal.map(Rehearsal::means),
             leaves_names_out: self.rounds > 0,
@@ -193,31 +193,31 @@ impl Issuance<'_> {
         };
         let files = TemporaryFiles::default();
         let mut worked = {
-            let folder = workshop.out.as_deref().filter(|_| rehearsal.is_none());
+            let folder = setup.out.as_deref().filter(|_| rehearsal.is_none());
             let patience = WriteWait::until(times.1, context.interrupted());
             let given = job.given.clone();
-            let temporary = files.write_as_they_come(&workshop.store, folder, &given, &patience);
+            let temporary = files.write_as_they_come(&setup.store, folder, &given, &patience);
             tokio::select! {
                 worked = work(job, context) => worked,
                 never = temporary => match never {},
             }
         };
         let tidied = match rehearsal {
-            Some(rehearsal) => rehearsal.end(&workshop.store, &flags.drive, context).await,
+            Some(rehearsal) => rehearsal.end(&setup.store, &flags.drive, context).await,
             None => Ok(()),
         };
         let printer = context.printer(&flags.output);
         let unfinished = worked.ends.iter().filter(|(_, end)| !end.is_good());
         for (key, path) in files.of(unfinished.map(|(key, _)| key)) {
             let path = path.display();
-            printer.note(&format!("{key}: {path} is a temporary certificate, which nobody trusts"));
+            printer.note(&format!("{key}: {path} is a temporary certificate, and not trusted"));
         }
         if let Err(failure) = &tidied {
             printer.error(&failure.message, &failure.hints);
             worked.untidy = Some(failure.kind);
         }
         if !is_last && worked.stopped.is_none() {
-            let failed = subset::failed(&worked.ends, &workshop.store).await?;
+            let failed = subset::failed(&worked.ends, &setup.store).await?;
             if !failed.is_empty() {
                 before.put_aside(worked.ends, known, &failed, &printer);
                 return Ok(Some(failed));
@@ -227,13 +227,13 @@ impl Issuance<'_> {
         worked.ends.append(&mut before.ends);
         if self.rounds > 0 && purpose.is_kept() {
             let Earlier { followed, left_out, .. } = &*before;
-            subset::keep(&worked.ends, followed, left_out, &workshop.store).await?;
+            subset::keep(&worked.ends, followed, left_out, &setup.store).await?;
         }
         let results = Results {
-            store: &workshop.store,
-            out: workshop.out.as_deref(),
+            store: &setup.store,
+            out: setup.out.as_deref(),
             out_secret: flags.out_secret,
-            on_issued: workshop.on_issued.as_ref(),
+            on_issued: setup.on_issued.as_ref(),
             zone_file: flags.manual.dns01_zone_file.as_deref(),
             purpose,
             times,
@@ -246,7 +246,7 @@ impl Issuance<'_> {
         finish::settle(&results, &flags.output, context, worked).await.map(|()| None)
     }
 
-    /// Says that nothing was done, and why.
+    /// Reports that nothing was done, and why.
     async fn settle_unbegun(&self, context: &Context, failure: Failure) -> Result<(), Failure> {
         let Self { work: flags, purpose, times, events, .. } = *self;
         let (records, places) = (self.input.records(), &self.input.places());
@@ -255,38 +255,38 @@ impl Issuance<'_> {
     }
 }
 
-/// What is to be worked on, when all checks have passed.
+/// Objects to work on when all checks have passed.
 struct Begun {
     given: BTreeSet<Key>,
     open: BTreeMap<Key, Tracked>,
     ends: BTreeMap<Key, End>,
 }
 
-/// Checks everything, applies the manifests, and finds what is due beside what has ended in an earlier round.
+/// Checks everything, applies the manifests, and finds the objects to follow, except those that ended in an earlier round.
 async fn begin<'a>(
     issuance: &Issuance<'a>,
     ended: &BTreeMap<Key, End>,
     context: &Context,
-) -> Result<(Workshop<'a>, Begun), Failure> {
+) -> Result<(WorkSetup<'a>, Begun), Failure> {
     let Issuance { work, input, purpose, times: (started, deadline), .. } = *issuance;
     let manual = &work.manual;
-    let mut workshop = match purpose.rehearsed() {
-        Some(how) => rehearsed(issuance, how, context).await?,
-        None => open(work, input, context, deadline).await?,
+    let mut setup = match purpose.rehearsed() {
+        Some(how) => start_rehearsal(issuance, how, context).await?,
+        None => open_store(work, input, context, deadline).await?,
     };
-    if let Some(base) = input.made_issuer().filter(|_| workshop.rehearsal.is_none()) {
-        // Somebody may have ordered something else since it was looked at first.
-        let (records, store) = (workshop.records.to_mut(), &workshop.store);
+    if let Some(base) = input.made_issuer().filter(|_| setup.rehearsal.is_none()) {
+        // Another command may have ordered something else since the store was first read.
+        let (records, store) = (setup.records.to_mut(), &setup.store);
         overwritten::settle_and_tell(records, base, store, &context.printer(&work.output)).await?;
     }
-    let records = &*workshop.records;
-    manual.check_turn(&workshop.claim)?;
+    let records = &*setup.records;
+    manual.check_turn(&setup.claim)?;
     let venue = match purpose.rehearsed() {
         Some(_) => Venue::of_rehearsal(context),
-        None => Venue::of(context, &workshop.claim).by_hand(manual.dns01_manual),
+        None => Venue::of(context, &setup.claim).by_hand(manual.dns01_manual),
     };
-    let (folder, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
-    preflight::check(records, &workshop.store, venue, folder, namespace).await?;
+    let (folder, namespace) = (setup.out.as_deref(), &context.global.cluster_resource_namespace);
+    preflight::check(records, &setup.store, venue, folder, namespace).await?;
     if let Some(folder) = folder {
         files::expect_writable(folder, context.interrupted()).await?;
         let of_kind = |record: &&Record| record.key.kind == Kind::CertificateRequest;
@@ -297,34 +297,34 @@ async fn begin<'a>(
         }
     }
     if input.made_issuer().is_some() {
-        overwritten::check(records, &workshop.store, &context.printer(&work.output)).await?;
+        overwritten::check(records, &setup.store, &context.printer(&work.output)).await?;
     }
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
     given.extend(preflight::certificates::issuers(records));
-    if let Some(rehearsal) = &workshop.rehearsal {
+    if let Some(rehearsal) = &setup.rehearsal {
         announce::rehearsal(context, rehearsal.is_in_cluster(), records)?;
     } else {
-        let (Workshop { store, claim, .. }, drive) = (&workshop, Some(&work.drive));
+        let (WorkSetup { store, claim, .. }, drive) = (&setup, Some(&work.drive));
         announce::work(context, store, &given, records, claim, drive).await?;
     }
     let printer = context.printer(&work.output);
-    // In a rehearsal nobody makes what others ask for.
-    let is_made = workshop.rehearsal.is_none();
+    // In a rehearsal no controller makes the Certificates for which Ingresses and Gateways ask.
+    let is_made = setup.rehearsal.is_none();
     if is_made && records.iter().any(|record| input.is_asked(&record.key)) {
-        workshop.records.to_mut().retain(|record| !input.is_asked(&record.key));
+        setup.records.to_mut().retain(|record| !input.is_asked(&record.key));
     }
-    applying::apply(input, &workshop.records, &workshop.store, context, &printer).await?;
+    applying::apply(input, &setup.records, &setup.store, context, &printer).await?;
     if is_made {
-        let place = AskedPlace { store: &workshop.store, claim: &workshop.claim, deadline };
+        let place = AskedPlace { store: &setup.store, claim: &setup.claim, deadline };
         let asked = asking::bring_up_to_date(input, place, work, context).await?;
         given.extend(asked.iter().map(|record| record.key.clone()));
         given.extend(preflight::certificates::issuers(&asked));
         if !asked.is_empty() {
-            workshop.records.to_mut().extend(asked);
+            setup.records.to_mut().extend(asked);
         }
     }
-    let records = &*workshop.records;
-    let inquiry = match &workshop.rehearsal {
+    let records = &*setup.records;
+    let inquiry = match &setup.rehearsal {
         Some(_) => None,
         None => Some(RenewalInquiry::new(Arc::new(clients(&work.drive.fetcher().await?.resolver)))),
     };
@@ -334,41 +334,40 @@ async fn begin<'a>(
     } else {
         records.iter().filter(|record| !ended.contains_key(&record.key)).cloned().collect()
     };
-    let Opening { open, ends } =
-        opening(&still, &workshop.store, &workshop.claim, how, started).await?;
-    let rehearsal = workshop.rehearsal.as_ref();
+    let Opening { open, ends } = opening(&still, &setup.store, &setup.claim, how, started).await?;
+    let rehearsal = setup.rehearsal.as_ref();
     if venue.has_providers() && purpose.rehearsed() != Some(Rehearse::Loopback) {
         let due = open.iter().filter(|(_, tracked)| tracked.is_due()).map(|(key, _)| key);
         let (drive, fetcher) = (&work.drive, rehearsal.map(|r| &r.fetcher));
         let told = (context, &work.output);
-        provider_check::check(due, &workshop.store, drive, fetcher, told).await?;
+        provider_check::check(due, &setup.store, drive, fetcher, told).await?;
     }
-    Ok((workshop, Begun { given, open, ends }))
+    Ok((setup, Begun { given, open, ends }))
 }
 
-/// Where a rehearsal works: in a store that is thrown away.
-async fn rehearsed(
+/// Starts a rehearsal, which works in a temporary store.
+async fn start_rehearsal(
     issuance: &Issuance<'_>,
     how: Rehearse,
     context: &Context,
-) -> Result<Workshop<'static>, Failure> {
+) -> Result<WorkSetup<'static>, Failure> {
     let Issuance { work, input, purpose, times: (_, deadline), .. } = *issuance;
     let drive = &work.drive;
     let (rehearsal, records) = Rehearsal::start(how, drive, input, deadline, context).await?;
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    // Where the real certificate goes nothing else does before.
+    // Before the real run, nothing is written to the folder of the real certificates.
     let out = work.out.clone().filter(|_| !purpose.is_first());
     let (rehearsal, claim, permit) = (Some(rehearsal), Claim::Alone, Permissions::default());
     let records = records.into();
-    Ok(Workshop { store, records, rehearsal, out, on_issued: None, claim, permit })
+    Ok(WorkSetup { store, records, rehearsal, out, on_issued: None, claim, permit })
 }
 
-async fn open<'a>(
+async fn open_store<'a>(
     work: &WorkArgs,
     input: &'a Input,
     context: &Context,
     deadline: Timestamp,
-) -> Result<Workshop<'a>, Failure> {
+) -> Result<WorkSetup<'a>, Failure> {
     let records = input.records();
     let out = context.out(work.out.as_deref())?;
     let on_issued = work.on_issued.chosen(out.as_deref())?;
@@ -376,5 +375,5 @@ async fn open<'a>(
     let (store, permit) = workplace(context, records, true, places).await?;
     let claim = claim(context, deadline, &permit).await?;
     let records = records.into();
-    Ok(Workshop { store, records, rehearsal: None, out, on_issued, claim, permit })
+    Ok(WorkSetup { store, records, rehearsal: None, out, on_issued, claim, permit })
 }

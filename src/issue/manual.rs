@@ -1,8 +1,8 @@
 //! `--dns01-manual`: a person makes the records of DNS-01, between two runs of one command.
 //!
-//! While any record is missing, stdout holds the records alone, because a script reads it. A run is the first for a
-//! Certificate that had no presented DNS-01 Challenge when it began. Only a later run waits, since a person has to be
-//! told at once.
+//! While any record is missing, stdout holds the records alone, because a script may read stdout. A run is the first for
+//! a Certificate that had no presented DNS-01 Challenge when the run began. Only a later run waits: the first prints the
+//! records at once and ends.
 
 use std::path::{Path, PathBuf};
 
@@ -21,26 +21,26 @@ use crate::model::{Challenge, ObjectName};
 use crate::print::Printer;
 use crate::print::table::{Fit, Headers, Narrow, Table};
 
-/// How long others may remember a record, in seconds: what a person may write, and the CA does not care.
-const TTL: u32 = 60;
+/// TTL that a person may give a record, in seconds; the CA accepts any TTL.
+const RECORD_TTL_SECONDS: u32 = 60;
 
 /// Flags of DNS-01 by hand.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Challenges")]
 pub struct ManualArgs {
-    /// Have a person make the records
+    /// Have a person make the DNS-01 records
     ///
-    /// Prints the records of DNS-01, in place of every dns01 solver, and ends with exit code 13; the same command goes on
-    /// and waits until they are seen. With --local only.
+    /// Prints the records of DNS-01, in place of every dns01 solver, and ends with exit code 13; the same command, run
+    /// again, waits until the records are seen. With --local only.
     #[arg(long)]
     pub dns01_manual: bool,
-    /// Write these records to FILE, too, as lines of a zone file
+    /// Also write the DNS-01 records to FILE, as lines of a zone file
     #[arg(long, hide_short_help = true, value_name = "FILE", requires = "dns01_manual")]
     pub dns01_zone_file: Option<PathBuf>,
 }
 
 impl ManualArgs {
-    /// Refuses a cluster: cert-manager knows nothing of people, and would ask the manifest's own provider.
+    /// Refuses a cluster: cert-manager has no solver for records by hand, and would use the provider of the manifest.
     ///
     /// # Errors
     /// Fails in a cluster.
@@ -48,14 +48,14 @@ impl ManualArgs {
         if !self.dns01_manual || Venue::of(context, &Claim::Alone) == Venue::Local {
             return Ok(());
         }
-        let message = "--dns01-manual cannot be used in a cluster: whoever drives there next, cert-manager or \
-                       kubectl-acme, would publish by the solver of the manifest";
+        let message = "--dns01-manual cannot be used in a cluster: the next driver there, cert-manager or \
+                       kubectl-acme, would use the solver of the manifest";
         Err(Failure::usage(message)
-            .hint("with --local everything is kept on this machine, and a person makes the records")
+            .hint("use --local: all is kept on this machine, and a person makes the records")
             .hint("in a cluster, name a provider in the dns01 solver"))
     }
 
-    /// Refuses to stand beside another driver, which would publish by the manifest's own solvers.
+    /// Refuses to work beside another driver, which would publish records with the solvers of the manifest.
     ///
     /// # Errors
     /// Fails when another process drives.
@@ -65,13 +65,13 @@ impl ManualArgs {
             return Ok(());
         }
         let message = format!(
-            "--dns01-manual cannot be used while {driver} drives: it publishes by the solvers of the manifest"
+            "--dns01-manual cannot be used while {driver} drives and publishes with the solvers of the manifest"
         );
         Err(Failure::new(FailureKind::OwnedByAnother, message)
-            .hint("end it, or use another state folder (--local=DIR)"))
+            .hint("end that process, or use another state folder (--local=DIR)"))
     }
 
-    /// How names that are given in place of manifests are proven.
+    /// Returns how names given in place of manifests are proven.
     pub fn proof(&self) -> Proof {
         if self.dns01_manual { Proof::Manual } else { Proof::Http01 }
     }
@@ -80,29 +80,29 @@ impl ManualArgs {
 /// A record that a person has to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManualRecord {
-    /// Absolute name, with the final dot; where it is an alias, what that leads to.
+    /// Absolute name, with the final dot; if the name is an alias, the name to which the alias leads.
     pub name: String,
     /// The text, without quotes.
     pub value: String,
-    /// For which Certificate.
+    /// Certificate that needs the record.
     pub certificate: ObjectName,
-    /// For which Challenge.
+    /// Name of the Challenge that needs the record.
     pub challenge: String,
-    /// Why it is taken to be missing.
+    /// Why the record is taken to be missing.
     pub lack: Lack,
 }
 
 /// Why a record is taken to be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
-    /// What the name servers say instead, or why nobody could be asked.
+    /// Answers of the name servers instead, or why no name server could be asked.
     pub reason: String,
-    /// Whether somebody could be asked.
+    /// Whether a name server could be asked.
     pub is_checked: bool,
 }
 
 impl ManualRecord {
-    /// The record of a Challenge of that Certificate, at that name.
+    /// Builds the record of a Challenge of `certificate`, at `name`.
     pub fn new(name: String, challenge: &Challenge, certificate: &ObjectName, lack: Lack) -> Self {
         Self {
             name,
@@ -113,14 +113,14 @@ impl ManualRecord {
         }
     }
 
-    /// A line of a zone file (RFC 1035 §5.1); a string of it has at most 255 bytes, and the CA joins them.
+    /// Returns a line of a zone file (RFC 1035 §5.1); each string has at most 255 bytes, and the CA joins the strings.
     fn line(&self) -> String {
         let strings = self.value.as_bytes().chunks(255).map(String::from_utf8_lossy);
         let strings: Vec<String> = strings.map(|string| format!("\"{string}\"")).collect();
-        format!("{} {TTL} IN TXT {}\n", self.name, strings.join(" "))
+        format!("{} {RECORD_TTL_SECONDS} IN TXT {}\n", self.name, strings.join(" "))
     }
 
-    /// What programs are told of it.
+    /// Returns the record as programs read it in the report.
     pub fn report(&self) -> RecordToMake {
         let Self { name, value, certificate, challenge, lack } = self;
         let named = |name: &str| NamedObject {
@@ -130,7 +130,7 @@ impl ManualRecord {
         RecordToMake {
             name: name.clone(),
             kind: "TXT",
-            ttl: TTL,
+            ttl: RECORD_TTL_SECONDS,
             value: value.clone(),
             certificate: named(&certificate.name),
             challenge: named(challenge),
@@ -139,7 +139,7 @@ impl ManualRecord {
     }
 }
 
-/// Prints records as a table; programs find them in the report. On a terminal, which is narrow, the Challenges are left out.
+/// Prints records as a table; programs find the records in the report. A terminal is narrow: Challenges are left out.
 ///
 /// # Errors
 /// Fails when stdout cannot be written.
@@ -162,7 +162,7 @@ fn table(wanted: &[ManualRecord], has_challenges: bool) -> Table {
     let titles = ["NAME", "TYPE", "TTL", "VALUE", "CERTIFICATE"];
     let mut table = Table::new(titles.into_iter().chain(has_challenges.then_some("CHALLENGE")));
     for ManualRecord { name, value, certificate, challenge, .. } in wanted {
-        let (ttl, certificate) = (TTL.to_string(), certificate.to_string());
+        let (ttl, certificate) = (RECORD_TTL_SECONDS.to_string(), certificate.to_string());
         let cells = [name, "TXT", &ttl, value, &certificate];
         table.row(cells.into_iter().chain(has_challenges.then_some(challenge.as_str())));
     }

@@ -1,4 +1,4 @@
-//! What is followed, and how the work on it ended.
+//! Objects that a command follows, and the end of the work on each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::objects::chain;
 use crate::store::Store;
 use crate::store::error::StoreError;
 
-/// How the work on one object ended.
+/// End of the work on one object.
 #[derive(Debug)]
 pub enum End {
-    /// The Secret holds what was asked for, or the account is there; since that moment.
+    /// The Secret holds the requested certificate, or the account exists; since that moment.
     Done(Timestamp),
     /// Only a change helps, or time is up.
     Failed(Failure),
@@ -26,12 +26,12 @@ pub enum End {
 }
 
 impl End {
-    /// Tells whether it ended well.
+    /// Returns whether the work ended well.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Done(_))
     }
 
-    /// The word for an object of that kind that has ended so.
+    /// Returns the word for an object of that kind with this end.
     pub fn word(&self, kind: Kind, was_due: bool) -> &'static str {
         match self {
             Self::Done(_) if was_due => "issued",
@@ -44,19 +44,19 @@ impl End {
     }
 }
 
-/// How the work on all of them ended.
+/// End of the work on all objects.
 #[derive(Debug, Default)]
 pub struct Worked {
-    /// What has ended, and how.
+    /// Objects that have ended, each with its end.
     pub ends: BTreeMap<Key, End>,
-    /// Why the rest has not.
+    /// Why the other objects have not ended.
     pub stopped: Option<Failure>,
-    /// What could not be tidied up afterwards, told already.
+    /// Failure to clean up afterwards, printed already.
     pub untidy: Option<FailureKind>,
 }
 
 impl Worked {
-    /// Nothing was worked on.
+    /// Builds the end of a command that stopped before any work.
     pub fn stopped(failure: Failure) -> Self {
         Self { stopped: Some(failure), ..Self::default() }
     }
@@ -65,14 +65,14 @@ impl Worked {
 /// An order as an earlier run has left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inherited {
-    /// UID.
+    /// UID of the Order.
     pub uid: String,
-    /// When the CA was last given an answer or a signing request of it, as far as is known.
+    /// When the CA was last given an answer or a signing request for the order, as far as is known.
     pub last_deed: Option<Timestamp>,
 }
 
 impl Inherited {
-    /// Tells whether that order is what was tried, and nothing was done for it since: its failure is that of the earlier run.
+    /// Returns whether `tried` is this order and nothing was done for the order since: its failure is the earlier run's.
     pub fn is_left_as_it_was(&self, tried: Option<&Tried>) -> bool {
         tried.is_some_and(|tried| tried.uid == self.uid && tried.last_deed <= self.last_deed)
     }
@@ -81,25 +81,25 @@ impl Inherited {
 /// An object that is followed.
 #[derive(Clone, Debug, Default)]
 pub struct Tracked {
-    /// The revision from which it has to move on, for a Certificate that is due; none for an Issuer, and for a Certificate that only
-    /// has to be put right.
+    /// Revision of a due Certificate, which has to change; `None` for an Issuer, and for a Certificate that only has to be
+    /// corrected.
     pub since: Option<i64>,
-    /// An order that an earlier run had begun; should it fail before this one has done anything for it, a fresh one is made.
+    /// Order that an earlier run began; if the order fails before this run has done anything for it, a new order is made.
     pub inherited: Option<Inherited>,
 }
 
 impl Tracked {
-    /// What has to be issued and has this revision; nobody had begun with it.
+    /// Builds the entry of an object to issue that has this revision, without an inherited order.
     pub fn from_revision(revision: i64) -> Self {
         Self { since: Some(revision), inherited: None }
     }
 
-    /// Tells whether it is a Certificate that has to be issued.
+    /// Returns whether the object is a Certificate that has to be issued.
     pub fn is_due(&self) -> bool {
         self.since.is_some()
     }
 
-    /// A Certificate that is due and has this revision.
+    /// Builds the entry of a Certificate that is due and has this revision, with an order that an earlier run began.
     ///
     /// # Errors
     /// Fails when the store does.

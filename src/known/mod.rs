@@ -1,5 +1,5 @@
-//! What `diagnose` would say by what stands in the store alone, for commands that do not look at the network: the same rules,
-//! the same sentence. Where that tells nothing, the way to `diagnose`.
+//! Finding of `diagnose` from the store alone, for commands that do not probe the network: with the same rules and the
+//! same sentence. If the store shows no cause, the command line of `diagnose` takes its place.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,39 +29,39 @@ use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// How long the store may take beside what the command is for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest wait for the store: the finding is additional to the command's own output.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is known of an object, and whether something is wrong with it.
+/// Finding about an object that is not as it should be.
 #[derive(Debug)]
 pub struct Known {
-    /// The object that `diagnose` is to be asked about.
+    /// Object to pass to `diagnose`.
     key: Key,
-    /// What is wrong, most pressing first; nothing where the store alone does not tell.
+    /// Most urgent finding; `None` if the store does not show a cause.
     finding: Option<Finding>,
 }
 
 impl Known {
-    /// What is known of an object that is not as it should be; nothing of one that is, or of which nothing can be said. A
-    /// store that fails or takes long says nothing.
+    /// Reads what is known of an object that is not as it should be; `None` if the object is fine or cannot be judged, or
+    /// the store fails or takes too long.
     pub async fn of(store: &Arc<dyn Store>, key: &Key, now: Timestamp) -> Option<Self> {
-        timeout(PATIENCE, read(store, key, now)).await.ok()?.ok()?
+        timeout(STORE_TIMEOUT, read(store, key, now)).await.ok()?.ok()?
     }
 
-    /// Judges a chain as it was read, with the issuers that there are where its own is none of them.
+    /// Judges a chain as it was read; `issuers` lists the existing issuers if the chain's own does not exist.
     fn of_chain(chain: Chain, issuers: &[Key], now: Timestamp) -> Option<Self> {
         let key = Key::new(Kind::Certificate, chain.certificate.name());
         let case = case(chain, issuers, now);
         let is_open = case.certificates.iter().any(CertificateCase::is_open);
-        is_open.then(|| Self { finding: first(&case), key })
+        is_open.then(|| Self { finding: most_urgent(&case), key })
     }
 
-    /// The sentence of the finding behind its id.
+    /// Formats id and sentence of the finding; `None` without a finding.
     pub fn told(&self) -> Option<String> {
         self.finding.as_ref().map(told)
     }
 
-    /// One line: the finding, and where there is more; else only that.
+    /// Formats one line: the finding, if any, and the `diagnose` command that shows more.
     pub fn line(&self) -> String {
         let words =
             format!("diagnose {}/{}", self.key.kind.singular(), quoted(&self.key.name.name));
@@ -73,22 +73,22 @@ impl Known {
     }
 }
 
-/// What is known of objects that say of themselves that something is wrong, each thing once.
+/// Findings about objects whose status reports a problem, each finding once.
 #[derive(Debug, Default)]
 pub struct KnownNews {
     told: BTreeMap<Key, String>,
 }
 
 impl KnownNews {
-    /// The object that `diagnose` is to be asked about, and the line; nothing of an object that complains of nothing, or where that
-    /// was told.
+    /// Returns the object to pass to `diagnose`, and the line; `None` if the status of the object reports no problem, or
+    /// the line was already returned.
     pub async fn line(
         &mut self,
         store: &Arc<dyn Store>,
         record: &Record,
         now: Timestamp,
     ) -> Option<(Key, String)> {
-        if !complains(record) {
+        if !reports_problem(record) {
             return None;
         }
         let known = Known::of(store, &record.key, now).await?;
@@ -98,8 +98,8 @@ impl KnownNews {
     }
 }
 
-/// Tells whether an object says that it has failed, or what keeps it.
-fn complains(record: &Record) -> bool {
+/// Returns whether the status of an object reports a failure, or a reason why it waits.
+fn reports_problem(record: &Record) -> bool {
     let is_issuer = matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer);
     match record.text("/status/state") {
         "invalid" | "errored" | "expired" => true,
@@ -113,12 +113,12 @@ fn complains(record: &Record) -> bool {
     }
 }
 
-/// A finding in one line: its id, and the sentence that `diagnose` has.
+/// Formats a finding in one line: its id, and the sentence of `diagnose`.
 pub fn told(finding: &Finding) -> String {
     format!("{}: {}", finding.cause, sentence(finding))
 }
 
-/// What is wrong with an answer that was just looked at, as `diagnose` would say it; nothing where no cause is known for it.
+/// Formats the finding about an answer that was just probed, as `diagnose` would; `None` if no cause is known.
 pub fn of_answer(looked: &InspectedAnswer, in_cluster: bool, now: Timestamp) -> Option<String> {
     let InspectedAnswer { challenge, answer, observations, verdict, .. } = looked;
     let Readiness::NotYet { reason, cause } = verdict else { return None };
@@ -140,12 +140,12 @@ pub fn of_answer(looked: &InspectedAnswer, in_cluster: bool, now: Timestamp) -> 
         sighting: *cause,
     });
     let case = Case { at: now, in_cluster, names: vec![name], ..Case::default() };
-    // What may be one of several is worth a look as well: it is what was seen.
+    // A finding that only may be the cause counts as well: it was observed.
     rules::judge_stored(&case).first().map(told)
 }
 
-/// The most pressing cause that keeps something from going on; a state in which others leave an object is none.
-fn first(case: &Case) -> Option<Finding> {
+/// Returns the most urgent cause of an error; findings that are only consequences of others are left out.
+fn most_urgent(case: &Case) -> Option<Finding> {
     let is_cause = |found: &Finding| found.is_error() && !is_consequence(found.cause);
     rules::judge_stored(case).into_iter().find(is_cause)
 }
@@ -164,14 +164,14 @@ async fn read(
             issuers: vec![IssuerCase::of(key.clone(), Some(issuer))],
             ..Case::default()
         };
-        // It may be ready, or nobody has looked at it yet.
+        // The issuer may be ready, or no controller has judged it yet.
         let is_wrong = rules::judge(&case).iter().any(Finding::is_error);
-        return Ok(is_wrong.then(|| Known { key: key.clone(), finding: first(&case) }));
+        return Ok(is_wrong.then(|| Known { key: key.clone(), finding: most_urgent(&case) }));
     }
     let Some(record) = store.get(key).await? else { return Ok(None) };
     let Some(name) = chain::certificate_above(store, record).await? else { return Ok(None) };
     let Some(chain) = chain::read(store, &name).await? else { return Ok(None) };
-    // What is of an earlier issuance is settled.
+    // An object of an earlier issuance is settled.
     if !narrow(&mut chain.clone(), key) {
         return Ok(None);
     }
@@ -179,7 +179,7 @@ async fn read(
     Ok(Known::of_chain(chain, &issuers, now))
 }
 
-/// A case made of what stands in the store alone.
+/// Builds a case from the objects of the store alone.
 fn case(chain: Chain, known: &[Key], now: Timestamp) -> Case {
     let issuers = issuer_key(&chain.certificate).map(|key| IssuerCase {
         near: near_issuers(&key, known),

@@ -1,10 +1,10 @@
-//! Whose turn it is: the lock of the state folder, or the Lease of the cluster.
+//! Leadership: the lock of the state folder, or the Lease of the cluster.
 //!
-//! This is settled before anything is written. The Lease wherever we see it, a controller's Pod without one, and what
-//! we may not read all count as cert-manager's. A one-shot command that drives keeps the Lease until it ends. One that
-//! loses it breaks off what is under way, waits until it is settled who drives, and goes on or watches: a stalled API
-//! server is no reason to end. `run` ends then (exit 12), as cert-manager does, and its Deployment starts it again. A
-//! command that only watches leaves Issuers and solvers to whoever drives.
+//! Leadership is settled before anything is written. The Lease in any namespace, a controller's Pod without a Lease, and a
+//! Lease that may not be read all count as cert-manager's. A one-shot command that drives keeps the Lease until it ends. A
+//! command that loses the Lease aborts its requests, waits until leadership is settled, and continues or watches: a stalled
+//! API server is no reason to end. `run` ends then (exit 12), as cert-manager does, and its Deployment starts it again. A
+//! command that only watches leaves Issuers and solvers to the leader.
 
 mod other;
 mod standby;
@@ -36,24 +36,24 @@ use crate::store::cluster::lease_object::Who;
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::{Guard, LocalLease, Role};
 
-/// How often a waiting process looks again at a lock.
-const POLL: Duration = Duration::from_millis(100);
-/// How often a waiting process asks a cluster again.
-const CLUSTER_POLL: Duration = Duration::from_secs(1);
+/// Time between two tries of a process that waits for a lock.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two requests of a process that waits for a Lease.
+const LEASE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How this process may work on a store.
+/// Right of this process to work on a store.
 #[derive(Debug)]
 pub enum Claim {
-    /// Nobody else can know the store: it drives.
+    /// This process drives, since no other process can know the store.
     Alone,
-    /// It drives, for as long as it keeps the turn.
+    /// This process drives, for as long as it keeps the lock or the Lease.
     Drives(Turn),
-    /// Somebody else drives: it is enough to watch.
+    /// Another process drives, and this process only watches.
     Watches(Other),
 }
 
 impl Claim {
-    /// Who drives, in words.
+    /// Names the program that drives.
     pub fn driver(&self) -> &str {
         match self {
             Self::Alone | Self::Drives(_) => "kubectl-acme",
@@ -61,12 +61,12 @@ impl Claim {
         }
     }
 
-    /// Tells whether cert-manager's own controllers do the work, which act on more than ours.
+    /// Returns whether cert-manager's own controllers do the work, which act on more than ours.
     pub fn is_cert_manager(&self) -> bool {
         matches!(self, Self::Watches(other) if other.program == Program::CertManager)
     }
 
-    /// Is cancelled when the turn is lost; never where it cannot be.
+    /// Returns the token that is cancelled when the Lease is lost; a lock cannot be lost.
     pub fn lost(&self) -> CancellationToken {
         match self {
             Self::Drives(Turn::Cluster(lost)) => lost.clone(),
@@ -77,7 +77,7 @@ impl Claim {
     }
 }
 
-/// What keeps two programs from working on one store.
+/// Lock or Lease that keeps two programs from working on one store.
 enum Arbiter<'a> {
     /// The lock of a state folder.
     Folder(PathBuf),
@@ -94,21 +94,21 @@ impl<'a> Arbiter<'a> {
     }
 }
 
-/// Proof that it is our turn.
+/// Proof that this process holds the lock or the Lease.
 #[derive(Debug)]
 pub enum Turn {
     /// The lock of the state folder.
     Local(Guard),
-    /// The Lease, which the context gives back at the end; is cancelled when it is lost before.
+    /// The Lease, which the context releases at the end; the token is cancelled if the Lease is lost before.
     Cluster(CancellationToken),
 }
 
-/// Waits for our turn; while a one-shot command drives, says so, and while `run` or cert-manager drives, leaves the work to
-/// it. In a cluster nothing is written before all that is needed for our part of the work is permitted.
+/// Waits for the lock or the Lease; says so while a one-shot command drives, and leaves the work to `run` or cert-manager. In
+/// a cluster nothing is written before all permissions for this process's part of the work are checked.
 ///
 /// # Errors
-/// Fails when the store cannot be used, when a permission is missing, when the wish cannot be granted, when time is up, or
-/// when interrupted.
+/// Fails if the store cannot be used, a permission is missing, or `--driver` cannot be followed; when time is up, or when
+/// interrupted.
 pub async fn claim(
     context: &Context,
     deadline: Timestamp,
@@ -125,11 +125,11 @@ pub async fn claim(
     Ok(claim)
 }
 
-/// The claim that a command would have now; no turn is taken, and one-shot commands of ours, for whose end it would wait, are
-/// passed over.
+/// Returns the claim that a command would have now, without a lock or Lease; one-shot commands of ours are passed over, as the
+/// command would wait for their end.
 ///
 /// # Errors
-/// Fails when the store cannot be used, or the wish cannot be granted.
+/// Fails if the store cannot be used, or `--driver` cannot be followed.
 pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
     let cluster = match Arbiter::of(context)? {
         Arbiter::Folder(folder) => {
@@ -148,13 +148,14 @@ pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
     other(&driver).map_or(Ok(Claim::Alone), |other| watches(wish, other))
 }
 
-/// What that means for whatever waits.
-pub const NOBODY_DRIVES: &str = "nobody drives: nothing moves before the next order -f … or run";
+/// Note about objects that wait while no controller is running.
+pub const NOBODY_DRIVES: &str =
+    "no controller is running: nothing will change until you run `order -f` or `run`";
 
-/// Tells whether anybody works on the store now.
+/// Returns whether any controller works on the store now.
 ///
 /// # Errors
-/// Fails when the store cannot be used.
+/// Fails if the store cannot be used.
 pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
     match Arbiter::of(context)? {
         Arbiter::Folder(folder) => Ok(LocalLease::new(folder).holder()?.is_some()),
@@ -165,19 +166,19 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
     }
 }
 
-/// Somebody who works on a store.
+/// Process that works on a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AtWork {
-    /// Who, in words.
+    /// Description of the process.
     pub who: String,
-    /// Since when; `None` if nobody has written that down.
+    /// Start of the work; `None` if no process has recorded it.
     pub since: Option<Time>,
 }
 
-/// Who works on the store now, one-shot commands included; `None` if nobody does.
+/// Returns the process that works on the store now, one-shot commands included; `None` if there is none.
 ///
 /// # Errors
-/// Fails when the store cannot be used.
+/// Fails if the store cannot be used.
 pub async fn at_work(context: &Context) -> Result<Option<AtWork>, Failure> {
     let one_shot = || "a command of kubectl-acme that ends by itself".to_owned();
     let cluster = match Arbiter::of(context)? {
@@ -202,10 +203,10 @@ pub async fn at_work(context: &Context) -> Result<Option<AtWork>, Failure> {
     Ok(Some(AtWork { who, since }))
 }
 
-/// Tells whether cert-manager's own controllers do the work, as far as can be told from here.
+/// Returns whether cert-manager's own controllers do the work, as far as this process may see.
 ///
 /// # Errors
-/// Fails when nobody can say.
+/// Fails if the cluster cannot be read.
 pub async fn is_cert_managers(context: &Context) -> Result<bool, Failure> {
     let Arbiter::Cluster(cluster) = Arbiter::of(context)? else { return Ok(false) };
     let namespace = &context.global.cluster.leader_election_namespace;
@@ -216,17 +217,17 @@ pub async fn is_cert_managers(context: &Context) -> Result<bool, Failure> {
     })
 }
 
-/// Takes the turn of one that drives everything until it is stopped. In a cluster it stands by while another one holds the
-/// Lease, as a second replica does; a state folder that is taken is refused.
+/// Takes the lock or the Lease for a command that drives everything until stopped. In a cluster the command stands by while
+/// another process holds the Lease, as a second replica does; a locked state folder is an error.
 ///
 /// # Errors
-/// Fails when another process drives the state folder, when a controller without a Lease drives the cluster or the wish is for
-/// what is not so, when a permission is missing, or when interrupted.
+/// Fails if another process drives the state folder, a controller without a Lease drives the cluster, `--driver` cannot be
+/// followed, or a permission is missing; and when interrupted.
 pub async fn claim_everything(context: &Context, permit: &Permissions) -> Result<Claim, Failure> {
     let cluster = match Arbiter::of(context)? {
         Arbiter::Folder(folder) => {
             let guard = LocalLease::new(&folder).try_acquire(Timestamp::now(), Role::Always)?;
-            let guard = guard.ok_or_else(|| taken(&folder, "another process does"))?;
+            let guard = guard.ok_or_else(|| folder_refusal(&folder, "another process does"))?;
             return Ok(Claim::Drives(Turn::Local(guard)));
         }
         Arbiter::Cluster(cluster) => cluster,
@@ -245,35 +246,35 @@ pub async fn claim_everything(context: &Context, permit: &Permissions) -> Result
         if wish == DriverChoice::Ourselves
             && let Some(other) = other(&driver)
         {
-            return Err(driven(&other.driver));
+            return Err(drive_refusal(&other.driver));
         }
         let who = match driver {
             Driver::Nobody => {
                 return Ok(match lease.try_acquire(Role::Always).await? {
                     Some(guard) => StandbyState::Settled(drives(context, guard)),
-                    None => overtaken(),
+                    None => lost_race(),
                 });
             }
-            Driver::WithoutLease { pod } => return Err(driven(&without_lease(&pod).driver)),
-            Driver::Unknown { why } => return Err(driven(&why)),
+            Driver::WithoutLease { pod } => return Err(drive_refusal(&without_lease(&pod).driver)),
+            Driver::Unknown { why } => return Err(drive_refusal(&why)),
             Driver::Holder(holder) => holder.identity,
         };
         let line = format!("standing by while {who} holds the Lease");
-        Ok(StandbyState::Held { line, refusal: driven(&who) })
+        Ok(StandbyState::Held { line, refusal: drive_refusal(&who) })
     };
-    settle(context, CLUSTER_POLL, None, look).await
+    settle(context, LEASE_POLL_INTERVAL, None, look).await
 }
 
-/// Why a state folder cannot be worked on, since somebody has its lock.
-fn taken(folder: &Path, who: &str) -> Failure {
+/// Returns the failure for a state folder whose lock another process holds.
+fn folder_refusal(folder: &Path, who: &str) -> Failure {
     let message = format!("cannot work on {}: {who}", folder.display());
     Failure::new(FailureKind::OwnedByAnother, message)
-        .hint("wait for it, end it, or use another state folder (--local=DIR)")
+        .hint("wait for that process, end it, or use another state folder (--local=DIR)")
 }
 
 async fn local(folder: PathBuf, context: &Context, deadline: Timestamp) -> Result<Claim, Failure> {
     let lease = LocalLease::new(&folder);
-    let taken = |who: &str| taken(&folder, &format!("{who} still does"));
+    let refuse = |who: &str| folder_refusal(&folder, &format!("{who} still does"));
     let mut told = None;
     let look = async || {
         if let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Once)? {
@@ -281,7 +282,7 @@ async fn local(folder: PathBuf, context: &Context, deadline: Timestamp) -> Resul
         }
         let another = "another process".to_owned();
         let Some(holder) = lease.holder()? else {
-            return Ok(StandbyState::Overtaken { refusal: taken(&another) });
+            return Ok(StandbyState::Overtaken { refusal: refuse(&another) });
         };
         let who = holder.process.map_or(another, |pid| format!("process {pid}"));
         if holder.role == Some(Role::Always) {
@@ -289,14 +290,14 @@ async fn local(folder: PathBuf, context: &Context, deadline: Timestamp) -> Resul
             context.printer(&OutputArgs::default()).note(&line);
             return Ok(StandbyState::Settled(Claim::Watches(local_run())));
         }
-        let refusal = taken(&who);
-        // Whoever has the lock takes a moment to sign it, and to take the signature off: that is nobody new.
+        let refusal = refuse(&who);
+        // The holder takes a moment to sign the lock, and to remove the signature: an unsigned lock is no new holder.
         let line = told.get_or_insert_with(|| {
             format!("{who} works on {}; waiting for its end", folder.display())
         });
         Ok(StandbyState::Held { line: line.clone(), refusal })
     };
-    settle(context, POLL, Some(deadline), look).await
+    settle(context, LOCK_POLL_INTERVAL, Some(deadline), look).await
 }
 
 async fn in_cluster(
@@ -321,17 +322,17 @@ async fn in_cluster(
             permit.check(Part::Drive).await?;
             return Ok(match lease.try_acquire(Role::Once).await? {
                 Some(guard) => StandbyState::Settled(drives(context, guard)),
-                None => overtaken(),
+                None => lost_race(),
             });
         };
         let line = if context.has_held(&holder.identity) {
-            "the Lease that was lost has not run out yet; waiting for its end".to_owned()
+            "the lost Lease has not expired yet; waiting for its end".to_owned()
         } else {
             format!("{} works on this cluster; waiting for its end", holder.identity)
         };
-        Ok(StandbyState::Held { line, refusal: driven(&holder.identity) })
+        Ok(StandbyState::Held { line, refusal: drive_refusal(&holder.identity) })
     };
-    settle(context, CLUSTER_POLL, Some(deadline), look).await
+    settle(context, LEASE_POLL_INTERVAL, Some(deadline), look).await
 }
 
 /// Stands by until the claim is settled.
@@ -341,17 +342,17 @@ async fn settle(
     deadline: Option<Timestamp>,
     look: impl AsyncFnMut() -> Result<StandbyState<Claim>, Failure>,
 ) -> Result<Claim, Failure> {
-    let patience = StandbyTimes { gap, deadline, interrupted: context.interrupted() };
+    let standby = StandbyTimes { gap, deadline, interrupted: context.interrupted() };
     let printer = context.printer(&OutputArgs::default());
-    patience.settle(|line| printer.note(line), look).await
+    standby.settle(|line| printer.note(line), look).await
 }
 
-/// Somebody wrote the Lease of a cluster between our look and our write.
-fn overtaken() -> StandbyState<Claim> {
-    StandbyState::Overtaken { refusal: driven("another process") }
+/// State after another process wrote the Lease of a cluster between our read and our write.
+fn lost_race() -> StandbyState<Claim> {
+    StandbyState::Overtaken { refusal: drive_refusal("another process") }
 }
 
-/// The claim of whoever has the Lease, which is given back when the command ends.
+/// Returns the claim of this process as holder of the Lease, which is released when the command ends.
 pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
     let lost = guard.lost();
     context.keep(guard);
@@ -360,13 +361,13 @@ pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
 
 fn watches(wish: DriverChoice, other: Other) -> Result<Claim, Failure> {
     match wish {
-        DriverChoice::Ourselves => Err(driven(&other.driver)),
+        DriverChoice::Ourselves => Err(drive_refusal(&other.driver)),
         DriverChoice::Auto | DriverChoice::CertManager => Ok(Claim::Watches(other)),
     }
 }
 
-fn driven(by: &str) -> Failure {
+fn drive_refusal(by: &str) -> Failure {
     Failure::new(FailureKind::OwnedByAnother, format!("cannot drive this cluster: {by} does"))
-        .hint("--driver=auto leaves the work to it and watches")
-        .hint("scale it down first, if this process is to work in its place")
+        .hint("--driver=auto leaves the work to that controller and watches")
+        .hint("scale that controller down first, if this process is to work in its place")
 }

@@ -1,23 +1,23 @@
-//! Whoever drives in our place, as the cluster or the state folder shows it, and what to do when nothing moves there.
+//! Process that drives in our place, as the cluster or the state folder shows it, and the next step if nothing changes.
 
 use crate::store::cluster::lease_object::{LeaseHolder, Who};
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::Role;
 
-/// Somebody else who drives, or who counts as driving.
+/// Other process that drives, or counts as driving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
-    /// As the cluster shows it, where one was looked at.
+    /// Driver as the cluster shows it; `None` if no cluster was read.
     pub seen: Option<Driver>,
-    /// Which program it runs.
+    /// Program of the process.
     pub program: Program,
-    /// Who, in words.
+    /// Description of the process.
     pub driver: String,
-    /// What to do when nothing moves.
+    /// Next step if nothing changes.
     pub next_step: String,
 }
 
-/// Which program somebody else who drives runs, or counts as running.
+/// Program that another driver runs, or counts as running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// cert-manager's own controllers.
@@ -26,33 +26,34 @@ pub enum Program {
     KubectlAcme,
 }
 
-/// `run`, at work on the state folder.
+/// Describes `run` at work on the state folder.
 pub(super) fn local_run() -> Other {
     Other {
         seen: None,
         program: Program::KubectlAcme,
         driver: "kubectl-acme run, in another process".to_owned(),
-        next_step: "see what it says; when it ends, this command takes over".to_owned(),
+        next_step: "read its output; when it ends, this command takes over".to_owned(),
     }
 }
 
-/// cert-manager, whether it is there or not: a flag says that it does the work.
+/// Describes cert-manager, seen or not: a flag says that cert-manager does the work.
 pub(super) fn as_wished() -> Other {
     Other {
         seen: None,
         program: Program::CertManager,
         driver: "cert-manager".to_owned(),
-        next_step: "without --driver=cert-manager it is looked whether cert-manager works here"
-            .to_owned(),
+        next_step:
+            "without --driver=cert-manager this command checks whether cert-manager works here"
+                .to_owned(),
     }
 }
 
-/// Somebody else who goes on driving; a one-shot command of ours ends.
+/// Returns another process that keeps driving; `None` for a one-shot command of ours, which ends.
 pub(super) fn other(driver: &Driver) -> Option<Other> {
     let other = match driver {
         Driver::Nobody => return None,
         Driver::WithoutLease { pod } => without_lease(pod),
-        Driver::Unknown { why } => unseen(why),
+        Driver::Unknown { why } => unknown(why),
         Driver::Holder(holder) => match holder.who {
             Who::CertManager => cert_manager(holder),
             Who::Ours(Some(Role::Always)) => run(holder),
@@ -68,7 +69,7 @@ fn cert_manager(holder: &LeaseHolder) -> Other {
         seen: None,
         program: Program::CertManager,
         driver: format!("cert-manager ({identity} holds the Lease in {namespace})"),
-        next_step: "read its log: kubectl logs --namespace cert-manager deployment/cert-manager; should it be gone, this \
+        next_step: "read its log: kubectl logs --namespace cert-manager deployment/cert-manager; if it is gone, this \
                     command takes over when its Lease has expired"
             .to_owned(),
     }
@@ -93,13 +94,13 @@ pub(super) fn without_lease(pod: &str) -> Other {
     }
 }
 
-fn unseen(why: &str) -> Other {
+fn unknown(why: &str) -> Other {
     Other {
         seen: None,
         program: Program::CertManager,
-        driver: format!("cert-manager, as far as may be seen ({why})"),
-        next_step: "it may be that nobody works here: with permission to get that Lease (deploy/rbac/order.yaml) it is seen \
-                    who does, and with deploy/rbac/one-shot.yaml this command works by itself"
+        driver: format!("cert-manager, as far as this user may see ({why})"),
+        next_step: "maybe no controller works here: with permission to get that Lease (deploy/rbac/order.yaml) this \
+                    command sees its holder, and with deploy/rbac/one-shot.yaml it works by itself"
             .to_owned(),
     }
 }

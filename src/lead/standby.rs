@@ -1,4 +1,4 @@
-//! Standing by: one look after the other at whose turn it is, until it is settled, time is up, or a signal comes.
+//! Standby: checks who may drive, again and again, until the result is final, time is up, or a signal comes.
 
 use std::time::Duration;
 
@@ -7,42 +7,42 @@ use jiff::Timestamp;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 
-/// What one look has shown.
+/// Result of one check.
 #[derive(Debug)]
 pub(super) enum StandbyState<T> {
-    /// It is settled so.
+    /// The result is final.
     Settled(T),
-    /// Somebody works whose end is waited for.
+    /// Another process works, and its end is waited for.
     Held {
-        /// What to say, once.
+        /// Message to print once.
         line: String,
-        /// How it ends when time is up.
+        /// Failure if time is up.
         refusal: Failure,
     },
-    /// Somebody was quicker; the next look shows who.
+    /// Another process was quicker; the next check shows which.
     Overtaken {
-        /// How it ends when time is up.
+        /// Failure if time is up.
         refusal: Failure,
     },
 }
 
-/// How one stands by.
+/// Times and signals of a standby.
 #[derive(Debug)]
 pub(super) struct StandbyTimes<'a> {
-    /// Time between two looks.
+    /// Time between two checks.
     pub gap: Duration,
-    /// When it ends, unless never.
+    /// End of the standby; `None` if it has no end.
     pub deadline: Option<Timestamp>,
-    /// Signals that end it.
+    /// Signals that end the standby.
     pub interrupted: &'a Interrupted,
 }
 
 impl StandbyTimes<'_> {
-    /// Looks until it is settled. Every round that settles nothing ends with a pause, whatever it has shown: no answer of a
-    /// server makes this a storm of requests.
+    /// Checks until the result is final. Every round without a final result ends with a pause, so that no answer of a server
+    /// causes a storm of requests.
     ///
     /// # Errors
-    /// Fails when a look does, when time is up, or when interrupted.
+    /// Fails if a check fails, when time is up, or when interrupted.
     pub(super) async fn settle<T>(
         &self,
         tell: impl Fn(&str),
@@ -91,7 +91,7 @@ mod tests {
         Failure::new(FailureKind::OwnedByAnother, format!("{who} does"))
     }
 
-    /// Stands by until a signal comes after 10 s, which pass at once, with a look every second; the last look repeats itself.
+    /// Stands by until a signal comes after 10 s, which pass at once, with a check every second; the last result is repeated.
     async fn check(
         deadline: Option<Timestamp>,
         looks: &[fn() -> StandbyState<()>],

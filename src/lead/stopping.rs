@@ -1,8 +1,8 @@
-//! The end of work: what is said, and what is waited for.
+//! End of work: the messages, and the requests that are waited for.
 //!
-//! A signal, and a store that fails for good, finish the steps under way. A lost Lease bounds that, by 5 s on
-//! cert-manager's terms, until others may take it; and so does the end of the time that a command has, some seconds later:
-//! whether a CA has made an order that it does not tell of, the ledger leaves open, and the next order counts it. No
+//! After a signal, or if the store fails for good, the steps under way are finished. A lost Lease limits that wait, to 5 s on
+//! cert-manager's terms, until others may take the Lease; a command's time limit does so some seconds after it has passed.
+//! If a CA has not answered by then whether it made an order, the ledger leaves that open, and the next order counts it. No
 //! command leaves without `Engine::stop`.
 
 use std::pin::pin;
@@ -19,27 +19,27 @@ use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::engine::Engine;
 use crate::hints::invocation;
 
-/// So long the end of what is under way is awaited without a word: what is only read is broken off before.
-const SILENCE: Duration = Duration::from_millis(1500);
-/// So long requests under way are waited for beyond the time that a command has.
-const BEYOND: Duration = Duration::from_secs(5);
-/// What it means that they are not waited for any longer.
-const GIVEN_UP: &str = "the requests under way are given up: what the CA makes of them is not known, and the next run asks anew";
-/// What a person can do about the wait.
-const AT_ONCE: &str = "Ctrl-C once more leaves at once";
+/// Longest wait for the steps under way without a message; mere reads are aborted before.
+const SILENT_WAIT: Duration = Duration::from_millis(1500);
+/// Longest wait for requests under way after the time limit of a command.
+const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Message about requests that are not waited for any longer.
+const GIVEN_UP_MESSAGE: &str = "the requests under way are given up: their outcome at the CA is not known, and the next run asks anew";
+/// Note for a person who does not want to wait.
+const LEAVE_AT_ONCE_NOTE: &str = "press Ctrl-C again to leave at once";
 
-/// Why controllers are stopped.
+/// Reason why controllers are stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopping {
-    /// Somebody has sent a signal.
+    /// A signal has come.
     BySignal,
-    /// All that was awaited has ended, be it because time is up.
+    /// All awaited work has ended, or time is up.
     AllEnded,
     /// The store has failed.
     ByFault,
 }
 
-/// Says at once how to go on: whoever leaves by a second Ctrl-C hears nothing more. What is returned has been said.
+/// Prints at once how to continue, since a second Ctrl-C ends the process silently; returns a failure that is printed already.
 pub(crate) fn say_interrupted(failure: &Failure, context: &Context) -> Failure {
     let printer = context.printer(&OutputArgs::default());
     printer.error(&failure.message, &failure.hints);
@@ -47,7 +47,7 @@ pub(crate) fn say_interrupted(failure: &Failure, context: &Context) -> Failure {
     Failure::silent(failure.kind)
 }
 
-/// Says that a command which works until it is stopped was stopped by a signal, which is no error.
+/// Prints that a signal stopped a command which works until stopped; that is no error.
 pub(crate) fn say_stopped(kind: FailureKind, context: &Context) -> Failure {
     let go_on = invocation::current().go_on();
     let signal = if kind == FailureKind::Interrupted { "Ctrl-C" } else { "SIGTERM" };
@@ -56,10 +56,10 @@ pub(crate) fn say_stopped(kind: FailureKind, context: &Context) -> Failure {
     Failure::silent(kind)
 }
 
-/// Stops the controllers; when the steps under way take their time, says what is waited for.
+/// Stops the controllers; if the steps under way take long, prints what is waited for.
 ///
 /// # Errors
-/// Fails when they had ended before, because the store could no longer be used.
+/// Fails if the controllers had ended before, because the store could no longer be used.
 pub(crate) async fn stop(
     engine: Engine,
     lost: &CancellationToken,
@@ -70,31 +70,31 @@ pub(crate) async fn stop(
     let mut stopping = pin!(engine.stop(&over));
     tokio::select! {
         ended = &mut stopping => return ended,
-        () = tokio::time::sleep(SILENCE) => {}
+        () = tokio::time::sleep(SILENT_WAIT) => {}
     }
     let began = Instant::now();
     let waiting = "waiting for the requests under way";
     let ended = if why == Stopping::BySignal {
         let longest = transport::WHOLE.as_secs();
         let waiting = format!("{waiting}, each of which is given up after {longest} s");
-        context.talk().line(&format!("{waiting}; {AT_ONCE}"));
+        context.talk().line(&format!("{waiting}; {LEAVE_AT_ONCE_NOTE}"));
         stopping.await
     } else {
         context.talk().line(waiting);
         tokio::select! {
             ended = &mut stopping => ended,
-            () = tokio::time::sleep(BEYOND), if why == Stopping::AllEnded => {
-                context.talk().line(GIVEN_UP);
+            () = tokio::time::sleep(LATE_WAIT_MAX), if why == Stopping::AllEnded => {
+                context.talk().line(GIVEN_UP_MESSAGE);
                 over.cancel();
                 stopping.await
             }
             _ = context.interrupted().wait() => {
-                context.talk().line(AT_ONCE);
+                context.talk().line(LEAVE_AT_ONCE_NOTE);
                 stopping.await
             }
         }
     };
-    let waited = (began.elapsed() + SILENCE).as_secs();
+    let waited = (began.elapsed() + SILENT_WAIT).as_secs();
     context.talk().line(&format!("waited {waited} s more for the requests under way"));
     ended
 }

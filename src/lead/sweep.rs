@@ -1,4 +1,4 @@
-//! Sweeping: what a killed rehearsal or probe left in a cluster goes with the next command that works there.
+//! Sweep: the next command that works in a cluster removes what a killed rehearsal or probe left there.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::solvers::http01;
 use crate::store::cluster::ClusterStore;
 use crate::store::error::StoreError;
 
-/// Removes leftovers in these namespaces, an empty one meaning all, and says which. What cannot be removed now is left to
-/// the next command: it is in nobody's way.
+/// Removes leftovers in these namespaces, an empty name meaning all, and prints which. Leftovers that cannot be removed now
+/// are left to the next command: they do no harm.
 pub async fn sweep_namespaces(
     cluster: &ClusterStore,
     namespaces: BTreeSet<&str>,
@@ -23,7 +23,7 @@ pub async fn sweep_namespaces(
         match sweep(cluster, namespace, now).await {
             Ok(removed) if removed.is_empty() => {}
             Ok(removed) => context.printer(&OutputArgs::default()).note(&format!(
-                "removed what a command left that was killed: {}",
+                "removed leftovers of a command that was killed: {}",
                 removed.join(", ")
             )),
             Err(error) => tracing::info!(%error, namespace, "cannot sweep"),
@@ -41,7 +41,7 @@ async fn sweep(
     Ok(removed)
 }
 
-/// Removes leftovers in these namespaces of the cluster, where there is one, for a command that drives.
+/// Removes leftovers in these namespaces of the cluster, if there is a cluster, for a command that drives.
 pub async fn sweep_before_work(namespaces: BTreeSet<&str>, context: &Context) {
     let Some(cluster) = context.cluster() else { return };
     match cluster.clock().await {

@@ -1,7 +1,7 @@
-//! Turns that come later: from somebody who drove and does not come back, and our own once more when it was lost.
+//! Later leadership: from a process that drove and does not come back, and of this process again after a lost Lease.
 //!
-//! A command that watches goes on looking who drives, and takes the Lease once nobody does for 20 s (the terms of the
-//! Lease change that). Whoever had the Lease before looks at nothing that was read before it was had again.
+//! A command that watches keeps checking who drives, and takes the Lease after 20 s without a driver (the flags of the
+//! Lease change that). A command that takes a lost Lease again uses nothing that was read before.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,22 +25,22 @@ use crate::store::cluster::survey::Driver;
 use crate::store::error::StoreError;
 use crate::store::lease::{LocalLease, Role};
 
-/// How often at least it is looked whether anybody drives.
+/// Longest time between two checks whether any process drives.
 const DRIVER_CHECK_PERIOD: Duration = Duration::from_secs(3);
 
-/// The work is ours now.
+/// Leadership taken over from another process.
 #[derive(Debug)]
 pub struct Inherited {
-    /// As whom.
+    /// Claim of this process.
     pub claim: Claim,
-    /// Why, in words.
+    /// Reason, in words.
     pub why: String,
 }
 
-/// Waits until nobody drives any more, and takes the turn from whoever had it. For ever, where that is not wished for.
+/// Waits until no process drives any more, and takes over. Waits for ever if `--driver` rules a takeover out.
 ///
 /// # Errors
-/// Fails when the store cannot be used, or when what driving needs is not permitted.
+/// Fails if the store cannot be used, or a permission for driving is missing.
 pub async fn inherit(
     context: &Context,
     permit: &Permissions,
@@ -55,10 +55,10 @@ pub async fn inherit(
     }
 }
 
-/// Takes a turn that was lost once more, or finds who has it now. A cluster that does not answer is waited for.
+/// Takes a lost Lease again, or finds its present holder. Waits for a cluster that does not answer.
 ///
 /// # Errors
-/// Fails as [`claim`] does, but with what the cluster said last only when time is up.
+/// Fails as [`claim`] does, but with the cluster's last error only when time is up.
 pub async fn regain(
     context: &Context,
     deadline: Timestamp,
@@ -72,11 +72,11 @@ pub async fn regain(
     )
 }
 
-/// Makes an attempt, and makes it again until the cluster does not fail it: one that has just come back answers some requests
-/// and refuses others, for lack of what it has not read yet.
+/// Repeats an attempt until the cluster does not fail it: an API server that has just come back answers some requests and
+/// refuses others, because it has not read everything yet.
 ///
 /// # Errors
-/// Fails as the attempt does, with what the cluster said last once the deadline has passed, and when interrupted.
+/// Fails as the attempt does, with the cluster's last error once the deadline has passed, and when interrupted.
 pub async fn once_the_cluster_answers<T>(
     what: &str,
     context: &Context,
@@ -85,7 +85,7 @@ pub async fn once_the_cluster_answers<T>(
 ) -> Result<T, Failure> {
     let mut last = Failure::new(FailureKind::Cluster, "the cluster does not answer");
     loop {
-        // A server that stands still answers nothing, not even no.
+        // A stalled server gives no answer, not even a refusal.
         let left = Duration::try_from(deadline.duration_since(Timestamp::now()));
         let failure = tokio::select! {
             made = attempt() => match made {
@@ -107,7 +107,7 @@ pub async fn once_the_cluster_answers<T>(
     }
 }
 
-/// The end of whoever could not take a lost Lease again in time.
+/// Returns the failure of a command that could not take a lost Lease again in time.
 fn still_lost(why: Failure) -> Failure {
     let message = format!("the Lease was lost and could not be taken again: {}", why.message);
     let failure = Failure { message, ..why };
@@ -162,7 +162,7 @@ async fn in_cluster(
     }
 }
 
-/// Takes the Lease, and tells why it was free.
+/// Takes the Lease; returns the reason why it was free.
 async fn take(
     cluster: &ClusterStore,
     lease: &ClusterLease,
@@ -172,7 +172,7 @@ async fn take(
     Ok(lease.try_acquire(Role::Once).await?.map(|guard| (guard, why)))
 }
 
-/// What has become of whoever drove before.
+/// Describes the end of the process that drove before.
 async fn why(cluster: &ClusterStore, last: Option<&Driver>) -> Result<String, StoreError> {
     Ok(match last {
         Some(Driver::Holder(holder)) => {
@@ -185,7 +185,9 @@ async fn why(cluster: &ClusterStore, last: Option<&Driver>) -> Result<String, St
             let end = if still { "expired" } else { "was given back" };
             format!("{who} Lease in {} {end}, {} held it", holder.namespace, holder.identity)
         }
-        Some(Driver::WithoutLease { pod }) => format!("Pod {pod} runs no more"),
-        Some(Driver::Unknown { .. } | Driver::Nobody) | None => "nobody else drives".to_owned(),
+        Some(Driver::WithoutLease { pod }) => format!("Pod {pod} no longer runs"),
+        Some(Driver::Unknown { .. } | Driver::Nobody) | None => {
+            "no other controller drives".to_owned()
+        }
     })
 }

@@ -1,10 +1,10 @@
-//! Where a set of resources is worked on, and by whom.
+//! Place of the work on a set of resources, and the program that does the work.
 
 use super::Claim;
 use crate::context::Context;
 use crate::model::Issuer;
 
-/// Where a set is to be worked on, and by whom.
+/// Place of the work on a set of resources, and the program that does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Venue {
     /// On this machine.
@@ -15,14 +15,14 @@ pub enum Venue {
     Cluster,
     /// In the cluster, by this process, against a CA of our own.
     Rehearsal,
-    /// In a cluster, by somebody else, who may serve what we do not.
+    /// In a cluster, by another controller, which may serve what we do not.
     Elsewhere,
     /// In a cluster, by cert-manager, which does not serve all that we do.
     CertManager,
 }
 
 impl Venue {
-    /// The venue of a rehearsal: that of the store in which the real thing would be done.
+    /// Returns the venue of a rehearsal: that of the store in which the real work would be done.
     pub fn of_rehearsal(context: &Context) -> Self {
         match Self::of(context, &Claim::Alone) {
             Self::Local => Self::Local,
@@ -30,7 +30,7 @@ impl Venue {
         }
     }
 
-    /// The venue of a command that has this claim.
+    /// Returns the venue of a command that has this claim.
     pub fn of(context: &Context, claim: &Claim) -> Self {
         match (context.cluster(), claim) {
             (None, _) => Self::Local,
@@ -40,28 +40,28 @@ impl Venue {
         }
     }
 
-    /// The same, with a person in place of every provider where that is asked for.
+    /// Puts a person in place of every provider, if that is asked for.
     #[must_use]
     pub fn by_hand(self, by_hand: bool) -> Self {
         if by_hand { Self::ByHand } else { self }
     }
 
-    /// Tells whether the resources are in a cluster, or are to be.
+    /// Returns whether the resources are in a cluster, or are to be.
     pub fn is_in_cluster(self) -> bool {
         !matches!(self, Self::Local | Self::ByHand)
     }
 
-    /// Tells whether this process has records published by providers.
+    /// Returns whether this process has records published by providers.
     pub fn has_providers(self) -> bool {
         matches!(self, Self::Local | Self::Cluster | Self::Rehearsal)
     }
 
-    /// Tells whether it is known where the Secrets of the issuer's providers are: only whoever drives knows that of ClusterIssuers.
+    /// Returns whether the place of the Secrets of the issuer's providers is known: of ClusterIssuers only the driver knows it.
     pub(crate) fn knows_the_secrets_of(self, issuer: &Issuer) -> bool {
         self.has_providers() || (self != Self::ByHand && !issuer.is_cluster())
     }
 
-    /// Tells whether nobody else serves what we do not.
+    /// Returns whether no other controller serves what we do not.
     pub(crate) fn is_ours_alone(self) -> bool {
         matches!(self, Self::Local | Self::ByHand | Self::Rehearsal)
     }

@@ -1,4 +1,4 @@
-//! Changes of the six kinds, as a command hears them that looks until it is interrupted.
+//! Changes of the six kinds, for commands that watch until interrupted.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::store::{Change, Scope, Store};
 /// Changes, each with its kind.
 pub type Changes = BoxStream<'static, (Kind, Result<Change, StoreError>)>;
 
-/// The changes of the six kinds in a namespace, or in all of them.
+/// Returns the changes of the six kinds in a namespace, or in all namespaces.
 pub fn of_the_six(store: &Arc<dyn Store>, namespace: Option<&str>) -> Changes {
     let scopes = Kind::SIX.map(|kind| (kind, target::scope(kind, namespace)));
     of_kinds(store, scopes)
 }
 
-/// The changes of these kinds, each within its scope.
+/// Returns the changes of these kinds, each within its scope.
 pub fn of_kinds(
     store: &Arc<dyn Store>,
     scopes: impl IntoIterator<Item = (Kind, Scope)>,
@@ -30,13 +30,13 @@ pub fn of_kinds(
     select_all(streams).boxed()
 }
 
-/// Tells whether a command goes on without a kind: one with a namespace's Role sees no ClusterIssuers.
+/// Returns whether a command continues without a kind: a Role of a namespace gives no access to ClusterIssuers.
 pub fn may_be_left_out(kind: Kind, root: Option<&Key>, error: &StoreError) -> bool {
     let is_beside = matches!(kind, Kind::ClusterIssuer | Kind::Event);
     is_beside && root.is_none_or(|root| root.kind != kind) && error.lacks_permission()
 }
 
-/// The changes of all other kinds.
+/// Returns the changes of all kinds but one.
 pub fn others(changes: Changes, kind: Kind) -> Changes {
     changes.filter(move |(other, _)| std::future::ready(*other != kind)).boxed()
 }

@@ -16,21 +16,21 @@ use crate::print::table::Headers;
 use crate::print::{Group, Printer, Shape};
 use crate::store::{Change, Scope, Store};
 
-/// Rows whose widths a new row is aligned with.
-const REMEMBERED: usize = 200;
+/// Most earlier rows with whose widths a new row is aligned.
+const ALIGNED_ROWS_MAX: usize = 200;
 
-/// What is followed.
+/// Objects to follow, and the form of their rows.
 #[derive(Debug)]
 pub struct Following {
     /// Kind.
     pub kind: Kind,
-    /// Which of its objects.
+    /// Scope of the objects.
     pub scope: Scope,
-    /// Only these; all when empty.
+    /// Names of the objects; empty for all objects.
     pub names: Vec<String>,
-    /// Only those with these labels.
+    /// Labels that the objects must have.
     pub labels: LabelSelector,
-    /// Only those with these fields.
+    /// Fields that the objects must have.
     pub fields: FieldSelector,
     /// Whether rows begin with the namespace.
     pub namespaces: Namespaces,
@@ -39,10 +39,10 @@ pub struct Following {
 }
 
 impl Following {
-    /// Shows every change until interrupted, or until nobody reads any more; `listed` has been shown already.
+    /// Shows every change until interrupted, or until the reader is gone; `listed` has been shown already.
     ///
     /// # Errors
-    /// Fails when the output cannot be written, or by being interrupted.
+    /// Fails if the output cannot be written, or when interrupted.
     pub async fn run(
         &self,
         store: &Arc<dyn Store>,
@@ -61,15 +61,15 @@ impl Following {
             };
             let Some(change) = change else { break };
             let news = match change? {
-                Change::Applied(record) => self.news(&mut shown, record).into_iter().collect(),
+                Change::Applied(record) => self.update(&mut shown, record).into_iter().collect(),
                 Change::Deleted(record) => {
                     shown.remove(&record.key).map(|_| record).into_iter().collect()
                 }
-                Change::Resynced(records) => self.resynced(&mut shown, records),
+                Change::Resynced(records) => self.resync(&mut shown, records),
             };
             for record in news {
                 rows.push_back(record.object.clone());
-                while rows.len() > REMEMBERED {
+                while rows.len() > ALIGNED_ROWS_MAX {
                     rows.pop_front();
                 }
                 self.print(&mut printer, &rows, headers, context)?;
@@ -79,8 +79,8 @@ impl Following {
         Ok(())
     }
 
-    /// The object, if it is new, changed, or does not fit any more.
-    fn news(&self, shown: &mut BTreeMap<Key, String>, record: Record) -> Option<Record> {
+    /// Returns the object if it is new, has changed, or no longer fits.
+    fn update(&self, shown: &mut BTreeMap<Key, String>, record: Record) -> Option<Record> {
         let name = &record.key.name.name;
         let is_named = self.names.is_empty() || self.names.contains(name);
         if !is_named || !self.labels.fits(&record) || !self.fields.fits(&record) {
@@ -91,12 +91,12 @@ impl Following {
         (before.as_ref() != Some(&now)).then_some(record)
     }
 
-    fn resynced(&self, shown: &mut BTreeMap<Key, String>, records: Vec<Record>) -> Vec<Record> {
+    fn resync(&self, shown: &mut BTreeMap<Key, String>, records: Vec<Record>) -> Vec<Record> {
         shown.retain(|key, _| records.iter().any(|record| record.key == *key));
-        records.into_iter().filter_map(|record| self.news(shown, record)).collect()
+        records.into_iter().filter_map(|record| self.update(shown, record)).collect()
     }
 
-    /// Prints the last row, as wide as those before.
+    /// Prints the last row, as wide as the rows before.
     fn print(
         &self,
         printer: &mut Printer,

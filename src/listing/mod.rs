@@ -44,21 +44,21 @@ pub struct ListArgs {
     /// Such as metadata.name=web, spec.issuerRef.name=acme.
     #[arg(long, value_name = "FIELDS")]
     pub field_selector: Option<FieldSelector>,
-    /// Which labels are shown
+    /// Labels to show
     #[command(flatten)]
     pub labels: LabelArgs,
-    /// Order by what this JSONPath finds
+    /// Sort by the value at this JSONPath
     ///
     /// Such as .metadata.creationTimestamp.
     #[arg(long, value_name = "JSONPATH", value_parser = Path::relaxed)]
     pub sort_by: Option<Path>,
-    /// Say nothing when there is no such object
+    /// Print nothing if there is no such object
     #[arg(long)]
     pub ignore_not_found: bool,
     /// List, then show every change until interrupted
     #[arg(long, short)]
     pub watch: bool,
-    /// How results are written
+    /// Output flags
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -80,10 +80,10 @@ impl LabelArgs {
     }
 }
 
-/// Lists what is wanted, and follows it where that is asked for; `certificate get` and the like come here too.
+/// Lists the wanted objects, and follows them with `--watch`; `certificate get` and the like call this function too.
 ///
 /// # Errors
-/// Fails when an object is not there, or the store cannot be read.
+/// Fails if an object does not exist, or the store cannot be read.
 pub async fn show(wanted: &Targets, args: &ListArgs, context: &mut Context) -> Result<(), Failure> {
     args.check(wanted)?;
     let mut printer = context.printer(&args.output);
@@ -104,7 +104,7 @@ pub async fn show(wanted: &Targets, args: &ListArgs, context: &mut Context) -> R
         return Err(failure);
     }
     if !args.watch {
-        // The process ends here; taking ten thousand objects to pieces takes longer than printing them.
+        // The process ends here; freeing ten thousand objects takes longer than printing them.
         std::mem::forget(found);
         return Ok(());
     }
@@ -147,13 +147,13 @@ impl ListArgs {
         if self.all_namespaces { Namespaces::Shown } else { Namespaces::Hidden }
     }
 
-    /// Nothing listed, no headings yet.
+    /// Returns whether headings are still to come: if no object was listed, none were printed.
     fn headers_to_come(&self, found: &ListedObjects) -> Headers {
         let is_empty = found.objects.values().all(Vec::is_empty);
         if is_empty && !self.output.no_headers { Headers::Shown } else { Headers::Hidden }
     }
 
-    /// Tables and names show nothing of the bulk; what fields are compared by may lie in it.
+    /// Returns how much is read: tables and names show nothing of the bulk, but compared fields may be in it.
     fn detail(&self, format: &Format) -> Detail {
         let shows_bulk = !matches!(format, Format::Table | Format::Wide | Format::Name);
         let compares = self.field_selector.is_some() || self.sort_by.is_some();
@@ -166,23 +166,23 @@ impl ListArgs {
     }
 }
 
-/// How much of each object is read.
+/// Amount of each object that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     Brief,
     Whole,
 }
 
-/// What a search brought.
+/// Result of a search.
 struct ListedObjects {
-    /// By kind.
+    /// Objects by kind.
     objects: BTreeMap<Kind, Vec<Record>>,
-    /// What was named and is not there.
+    /// Failures about named objects that do not exist.
     missing: Vec<Failure>,
 }
 
 impl ListedObjects {
-    /// The names to be followed: of those that were named; none where all of a kind are wanted.
+    /// Returns the names to follow: those of the named objects; none if all objects of a kind are wanted.
     fn names(&self, wanted: &Targets) -> Vec<String> {
         match wanted {
             Targets::Kinds(_) => Vec::new(),
@@ -207,7 +207,7 @@ async fn find(
                 let scope = target::scope(*kind, namespace);
                 let scope = if detail == Detail::Brief { scope.brief() } else { scope };
                 let mut listed = match store.list(*kind, &scope).await {
-                    // The others are shown, as by kubectl.
+                    // The other kinds are shown, as by kubectl.
                     Err(error) if error.lacks_permission() && kinds.len() > 1 => {
                         found.missing.push(error.into());
                         continue;
@@ -265,7 +265,7 @@ fn print(
         let in_namespace = !args.all_namespaces && kinds.iter().any(|kind| kind.is_namespaced());
         if !args.ignore_not_found {
             printer.nothing_found(in_namespace.then_some(context.namespace()));
-            // As with kubectl, a list of nothing is a list: whoever asks again and again begins before there is a state.
+            // As with kubectl, an empty list is no error: a script may begin to ask before there is a state.
             if let Some(folder) = context.absent_state()? {
                 printer.hint(&no_state_in(&folder));
             }

@@ -11,19 +11,19 @@ use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// So many are named, the others counted.
-const NAMED: usize = 3;
+/// Most Orders that are named; the others are counted.
+const MAX_NAMED_ORDERS: usize = 3;
 
-/// Says which Orders within a scope wait for their CA, and how many for their turn, if any do; nothing where they may not be read.
+/// Prints which Orders within a scope wait for their CA, and how many for their turn; nothing if Orders may not be read.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub(crate) async fn tell(
     store: &Arc<dyn Store>,
     scope: Scope,
     printer: &Printer,
 ) -> Result<(), Failure> {
-    match waiting(store, scope).await {
+    match find(store, scope).await {
         Err(error) if error.lacks_permission() => {}
         found => {
             let (for_turn, for_ca): (Vec<Order>, Vec<Order>) =
@@ -35,7 +35,7 @@ pub(crate) async fn tell(
     Ok(())
 }
 
-async fn waiting(store: &Arc<dyn Store>, scope: Scope) -> Result<Vec<Order>, StoreError> {
+async fn find(store: &Arc<dyn Store>, scope: Scope) -> Result<Vec<Order>, StoreError> {
     let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
     let mut orders = orders.list(&scope.clone().brief()).await?;
     orders.retain(|order| {
@@ -56,7 +56,7 @@ async fn waiting(store: &Arc<dyn Store>, scope: Scope) -> Result<Vec<Order>, Sto
     Ok(orders)
 }
 
-/// What Orders wait for.
+/// Reason of a wait.
 #[derive(Clone, Copy)]
 enum Waits {
     ForCa,
@@ -77,9 +77,9 @@ fn line(orders: &[Order], waits: Waits) -> Option<String> {
         let key = Key::new(Kind::Order, order.name());
         format!("{key}: {}", order.status.reason)
     };
-    let mut named: Vec<String> = orders.iter().take(NAMED).map(of_order).collect();
-    if orders.len() > NAMED {
-        named.push(format!("and {} more", orders.len() - NAMED));
+    let mut named: Vec<String> = orders.iter().take(MAX_NAMED_ORDERS).map(of_order).collect();
+    if orders.len() > MAX_NAMED_ORDERS {
+        named.push(format!("and {} more", orders.len() - MAX_NAMED_ORDERS));
     }
     Some(format!("{who}: {}", named.join("; ")))
 }
@@ -100,7 +100,7 @@ mod tests {
     const REASON: &str = "Failed to create Order: 429 urn:ietf:params:acme:error:rateLimited: too many; \
                           next try at 2026-11-22T18:00:00Z";
 
-    /// Puts an order into the store; its UID.
+    /// Puts an order into the store; returns its UID.
     async fn order(store: &Arc<dyn Store>, name: &str, status: Value) -> String {
         let waits_for = Some(About::new(REASON, OrderWait::Authority));
         let mut annotations = BTreeMap::new();
@@ -115,13 +115,13 @@ mod tests {
         store.replace(record, Part::Status).await.unwrap().uid().to_owned()
     }
 
-    /// What is said of orders with these statuses, named a, b, and so on.
+    /// Returns the lines about orders with these statuses, named a, b, and so on.
     async fn check(statuses: &[Value], expected: Option<&str>) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         for (letter, status) in ('a'..).zip(statuses) {
             order(&store, &letter.to_string(), status.clone()).await;
         }
-        let said = line(&waiting(&store, Scope::namespace("web")).await.unwrap(), Waits::ForCa);
+        let said = line(&find(&store, Scope::namespace("web")).await.unwrap(), Waits::ForCa);
         assert_eq!(said.as_deref(), expected);
     }
 
@@ -158,7 +158,7 @@ mod tests {
     async fn an_order_with_challenges_is_in_their_table() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let uid = order(&store, "a", json!({"reason": REASON})).await;
-        assert_eq!(waiting(&store, Scope::all()).await.unwrap().len(), 1);
+        assert_eq!(find(&store, Scope::all()).await.unwrap().len(), 1);
         let owner = json!({"apiVersion": "acme.cert-manager.io/v1", "kind": "Order", "name": "a", "uid": uid, "controller": true});
         let challenge = json!({
             "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge",
@@ -169,6 +169,6 @@ mod tests {
             },
         });
         store.create(Record::new(challenge).unwrap()).await.unwrap();
-        assert!(waiting(&store, Scope::all()).await.unwrap().is_empty());
+        assert!(find(&store, Scope::all()).await.unwrap().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What an object waits for right now, in one line that names whose reason it is.
+//! Obstacle that an object waits for right now, in one line that names the object with the reason.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::model::Key;
 use crate::store::Store;
 use crate::store::error::StoreError;
 
-/// What an object of a Certificate's issuance waits for; nothing when it has ended, or is of no Certificate.
+/// Describes what an object of a Certificate's issuance waits for; `None` if the object has ended, or is of no Certificate.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub(crate) async fn awaited(
     store: &Arc<dyn Store>,
     key: &Key,

@@ -1,7 +1,7 @@
-//! Reading a Certificate with everything that hangs below it, as the store holds it right now; without the bulk that no
-//! judgement needs. The same of a CertificateRequest that no Certificate has made.
+//! Reads a Certificate with all objects below it, as the store holds them right now, without the bulk that no judgement
+//! needs; reads a CertificateRequest that no Certificate has made in the same way.
 //!
-//! Beside another driver a failure is judged after all of it was read anew, because several watches tell in no common order.
+//! While another controller drives, a failure is judged after a fresh read, because several watches have no common order.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// Reads a Certificate and its relatives; nothing when there is no such Certificate.
+/// Reads a Certificate and its relatives; `None` if there is no such Certificate.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn read(store: &Arc<dyn Store>, name: &ObjectName) -> Result<Option<Chain>, StoreError> {
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
     let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
@@ -29,10 +29,10 @@ pub async fn read(store: &Arc<dyn Store>, name: &ObjectName) -> Result<Option<Ch
     below(store, certificate, requests).await.map(Some)
 }
 
-/// Reads what a key names, a Certificate or a CertificateRequest, and its relatives; nothing when it is not there.
+/// Reads the Certificate or CertificateRequest of a key, and its relatives; `None` if there is no such object.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn of(store: &Arc<dyn Store>, key: &Key) -> Result<Option<Chain>, StoreError> {
     if key.kind != Kind::CertificateRequest {
         return read(store, &key.name).await;
@@ -42,7 +42,7 @@ pub async fn of(store: &Arc<dyn Store>, key: &Key) -> Result<Option<Chain>, Stor
     below(store, as_certificate(&request), vec![request]).await.map(Some)
 }
 
-/// Reads what hangs below requests, and the issuer.
+/// Reads the orders and challenges below requests, and the issuer.
 async fn below(
     store: &Arc<dyn Store>,
     certificate: Certificate,
@@ -66,11 +66,11 @@ async fn below(
     Ok(Chain { certificate, requests, orders, challenges, issuer, in_cluster })
 }
 
-/// The same past whatever is kept in memory of it. Each kind has a watch of its own: that a Certificate has failed may be heard
-/// before that of its Order, or before its Order at all. What may only be watched is as its watch tells it.
+/// Reads what [`of`] reads, past the copies in memory. Each kind has its own watch: the failure of a Certificate may arrive
+/// before that of its Order, or before the Order itself. Objects that may only be watched stay as their watch shows them.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn read_anew(store: &Arc<dyn Store>, root: &Key) -> Result<Option<Chain>, StoreError> {
     let Some(known) = of(store, root).await? else { return Ok(None) };
     for key in known.keys() {
@@ -87,10 +87,10 @@ pub async fn read_anew(store: &Arc<dyn Store>, root: &Key) -> Result<Option<Chai
     of(store, root).await
 }
 
-/// The Certificate that an object hangs below, or is; nothing where an owner is gone, or none of ours.
+/// Returns the Certificate above an object, or the object itself; `None` if an owner is gone, or of a kind that is not ours.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn certificate_above(
     store: &Arc<dyn Store>,
     mut record: Record,

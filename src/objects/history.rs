@@ -1,4 +1,4 @@
-//! The events of an object and of everything below it.
+//! Events of an object and of all objects below it.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::print::timeline::{self, Entry};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// Kinds that own others, in the order of the chain.
-const BELOW: [Kind; 3] = [Kind::CertificateRequest, Kind::Order, Kind::Challenge];
+/// Kinds below a Certificate, in the order of the chain.
+const KINDS_BELOW: [Kind; 3] = [Kind::CertificateRequest, Kind::Order, Kind::Challenge];
 
-/// Reads the timeline of an object: its own events and those of all that hangs or hung below it.
+/// Reads the timeline of an object: its own events and those of all objects that are or were below it.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails if the store fails.
 pub async fn entries(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Entry>, Failure> {
     let namespace = if key.kind.is_namespaced() { &key.name.namespace } else { "default" };
     let events = Resources::<Event>::new(Arc::clone(store), Kind::Event);
@@ -26,12 +26,12 @@ pub async fn entries(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Entry>, Fa
     Ok(timeline::entries(lineage::below(&roots, &key.name.namespace, &events), sequence))
 }
 
-/// The object and everything alive below it: the events that tell of the making of the living may be gone.
+/// Lists the object and all existing objects below it: the events of their creation may be gone.
 async fn family(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<(Kind, String)>, Failure> {
     let mut family = vec![(key.kind, key.name.name.clone())];
     let mut owners: Vec<String> =
         store.get(key).await?.iter().map(|record| record.uid().to_owned()).collect();
-    for kind in BELOW {
+    for kind in KINDS_BELOW {
         for owner in owners.clone() {
             let scope = Scope::owned_by(&key.name.namespace, owner);
             for record in store.list(kind, &scope).await? {

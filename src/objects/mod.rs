@@ -1,4 +1,4 @@
-//! What belongs to one Certificate: its chain of objects, their events, and requests that no Certificate has made.
+//! Objects of one Certificate: its chain, their events, and requests that no Certificate has made.
 
 pub mod awaited;
 pub mod chain;

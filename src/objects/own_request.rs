@@ -1,5 +1,5 @@
-//! CertificateRequests that no Certificate has made: somebody else has the key. What one asks for, and how far it is, is told as a
-//! Certificate would tell it, so that whoever checks, follows and reports Certificates does the same for these.
+//! CertificateRequests that no Certificate has made: the key is elsewhere. A request is shown as a Certificate with the same
+//! terms and state, so that the code that checks, follows and reports Certificates serves requests too.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
 
-/// What a Certificate would say that asks for the same and is as far. It has no Secret, and its revision is 1 once it is issued.
+/// Builds the Certificate with the terms and the state of a request: without a Secret, and with revision 1 once issued.
 pub fn as_certificate(request: &CertificateRequest) -> Certificate {
     let CertificateRequest { metadata, spec, status, .. } = request;
     let names = of_request(&spec.request.0).map(|facts| facts.names).unwrap_or_default();
@@ -77,10 +77,10 @@ fn life(leaf: &LeafFacts) -> Life<'static> {
     Life { start: leaf.not_before, end: leaf.not_after, asked: None, suggestion: None }
 }
 
-/// What an object of a kind that is issued asks for, as a Certificate says it.
+/// Returns the terms of a Certificate or a CertificateRequest, as a Certificate.
 ///
 /// # Errors
-/// Fails when the object cannot be read.
+/// Fails if the object cannot be read.
 pub fn certificate_of(record: &Record) -> Result<Certificate, StoreError> {
     match record.key.kind {
         Kind::CertificateRequest => typed(record.clone()).map(|request| as_certificate(&request)),
@@ -88,11 +88,11 @@ pub fn certificate_of(record: &Record) -> Result<Certificate, StoreError> {
     }
 }
 
-/// Looks whether the signing request of a CertificateRequest can be read, asks for what ACME CAs certify, and is the one that is
-/// there under that name: cert-manager's webhook lets nobody change it.
+/// Checks that the signing request of a CertificateRequest can be read, asks for what ACME CAs certify, and is the stored one
+/// of that name, if any: cert-manager's webhook refuses to change it.
 ///
 /// # Errors
-/// Fails when it cannot, does not or is not, and when the store does.
+/// Fails if one of these conditions does not hold, and if the store fails.
 pub async fn check(record: &Record, store: &Arc<dyn Store>) -> Result<(), Failure> {
     let key = &record.key;
     let request = typed::<CertificateRequest>(record.clone())?;
@@ -107,12 +107,12 @@ pub async fn check(record: &Record, store: &Arc<dyn Store>) -> Result<(), Failur
     if asked(&there.spec) == asked(&request.spec) {
         return Ok(());
     }
-    let message = format!("{key} is there with another spec, and cannot be changed");
-    Err(Failure::usage(message).hint(anew(key, store.in_cluster())))
+    let message = format!("{key} exists with another spec, and cannot be changed");
+    Err(Failure::usage(message).hint(another_request_hint(key, store.in_cluster())))
 }
 
-/// How another request is made.
-fn anew(key: &Key, in_cluster: bool) -> String {
+/// Returns the hint for making another request.
+fn another_request_hint(key: &Key, in_cluster: bool) -> String {
     let Key { name: ObjectName { namespace, name }, .. } = key;
     let what = format!("delete certificaterequest/{name}");
     let delete = if in_cluster {
@@ -120,13 +120,13 @@ fn anew(key: &Key, in_cluster: bool) -> String {
     } else {
         invocation::current().like_in(namespace, &what)
     };
-    format!("give it another name, or {delete}, and apply it again")
+    format!("give the request another name, or {delete}, and apply it again")
 }
 
 /// Reads a signing request, PEM or DER, for an ACME CA.
 ///
 /// # Errors
-/// Fails with what is wrong and what helps where it cannot be read, is not signed by its key, or asks for what no such CA certifies.
+/// Fails, with reason and hint, if the request cannot be read, is not signed by its key, or asks for what no such CA certifies.
 pub fn read(bytes: &[u8]) -> Result<SigningRequest, (String, &'static str)> {
     let request = csr::read(bytes)
         .map_err(|error| (error.why(), "a PKCS#10 signing request is needed, PEM or DER"))?;
@@ -136,37 +136,37 @@ pub fn read(bytes: &[u8]) -> Result<SigningRequest, (String, &'static str)> {
         return Err((why, hint));
     }
     match stray_common_name(&request.names) {
-        Some(why) => Err((why, "repeat it in subjectAltName, or leave it out: -subj /")),
+        Some(why) => Err((why, "repeat that name in subjectAltName, or leave it out: -subj /")),
         None => Ok(request),
     }
 }
 
-/// What no other try brings to its end: a CertificateRequest is tried once, and its certificate is never renewed.
+/// Returns the failure of a request that failed or expired: a CertificateRequest is tried once, and never renewed.
 pub fn spent(chain: &Chain, now: Timestamp) -> Option<Failure> {
     let key = chain.key();
-    let anew = |failure: Failure| {
-        let how = anew(&key, chain.in_cluster);
+    let with_hint = |failure: Failure| {
+        let how = another_request_hint(&key, chain.in_cluster);
         failure.hint(format!("a CertificateRequest is tried once: {how}"))
     };
     let status = &chain.certificate.status;
     match verdict(chain, &Obstacles::new(), Some(0)) {
-        Verdict::Failed(failed) => Some(anew(failed.into())),
+        Verdict::Failed(failed) => Some(with_hint(failed.into())),
         Verdict::Issued | Verdict::Waiting(_) => {
             let end = status.not_after.filter(|end| end.timestamp() <= now)?;
-            Some(anew(Failure::usage(format!("{key}: its certificate expired at {end}"))))
+            Some(with_hint(Failure::usage(format!("{key}: its certificate expired at {end}"))))
         }
     }
 }
 
-/// The folder below `--out` in which it is written: named like the Secret; a CertificateRequest has none, and its folder is named
-/// like the Certificate of its annotation, which stays the same from one request to the next, or like itself.
+/// Returns the name of the folder below `--out`: that of the Secret. A CertificateRequest has no Secret; its folder is named
+/// like the Certificate of its annotation, which is the same for the next request, or like the request.
 pub fn folder(certificate: &Certificate) -> &str {
     let Certificate { metadata, spec, .. } = certificate;
     if !spec.secret_name.is_empty() {
         return &spec.secret_name;
     }
     let named = metadata.annotations.get(annotation::CERTIFICATE_NAME);
-    // Names of objects have no way out of a folder; an annotation may have.
+    // Names of objects cannot lead out of a folder; an annotation can.
     let named = named.filter(|name| object_name_fault(name).is_none());
     named.unwrap_or(&metadata.name)
 }

@@ -1,7 +1,7 @@
-//! Every missing permission is named before work starts, with the next step.
+//! Check that names every missing permission before work starts, with the next step.
 //!
-//! What a task needs is told by the Roles of `deploy/rbac`; the API server's own review of our rules is compared with it
-//! while we look who drives.
+//! The Roles of `deploy/rbac` say what a task needs; the API server's own review of our rules is compared with them while
+//! the command finds out who drives.
 
 mod recipes;
 pub mod task;
@@ -25,21 +25,21 @@ use crate::store::cluster::ClusterStore;
 use crate::store::cluster::permissions::{Permission, Rules};
 use crate::store::local::Access;
 
-/// Roles that are written out in a hint; more of them stand in a file.
-const ROLES: usize = 3;
+/// Most Roles that a hint writes out; for more Roles a hint names a file.
+const MAX_ROLES_IN_HINT: usize = 3;
 
-/// What somebody is about to do, and what they may.
+/// Task in a cluster, and the rules that the API server grants.
 #[derive(Debug, Default)]
 pub struct Permissions {
     cluster: Option<ClusterStore>,
     task: Task,
-    /// Whether it is the work of `run`, which has a recipe of its own.
+    /// Whether the task is the work of `run`, which has a recipe of its own.
     is_run: bool,
     rules: OnceCell<Rules>,
 }
 
 impl Places {
-    /// Where the flags say that things are.
+    /// Returns the places that the flags name.
     pub fn of(context: &Context, answers: bool) -> Self {
         Self {
             lease: context.global.cluster.leader_election_namespace.clone(),
@@ -51,19 +51,19 @@ impl Places {
 }
 
 impl Permissions {
-    /// For a task in the cluster, where there is one.
+    /// Makes the check for a task in the cluster, if there is a cluster.
     pub fn new(context: &Context, task: Task) -> Self {
         let cluster = context.cluster().cloned();
         Self { cluster, task, is_run: false, rules: OnceCell::new() }
     }
 
-    /// For the work of `run`.
+    /// Marks the task as the work of `run`.
     #[must_use]
     pub fn of_run(self) -> Self {
         Self { is_run: true, ..self }
     }
 
-    /// Asks what may be done, so that [`check`](Self::check) need not; whoever has other questions asks side by side.
+    /// Asks the API server for the rules, so that [`check`](Self::check) need not; a caller can send other requests meanwhile.
     pub async fn prepare(&self) {
         self.rules().await;
     }
@@ -76,10 +76,10 @@ impl Permissions {
         Some(self.rules.get_or_init(|| cluster.rules(&namespaces)).await)
     }
 
-    /// Fails when something is not permitted; nothing has been written then.
+    /// Checks that everything is permitted, before anything is written.
     ///
     /// # Errors
-    /// Fails with all that is missing, and what to do about it.
+    /// Fails with all missing permissions, and hints.
     pub async fn check(&self, part: Part) -> Result<(), Failure> {
         let (Some(cluster), Some(rules)) = (&self.cluster, self.rules().await) else {
             return Ok(());
@@ -96,20 +96,20 @@ impl Permissions {
         // The account of an Issuer needs nothing beyond what all work in its namespace needs.
         let is_hidden = |issuer: &&Key| part == Part::Drive && issuer.kind == Kind::ClusterIssuer;
         let hidden = self.task.hidden.iter().filter(is_hidden);
-        Err(hidden.fold(missing(&lacking, ways, &self.task), |failure, issuer| {
+        Err(hidden.fold(missing_permissions(&lacking, ways, &self.task), |failure, issuer| {
             failure.hint(format!(
-                "what the account of {issuer} needs is not known until it may be read: \
-                 deploy/rbac/one-shot-clusterissuer.yaml has that, too"
+                "the needs of the account of {issuer} are unknown until that issuer may be read: \
+                 deploy/rbac/one-shot-clusterissuer.yaml grants them, too"
             ))
         }))
     }
 }
 
-/// The store in which some objects are worked on, and what has to be permitted for it; `applied` says whether they are
+/// Returns the store for work on objects, and the check of the permissions for it; `applied` says whether the objects are
 /// written before.
 ///
 /// # Errors
-/// Fails when the store cannot be read.
+/// Fails if the store cannot be read.
 pub async fn workplace(
     context: &Context,
     records: &[Record],
@@ -125,7 +125,7 @@ pub async fn workplace(
     Ok((store, Permissions::new(context, task)))
 }
 
-/// The failure of a first look at a namespace, or everything that is missing there, if it was a permission.
+/// Returns the failure of a first read of a namespace, or all missing permissions there if a missing permission was the cause.
 pub async fn all_that_is_missing(context: &Context, failure: Failure) -> Failure {
     if failure.kind != FailureKind::Cluster {
         return failure;
@@ -137,10 +137,10 @@ pub async fn all_that_is_missing(context: &Context, failure: Failure) -> Failure
     }
 }
 
-/// Fails where something of this is not permitted in the cluster, where there is one; nothing has been written then.
+/// Checks that these permissions are granted in the cluster, if there is a cluster, before anything is written.
 ///
 /// # Errors
-/// Fails with all that is missing, and what to do about it.
+/// Fails with all missing permissions, and hints.
 pub async fn need(context: &Context, wanted: &BTreeSet<Permission>) -> Result<(), Failure> {
     let Some(cluster) = Permissions::new(context, Task::default()).cluster else { return Ok(()) };
     let namespaces = wanted.iter().map(|one| &one.namespace).filter(|name| !name.is_empty());
@@ -149,12 +149,12 @@ pub async fn need(context: &Context, wanted: &BTreeSet<Permission>) -> Result<()
     if lacking.is_empty() { Ok(()) } else { Err(are_missing(&lacking)) }
 }
 
-/// Says what is not permitted, with the commands that give it.
+/// Returns the failure that names missing permissions, with the commands that grant them.
 pub fn are_missing(lacking: &[Permission]) -> Failure {
-    missing(lacking, &[], &Task::default())
+    missing_permissions(lacking, &[], &Task::default())
 }
 
-/// Resources with the same verbs in one place: what one rule of a Role would say.
+/// Resources with the same verbs in one place, as in one rule of a Role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     namespace: String,
@@ -163,7 +163,7 @@ struct Rule {
     resources: Vec<String>,
 }
 
-fn missing(lacking: &[Permission], ways: &[&Recipe], task: &Task) -> Failure {
+fn missing_permissions(lacking: &[Permission], ways: &[&Recipe], task: &Task) -> Failure {
     let all = rules(lacking);
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for rule in &all {
@@ -177,7 +177,7 @@ fn missing(lacking: &[Permission], ways: &[&Recipe], task: &Task) -> Failure {
     let message = format!("permissions are missing, and nothing was done: {}", places.join("; "));
     let failure = Failure::new(FailureKind::Cluster, message);
     let (files, rest) = recipes::helping(ways, task, lacking);
-    let is_short = all.len() <= ROLES;
+    let is_short = all.len() <= MAX_ROLES_IN_HINT;
     let failure = commands(failure, &if is_short { all } else { rules(rest.iter().copied()) });
     let gives = match rest.is_empty() {
         true => "all that is needed",
@@ -192,7 +192,7 @@ fn missing(lacking: &[Permission], ways: &[&Recipe], task: &Task) -> Failure {
     }
 }
 
-/// Writes out what makes these Roles.
+/// Adds the commands that make these Roles.
 fn commands(failure: Failure, rules: &[Rule]) -> Failure {
     if rules.is_empty() {
         return failure;
@@ -201,7 +201,7 @@ fn commands(failure: Failure, rules: &[Rule]) -> Failure {
     let lines = numbered.flat_map(|(number, rule)| rule.commands(number + 1));
     let failure = lines.fold(failure, Failure::hint);
     let kubectl = invocation::current().kubectl_program();
-    failure.hint(format!("NAME is whoever runs this: {kubectl} auth whoami"))
+    failure.hint(format!("NAME is the user who runs this: {kubectl} auth whoami"))
 }
 
 fn rules<'a>(lacking: impl IntoIterator<Item = &'a Permission>) -> Vec<Rule> {
@@ -230,7 +230,7 @@ fn rules<'a>(lacking: impl IntoIterator<Item = &'a Permission>) -> Vec<Rule> {
 }
 
 impl Rule {
-    /// What makes the Role and binds it.
+    /// Returns the commands that make the Role and bind it.
     fn commands(&self, number: usize) -> [String; 2] {
         let (kind, place) = match self.namespace.as_str() {
             "" => ("clusterrole", String::new()),
@@ -238,13 +238,13 @@ impl Rule {
         };
         let role = format!("kubectl-acme-{number}");
         let verbs = self.verbs.join(",");
-        // Issuers and Certificates name them, and whoever wrote those need not be whoever runs the line.
+        // Resource names come from Issuers and Certificates, which another person may have written: they are quoted.
         let resources = quoted(&self.resources.join(","));
         let name = match self.name.as_str() {
             "" => String::new(),
             name => format!(" {}", quoted(&format!("--resource-name={name}"))),
         };
-        // Whoever gives a permission is somebody else.
+        // Another person grants the permission.
         let kubectl = invocation::current().kubectl_of_others();
         [
             format!(
@@ -268,7 +268,7 @@ mod tests {
     use crate::model::Kind;
 
     fn check(lacking: &[Permission], expected: &str) {
-        let failure = missing(lacking, &[&ONE_SHOT], &web());
+        let failure = missing_permissions(lacking, &[&ONE_SHOT], &web());
         assert_eq!(failure.kind, FailureKind::Cluster);
         let lines = [failure.message].into_iter().chain(failure.hints);
         assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);
@@ -293,7 +293,7 @@ mod tests {
              kubectl create clusterrolebinding kubectl-acme-1 --clusterrole=kubectl-acme-1 --user=NAME\n\
              kubectl create role kubectl-acme-2 --namespace web --verb=create,list --resource=pods,services\n\
              kubectl create rolebinding kubectl-acme-2 --namespace web --role=kubectl-acme-2 --user=NAME\n\
-             NAME is whoever runs this: kubectl auth whoami\n\
+             NAME is the user who runs this: kubectl auth whoami\n\
              deploy/rbac/one-shot.yaml and deploy/rbac/one-shot-clusterissuer.yaml have all that is needed in files \
              to apply",
         );
@@ -308,7 +308,7 @@ mod tests {
             .zip(verbs)
             .map(|(kind, verb)| Permission::of_kind(verb, kind, "web"))
             .collect();
-        let failure = missing(&lacking, &[&RUN], &web());
+        let failure = missing_permissions(&lacking, &[&RUN], &web());
         assert_eq!(
             failure.hints,
             ["deploy/rbac/run.yaml has all that is needed in one file to apply"]
@@ -319,7 +319,7 @@ mod tests {
     fn names_that_others_chose_are_one_word_for_a_shell() {
         let issuer = Permission::of_kind("get", Kind::ClusterIssuer, "").named("le;reboot;'");
         let webhook = Permission::new("create", "$(reboot).acme.example.com", "");
-        let hints = missing(&[issuer, webhook], &[&ONE_SHOT], &web()).hints;
+        let hints = missing_permissions(&[issuer, webhook], &[&ONE_SHOT], &web()).hints;
         for line in [
             "kubectl create clusterrole kubectl-acme-2 --verb=get --resource=clusterissuers.cert-manager.io \
              '--resource-name=le;reboot;'\\'''",
@@ -338,16 +338,16 @@ mod tests {
         let routes = Permission::new("update", "httproutes.gateway.networking.k8s.io", "web");
         let lacking: Vec<_> = lacking.chain([routes.clone()]).collect();
         assert_eq!(
-            missing(&lacking, &[&ONE_SHOT], &web()).hints,
+            missing_permissions(&lacking, &[&ONE_SHOT], &web()).hints,
             [
                 "kubectl create role kubectl-acme-1 --namespace web --verb=update \
                  --resource=httproutes.gateway.networking.k8s.io",
                 "kubectl create rolebinding kubectl-acme-1 --namespace web --role=kubectl-acme-1 --user=NAME",
-                "NAME is whoever runs this: kubectl auth whoami",
+                "NAME is the user who runs this: kubectl auth whoami",
                 "deploy/rbac/one-shot.yaml has the rest in one file to apply",
             ]
         );
-        let failure = missing(&[routes], &[&ONE_SHOT], &web());
+        let failure = missing_permissions(&[routes], &[&ONE_SHOT], &web());
         assert!(!failure.hints.iter().any(|hint| hint.contains("deploy/rbac")), "{failure:?}");
     }
 }

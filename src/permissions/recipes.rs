@@ -1,7 +1,7 @@
-//! The Roles of `deploy/rbac`: what a task needs, and which of these files give what is missing.
+//! Roles of `deploy/rbac`: the permissions that a task needs, and the files that grant missing permissions.
 //!
-//! These files are part of the program and the only list of verbs on resources; here is told on which objects a task needs
-//! them. A hint names the fewest files that give what is missing, or writes the rule out.
+//! These files are part of the program and the only list of verbs on resources; this module says on which objects a task
+//! needs the verbs. A hint names the fewest files that grant what is missing, or writes the rule out.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -13,8 +13,8 @@ use super::ways::Way;
 use crate::model::{Kind, ObjectName};
 use crate::store::cluster::permissions::{Permission, Rule};
 
-/// The namespaces of the recipes, which whoever applies them changes: where Certificates are, the Lease, and the Secrets of
-/// ClusterIssuers.
+/// Namespaces of the recipes, which the person who applies the recipes changes: of Certificates, of the Lease, and of the
+/// Secrets of ClusterIssuers.
 const HOME: &str = "web";
 const LEASES: &str = "kube-system";
 const CLUSTER_RESOURCES: &str = "cert-manager";
@@ -27,28 +27,28 @@ pub(super) struct Recipe {
     roles: LazyLock<Vec<Role>>,
 }
 
-/// To order where somebody else does the work.
+/// Recipe for orders while another controller does the work.
 pub(super) static ORDER: Recipe = Recipe {
     file: "order.yaml",
     roles: LazyLock::new(|| roles(include_str!("../../deploy/rbac/order.yaml"))),
 };
-/// To do the work of one namespace.
+/// Recipe for the work of one namespace.
 pub(super) static ONE_SHOT: Recipe = Recipe {
     file: "one-shot.yaml",
     roles: LazyLock::new(|| roles(include_str!("../../deploy/rbac/one-shot.yaml"))),
 };
-/// To use a ClusterIssuer, beside another one.
+/// Recipe for the use of a ClusterIssuer, beside another recipe.
 static CLUSTER_ISSUER: Recipe = Recipe {
     file: "one-shot-clusterissuer.yaml",
     roles: LazyLock::new(|| roles(include_str!("../../deploy/rbac/one-shot-clusterissuer.yaml"))),
 };
-/// To do the work of the whole cluster.
+/// Recipe for the work of the whole cluster.
 pub(super) static RUN: Recipe = Recipe {
     file: "run.yaml",
     roles: LazyLock::new(|| roles(include_str!("../../deploy/rbac/run.yaml"))),
 };
 
-/// Objects of such a file; bindings have no rules.
+/// Object of a recipe's file; bindings have no rules.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Role {
@@ -69,8 +69,8 @@ fn roles(text: &str) -> Vec<Role> {
 }
 
 impl Task {
-    /// What has to be permitted: whoever watches needs `order.yaml`, whoever drives `run.yaml` in the namespaces of the
-    /// task, too.
+    /// Returns the permissions that a task needs: to watch, those of `order.yaml`; to drive, also those of `run.yaml` in the
+    /// namespaces of the task.
     pub fn needs(&self, part: Part) -> BTreeSet<Permission> {
         let roles = [&ORDER, &RUN, &CLUSTER_ISSUER].into_iter().flat_map(|file| &*file.roles);
         let given = roles.flat_map(|role| {
@@ -101,7 +101,7 @@ impl Task {
         without_repeats(&needs)
     }
 
-    /// The objects on which the work needs what a recipe permits; one without a name stands for all of its namespace.
+    /// Returns the objects on which the work needs a permission of a recipe; an empty name stands for all of the namespace.
     fn objects(&self, given: &Permission, part: Part) -> BTreeSet<ObjectName> {
         let ways = |is_one: &dyn Fn(Way) -> bool| {
             let ways = self.ways.iter().filter(|(_, way)| self.places.answers && is_one(*way));
@@ -119,7 +119,7 @@ impl Task {
         let cluster_resources = &self.places.cluster_resources;
         match (given.namespace.as_str(), plural, given.verb) {
             (HOME, "secrets", _) => self.secrets.clone(),
-            // What is applied is known by its kind.
+            // The kinds of applied objects are added in `needs`.
             (HOME, _, "create" | "patch") if !given.status => BTreeSet::new(),
             (HOME, ..) => any_in(&self.namespaces),
             (_, "clusterissuers", "get" | "list" | "watch") => {
@@ -136,7 +136,7 @@ impl Task {
             (_, "gateways" | "listenersets", "get") => asking(plural),
             (_, "gateways" | "listenersets", _) => watched(plural),
             (LEASES, ..) => [ObjectName::new(&self.places.lease, &given.name)].into(),
-            // These are tried out, or asked for by some clusters only.
+            // Permissions on these are tried out, or only some clusters ask for them.
             (_, "leases" | "signers", _) => BTreeSet::new(),
             (CLUSTER_RESOURCES, _, "get") => {
                 let secrets = of_kind(Kind::ClusterIssuer).flat_map(|account| &account.secrets);
@@ -150,12 +150,10 @@ impl Task {
                 any_in(written(Kind::Issuer).map(|account| &account.key.name.namespace))
             }
             (_, "pods" | "services", _) => ways(&|_| true),
-            (_, "ingresses", "get") => {
-                joined(asking(plural), ways(&|way| way == Way::NamedIngress))
-            }
+            (_, "ingresses", "get") => merge(asking(plural), ways(&|way| way == Way::NamedIngress)),
             (_, "ingresses", "update") => ways(&|way| way == Way::NamedIngress),
             (_, "ingresses", "watch") => watched(plural),
-            (_, "ingresses", "list") => joined(watched(plural), ways(&|way| way == Way::Ingress)),
+            (_, "ingresses", "list") => merge(watched(plural), ways(&|way| way == Way::Ingress)),
             (_, "ingresses", _) => ways(&|way| way == Way::Ingress),
             (_, "httproutes", _) => ways(&|way| way == Way::Route),
             ("", ..) => any_in(&self.namespaces),
@@ -168,12 +166,12 @@ fn any_in<'a>(namespaces: impl IntoIterator<Item = &'a String>) -> BTreeSet<Obje
     namespaces.into_iter().map(|namespace| ObjectName::new(namespace, "")).collect()
 }
 
-fn joined(mut one: BTreeSet<ObjectName>, other: BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
+fn merge(mut one: BTreeSet<ObjectName>, other: BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
     one.extend(other);
     one
 }
 
-/// Leaves out those on one object where the same is wanted on any.
+/// Leaves out permissions on one object if the same permission is wanted on all objects.
 fn without_repeats(needs: &BTreeSet<Permission>) -> BTreeSet<Permission> {
     let is_wider = |wide: &Permission, one: &Permission| {
         wide.name.is_empty()
@@ -185,7 +183,7 @@ fn without_repeats(needs: &BTreeSet<Permission>) -> BTreeSet<Permission> {
 }
 
 impl Role {
-    /// Whether it permits something once its names and its namespace are those of the task.
+    /// Returns whether the Role permits something once its names and its namespace are those of the task.
     fn permits(&self, wanted: &Permission, task: &Task) -> bool {
         self.is_for(&wanted.namespace, task)
             && self.rules.iter().any(|rule| rule.permits_once_named(wanted))
@@ -205,8 +203,8 @@ impl Role {
     }
 }
 
-/// The files that give most of what is missing for a task, as few as possible, and what none of them gives; every one of
-/// the ways to go is a recipe and, where need be, that for ClusterIssuers beside it.
+/// Returns the fewest files that grant most missing permissions of a task, and the permissions that none of them grants.
+/// Each of the `ways` is a recipe, with the recipe for ClusterIssuers beside it if needed.
 pub(super) fn helping<'a>(
     ways: &[&Recipe],
     task: &Task,
@@ -246,7 +244,7 @@ mod tests {
         }
     }
 
-    /// The files for whoever may do nothing yet, and what they do not give.
+    /// Returns the files for a user without any permission, and the permissions that the files do not grant.
     fn check(ways: &[&Recipe], task: &Task, part: Part, files: &str, rest: &[&str]) {
         let lacking: Vec<_> = task.needs(part).into_iter().collect();
         let (named, left) = helping(ways, task, &lacking);
@@ -267,7 +265,7 @@ mod tests {
         Record::new(object).unwrap()
     }
 
-    /// An issuer of that kind whose only solver is this, and a Certificate.
+    /// Returns an issuer of that kind with this solver alone, and a Certificate.
     fn pair(kind: &str, http01: &Value) -> [Record; 2] {
         let acme = json!({
             "server": "https://ca.example", "privateKeySecretRef": {"name": "account"},

@@ -1,4 +1,4 @@
-//! What a command is about to do in a cluster, as far as it can be told before anything is written.
+//! Work that a command is about to do in a cluster, as far as known before anything is written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
-/// Above so many namespaces the whole cluster is looked at: each one has its own watches.
-const NAMESPACES: usize = 8;
-/// Above so many Secrets they are not named one by one.
-const SECRETS: usize = 20;
+/// Most namespaces that are watched one by one; with more, the whole cluster is watched, as each namespace has its own watches.
+const MAX_NAMESPACES: usize = 8;
+/// Most Secrets that are named one by one.
+const MAX_SECRETS: usize = 20;
 
-/// Who does the work.
+/// Part of the work that this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Somebody else: we apply, and watch.
+    /// Apply and watch: another controller does the work.
     Watch,
-    /// We.
+    /// The whole work.
     Drive,
 }
 
-/// Where things are, as far as flags say it.
+/// Places, as far as flags name them.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// Namespace of the Lease.
@@ -47,23 +47,23 @@ pub struct Places {
 }
 
 impl Places {
-    /// The same with webhooks that are called where flags say.
+    /// Names the webhooks that are called directly, at the addresses that flags give.
     #[must_use]
     pub fn with_direct(self, webhooks: &[(String, String)]) -> Self {
         Self { direct: webhooks.iter().map(|(group, _)| group.clone()).collect(), ..self }
     }
 }
 
-/// What a command is about to do.
+/// Work that a command is about to do.
 #[derive(Clone, Debug, Default)]
 pub struct Task {
-    /// Namespaces of Certificates and Issuers; one without a name stands for all.
+    /// Namespaces of Certificates and Issuers; an empty name stands for all.
     pub(super) namespaces: BTreeSet<String>,
     pub(super) applied: BTreeSet<Key>,
     pub(super) deleted: bool,
-    /// The kinds whose annotations ask for Certificates that are kept.
+    /// Kinds whose annotations ask for Certificates.
     pub(super) asking: BTreeSet<Kind>,
-    /// Whether all objects of these kinds are watched.
+    /// Whether all objects of the kinds that ask are watched.
     pub(super) watches_asking: bool,
     /// Secrets of Certificates.
     pub(super) secrets: BTreeSet<ObjectName>,
@@ -87,17 +87,17 @@ enum IssuerAccess {
 #[derive(Clone, Debug)]
 pub(super) struct IssuerNeeds {
     pub(super) key: Key,
-    /// Whether it may have to be registered.
+    /// Whether the issuer may have to be registered.
     pub(super) is_written: bool,
-    /// Its Secrets, where their names are known.
+    /// Secrets of the issuer, if their names are known.
     pub(super) secrets: BTreeSet<String>,
 }
 
 impl Task {
-    /// Work on Certificates and Issuers; `applied` says whether they are written before.
+    /// Describes work on Certificates and Issuers; `applied` says whether the objects are written before.
     ///
     /// # Errors
-    /// Fails when an issuer cannot be read, for other reasons than a missing permission.
+    /// Fails if an issuer cannot be read, for other reasons than a missing permission.
     pub async fn on(
         records: &[Record],
         applied: bool,
@@ -130,7 +130,7 @@ impl Task {
         for certificate in &certificates {
             let namespace = &certificate.metadata.namespace;
             let secret = &certificate.spec.secret_name;
-            // Who has a signing request of his own has the key as well.
+            // A user with a signing request of their own has the key as well, so no Secret is written.
             if !secret.is_empty() {
                 task.secrets.insert(ObjectName::new(namespace, secret));
             }
@@ -140,25 +140,25 @@ impl Task {
                 Some(IssuerAccess::Here(issuer)) => {
                     task.ways.extend(ways(certificate, issuer).map(|way| (namespace.clone(), way)));
                 }
-                // What most solvers do, so that nobody has to ask twice.
+                // Most solvers make an Ingress; asking for that now saves a second request for permissions.
                 Some(IssuerAccess::Hidden) => {
                     task.ways.insert((namespace.clone(), Way::Ingress));
                 }
                 Some(IssuerAccess::Absent) | None => {}
             }
         }
-        Ok(task.gathered())
+        Ok(task.widen())
     }
 
-    /// Work in a namespace, on what is not known yet.
+    /// Describes work in a namespace, on objects that are not known yet.
     pub fn within(namespace: &str, places: Places) -> Self {
         Self { namespaces: [namespace.to_owned()].into(), places, ..Self::default() }
     }
 
-    /// The deletion of Orders of a namespace: their Challenges say what has to be taken down.
+    /// Describes the deletion of Orders of a namespace: their Challenges say which answers have to be taken down.
     ///
     /// # Errors
-    /// Fails when Challenges cannot be read, for other reasons than a missing permission.
+    /// Fails if Challenges cannot be read, for other reasons than a missing permission.
     pub async fn deletion(
         orders: &[String],
         namespace: &str,
@@ -178,14 +178,14 @@ impl Task {
         Ok(Self { deleted: true, ways, ..Self::within(namespace, places) })
     }
 
-    /// The answer of one Challenge, put up or taken down by itself.
+    /// Describes the work of putting up or taking down the answer of one Challenge.
     pub fn answer(challenge: &Challenge, places: Places) -> Self {
         let namespace = &challenge.metadata.namespace;
         let way = challenge.spec.solver.http01.as_ref().and_then(way);
         let ways = way.into_iter().map(|way| (namespace.clone(), way)).collect();
         let webhooks = webhook(&challenge.spec.solver).into_iter().collect();
         let mut secrets = BTreeSet::new();
-        // Those of an Issuer are where the Challenge is, with all others.
+        // The Secrets of an Issuer are in the Challenge's namespace, which the task names anyway.
         if challenge.spec.issuer_ref.is_cluster() {
             let of_solver =
                 challenge.spec.solver.dns01.as_deref().into_iter().flat_map(Dns01Solver::secrets);
@@ -195,22 +195,22 @@ impl Task {
         Self { secrets, ways, webhooks, ..Self::within(namespace, places) }
     }
 
-    /// Work on everything there is.
+    /// Describes work on all objects of the cluster.
     ///
     /// # Errors
-    /// Fails when issuers cannot be read, for other reasons than a missing permission.
+    /// Fails if issuers cannot be read, for other reasons than a missing permission.
     pub async fn on_everything(
         store: &Arc<dyn Store>,
         places: Places,
         asking: &[Kind],
     ) -> Result<Self, StoreError> {
         let mut ways = BTreeSet::from([(String::new(), Way::Ingress)]);
-        // Webhooks are not asked for: whoever writes an Issuer would keep the others' from being worked on.
+        // Webhooks are not asked for: one Issuer with a webhook could stop the work on all other Issuers.
         for kind in [Kind::Issuer, Kind::ClusterIssuer] {
             for record in
                 unless_forbidden(store.list(kind, &Scope::all()).await)?.unwrap_or_default()
             {
-                // One that cannot be read is not worked on.
+                // An issuer that cannot be read is not worked on.
                 let Ok(issuer) = typed::<Issuer>(record) else { continue };
                 let acme = issuer.spec.acme.unwrap_or_default();
                 let solvers =
@@ -227,20 +227,20 @@ impl Task {
         Ok(Self { namespaces, asking, watches_asking, issuers, ways, places, ..Self::default() })
     }
 
-    /// With the whole cluster in place of many namespaces.
-    fn gathered(mut self) -> Self {
-        if self.namespaces.len() > NAMESPACES {
+    /// Replaces many namespaces by the whole cluster, and many Secrets by all Secrets of the namespaces.
+    fn widen(mut self) -> Self {
+        if self.namespaces.len() > MAX_NAMESPACES {
             self.namespaces = [String::new()].into();
             self.ways = self.ways.into_iter().map(|(_, way)| (String::new(), way)).collect();
         }
-        if self.secrets.len() > SECRETS {
+        if self.secrets.len() > MAX_SECRETS {
             let anything = |namespace: &String| ObjectName::new(namespace, "");
             self.secrets = self.namespaces.iter().map(anything).collect();
         }
         self
     }
 
-    /// The part of the cluster in which the work is done; nothing when that is all of it.
+    /// Returns the part of the cluster in which the work is done; `None` for the whole cluster.
     pub fn confinement(&self) -> Option<Confinement> {
         if self.namespaces.contains("") {
             return None;
@@ -270,7 +270,7 @@ impl IssuerNeeds {
     }
 }
 
-/// The webhook of a solver, as a resource behind the API server; those of our own group are served in this process.
+/// Returns the webhook of a solver, as a resource behind the API server; `None` for our own group, which this process serves.
 fn webhook(solver: &ChallengeSolver) -> Option<String> {
     let webhook = solver.dns01.as_ref()?.webhook.as_ref()?;
     if webhook.group_name == own_solver_names::GROUP {
@@ -284,7 +284,7 @@ fn certificates(records: &[Record]) -> Result<Vec<Certificate>, StoreError> {
     issued.map(certificate_of).collect()
 }
 
-/// An issuer as it will be: what is given counts before what is there.
+/// Returns an issuer as it will be: a given manifest counts before the stored object.
 async fn issuer(
     records: &[Record],
     store: &Arc<dyn Store>,
@@ -338,7 +338,7 @@ mod tests {
         [issuer, record("Certificate", "web", &spec)]
     }
 
-    /// Looks whether something is needed, as `verb resource "name" in namespace`.
+    /// Returns whether a permission is needed, as `verb resource "name" in namespace`.
     async fn check(records: &[Record], part: Part, needed: &[&str], not_needed: &[&str]) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let places = Places {

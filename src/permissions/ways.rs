@@ -1,4 +1,4 @@
-//! By which objects of a cluster challenges are answered.
+//! Objects of a cluster by which challenges are answered.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,24 @@ use crate::model::solver::Http01Solver;
 use crate::model::{Certificate, Identifier, Issuer};
 use crate::reconcile::solver_choice::{Asking, would_choose};
 
-/// How a challenge is answered by objects in the cluster.
+/// Sort of object by which a challenge is answered in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
-    /// An Ingress of its own.
+    /// Ingress for the challenge alone.
     Ingress,
-    /// A path in an Ingress that is there.
+    /// Path in an Ingress that exists.
     NamedIngress,
     /// An HTTPRoute.
     Route,
 }
 
-/// How the names of a Certificate would be answered in the cluster.
+/// Returns the ways in which the names of a Certificate would be answered in the cluster.
 pub fn ways(certificate: &Certificate, issuer: &Issuer) -> impl Iterator<Item = Way> {
     let asking = Asking {
         namespace: &certificate.metadata.namespace,
         labels: &certificate.metadata.labels,
         annotations: &certificate.metadata.annotations,
-        // Other types are for stores of our own.
+        // Other challenge types exist in local stores only.
         kind: None,
     };
     let spec = &certificate.spec;
@@ -36,7 +36,7 @@ pub fn ways(certificate: &Certificate, issuer: &Issuer) -> impl Iterator<Item = 
     ways.collect::<BTreeSet<_>>().into_iter()
 }
 
-/// How a solver answers, if by objects in the cluster.
+/// Returns the way of a solver that answers by objects in the cluster; `None` for other solvers.
 pub fn way(solver: &Http01Solver) -> Option<Way> {
     match (&solver.ingress, &solver.gateway_http_route) {
         (Some(ingress), _) if ingress.name.is_empty() => Some(Way::Ingress),

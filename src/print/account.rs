@@ -29,7 +29,7 @@ fn rows(account: &ReportedAccount) -> String {
         rows.push(("Key", format!("{}, thumbprint {}", key.algorithm, key.thumbprint)));
         rows.push(("Secret", key.secret.clone()));
         if key.is_being_changed {
-            rows.push(("New Key", "waits in the Secret to take the place of this one".to_owned()));
+            rows.push(("New Key", "in the Secret, to replace the present key".to_owned()));
         }
     }
     rows.extend(account.external_account.clone().map(|id| ("External Account", id)));

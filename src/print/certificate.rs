@@ -133,7 +133,7 @@ fn as_served(sheet: &mut Sheet, server: &ReportedServer) {
         Some(why) => format!("NO, by {roots}: {why}"),
     };
     sheet.line("Verified", &verified);
-    let fits = if server.fits_name { "yes" } else { "NO: it names others" };
+    let fits = if server.fits_name { "yes" } else { "NO: it is for other names" };
     sheet.line("Fits Name", fits);
 }
 
@@ -143,7 +143,7 @@ fn says(sheet: &mut Sheet, certificate: &ReportedCertificate, now: Timestamp) {
     sheet.line("Subject", or_none(&content.subject));
     sheet.line("Issuer", or_none(&content.issuer));
     if let Some(authority) = content.test_authority {
-        sheet.line("Trust", &format!("nobody trusts it: it is from {authority}"));
+        sheet.line("Trust", &format!("not trusted by clients: issued by {authority}"));
     }
     sheet.line("Serial Number", &content.serial_number);
     let ahead = content.not_before.timestamp().duration_since(now);
@@ -155,7 +155,7 @@ fn says(sheet: &mut Sheet, certificate: &ReportedCertificate, now: Timestamp) {
     match (certificate.key_matches, &certificate.key_fault) {
         (Some(true), _) => sheet.line("Key Matches", "yes"),
         (Some(false), why) => {
-            let why = why.as_deref().unwrap_or("it is that of another certificate");
+            let why = why.as_deref().unwrap_or("the key belongs to another certificate");
             sheet.line("Key Matches", &format!("NO: {why}"));
         }
         (None, Some(why)) => sheet.line("Key Matches", &format!("unknown: {why}")),
@@ -214,7 +214,7 @@ fn describe_revocation(revocation: &ReportedRevocation) -> String {
     match revocation.state {
         RevocationState::Good => format!("no, by {list}"),
         RevocationState::NotOffered => {
-            "not known: it names neither a list nor a responder".to_owned()
+            "not known: the certificate names no list and no responder".to_owned()
         }
         RevocationState::Revoked => {
             let at = revocation.at.map(|at| format!(" {at}")).unwrap_or_default();
@@ -294,19 +294,19 @@ fn by_next(link: &ChainLink, next: &ChainLink) -> String {
     match link.signed_by_next {
         Some(true) => "yes".to_owned(),
         Some(false) if link.issuer == next.subject => {
-            "NO: the next one has its issuer's name, but another key".to_owned()
+            "NO: the next one has the issuer's name, but another key".to_owned()
         }
         Some(false) => format!("NO: {} should come next", or_none(&link.issuer)),
-        None => "unknown: it is signed in a way that cannot be checked here".to_owned(),
+        None => "unknown: signed in a way that cannot be checked here".to_owned(),
     }
 }
 
 /// Describes the signer of the last certificate of a chain.
 fn end(link: &ChainLink, end: ChainEnd) -> String {
     match end {
-        ChainEnd::Included => "it is a root: it has signed itself".to_owned(),
+        ChainEnd::Included => "it is a self-signed root".to_owned(),
         ChainEnd::NotIncluded => format!("{}, which is not included", or_none(&link.issuer)),
-        ChainEnd::SelfSigned => "it has signed itself: nobody else vouches for it".to_owned(),
+        ChainEnd::SelfSigned => "self-signed: no CA vouches for it".to_owned(),
     }
 }
 
@@ -471,7 +471,7 @@ mod tests {
             (
                 RevocationState::NotOffered,
                 WindowState::NotOffered,
-                "Revoked: not known: it names neither a list nor a responder Renewal Window: the CA offers none"
+                "Revoked: not known: the certificate names no list and no responder Renewal Window: the CA offers none"
                     .to_owned(),
             ),
         ] {
@@ -563,7 +563,7 @@ mod tests {
         Server Name:    www.example.com
         Handshake:      broken off: received fatal alert: CertificateRequired
         Verified:       NO, by the roots given: it is signed by nobody who is trusted here
-        Fits Name:      NO: it names others
+        Fits Name:      NO: it is for other names
         ");
     }
 
@@ -587,7 +587,7 @@ mod tests {
         DNS Names:      <none>
         Subject:        CN=www.example.com
         Issuer:         C=US, O=Let's Encrypt, CN=E8
-        Trust:          nobody trusts it: it is from Let's Encrypt staging
+        Trust:          not trusted by clients: issued by Let's Encrypt staging
         Serial Number:  04ab
         Not Before:     2026-11-27T12:00:00Z (not valid yet: in 3 days)
         Not After:      2026-11-21T12:00:00Z (expired 3 days ago)
@@ -605,8 +605,8 @@ mod tests {
         Chain:
           Subject                       Until                 Signed By Next
           -------                       -----                 --------------
-          CN=www.example.com            2027-02-21T11:59:59Z  NO: the next one has its issuer's name, but another key
-          C=US, O=Let's Encrypt, CN=E8  2027-02-21T11:59:59Z  it is a root: it has signed itself
+          CN=www.example.com            2027-02-21T11:59:59Z  NO: the next one has the issuer's name, but another key
+          C=US, O=Let's Encrypt, CN=E8  2027-02-21T11:59:59Z  it is a self-signed root
         ");
         let text = check(|it| {
             it.key_matches = None;
@@ -620,7 +620,7 @@ mod tests {
             it.root = ChainEnd::SelfSigned;
         });
         assert_eq!(lines(&text, &["Key Matches"]), "");
-        assert!(text.ends_with("it has signed itself: nobody else vouches for it\n"), "{text}");
+        assert!(text.ends_with("self-signed: no CA vouches for it\n"), "{text}");
         let text = check(|it| {
             it.chain.insert(1, it.chain[0].clone());
             it.chain[0].signed_by_next = Some(false);

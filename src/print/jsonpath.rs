@@ -228,7 +228,7 @@ mod tests {
         let long = format!("{{{}}}", ".{".repeat(3000));
         refused(&long, "a path is longer than 4096 bytes");
         let unions = "['a','b']".repeat(40);
-        let why = "its unions come to too many paths";
+        let why = "its unions give too many paths";
         refused(&format!("{{{unions}}}"), &format!("cannot read the path \"{unions}\": {why}"));
     }
 

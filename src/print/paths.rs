@@ -34,7 +34,7 @@ pub(super) fn standard(path: &str) -> Result<(Root, Vec<String>), JsonPathError>
     let mut queries = vec!["$".to_owned()];
     for choices in walk(steps, path)? {
         if choices.len() * queries.len() > MOST_QUERIES {
-            let why = "its unions come to too many paths";
+            let why = "its unions give too many paths";
             return Err(JsonPathError(format!("cannot read the path \"{path}\": {why}")));
         }
         queries = choices

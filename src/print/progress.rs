@@ -249,7 +249,7 @@ impl Progress {
                 let mut reasons: Vec<String> =
                     groups.iter().take(MAX_SORTS).map(Group::in_words).collect();
                 if groups.len() > MAX_SORTS {
-                    reasons.push(format!("and {} more sorts of waits", groups.len() - MAX_SORTS));
+                    reasons.push(format!("and {} more kinds of waits", groups.len() - MAX_SORTS));
                 }
                 let _written = write!(part, " ({})", reasons.join("; "));
             }
@@ -340,7 +340,7 @@ impl Progress {
         if rows.len() > room {
             let left = rows.len() - (room - 1);
             rows.truncate(room - 1);
-            rows.push(format!("  and {left} more sorts of waits"));
+            rows.push(format!("  and {left} more kinds of waits"));
         }
         rows
     }
@@ -559,7 +559,7 @@ mod tests {
                 progress.waiting(name, wait(name, "queued", name), at("04:30:25"));
             }
         });
-        assert!(text.ends_with("\n  and 2 more sorts of waits"), "{text}");
+        assert!(text.ends_with("\n  and 2 more kinds of waits"), "{text}");
         assert_eq!(text.lines().count(), 3, "{text}");
     }
 

@@ -15,8 +15,8 @@ pub(super) const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "account show",
         examples: &[
-            ("Those of a namespace, and of all ClusterIssuers", "account show -n web"),
-            ("One, for a program", "account show letsencrypt --local -o json"),
+            ("Accounts of a namespace, and of all ClusterIssuers", "account show -n web"),
+            ("One account, for a program", "account show letsencrypt --local -o json"),
         ],
         ends: ASKS,
     },
@@ -33,7 +33,7 @@ pub(super) const PAGES: &[CommandPage] = &[
         examples: &[
             ("Another key of the same kind", "account rollover letsencrypt -n web"),
             (
-                "One of another kind, on this machine",
+                "A key of another kind, on this machine",
                 "account rollover letsencrypt --local --algorithm ecdsa-p256",
             ),
         ],
@@ -52,7 +52,7 @@ pub(super) const PAGES: &[CommandPage] = &[
                 "account recover letsencrypt -n web",
             ),
             (
-                "The same by a key that was exported",
+                "Find the account of an exported key",
                 "account recover letsencrypt --local --key account.pem",
             ),
         ],
@@ -70,10 +70,7 @@ pub(super) const PAGES: &[CommandPage] = &[
         path: "account import",
         examples: &[
             ("The account of certbot", "account import letsencrypt --local --key private_key.json"),
-            (
-                "In the place of another key",
-                "account import letsencrypt --key account.key --replace",
-            ),
+            ("Replace another key", "account import letsencrypt --key account.key --replace"),
         ],
         ends: ASKS,
     },

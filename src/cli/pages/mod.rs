@@ -34,12 +34,12 @@ const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "diagnose",
         examples: &[
-            ("Why one certificate does not arrive", "diagnose certificate/www-example-com --local"),
+            ("Why one certificate is not issued", "diagnose certificate/www-example-com --local"),
             ("A host, before anything is ordered for it", "diagnose www.example.com"),
             ("Everything that is not ready, in all namespaces", "diagnose -A"),
             ("Manifests, before they are applied", "diagnose -f manifests/ --local"),
             (
-                "With the lines that show the same",
+                "With command lines that show the same",
                 "diagnose www-example-com --local --show-commands",
             ),
             ("For a program", "diagnose certificate/www-example-com --local -o json"),
@@ -49,15 +49,18 @@ const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "tree",
         examples: &[
-            ("Every Certificate, and what hangs below it", "tree --local"),
-            ("One of them, live", "tree certificate/www-example-com -n web -w"),
+            ("Every Certificate, and the objects below it", "tree --local"),
+            ("One Certificate, live", "tree certificate/www-example-com -n web -w"),
         ],
         ends: READS,
     },
     CommandPage {
         path: "wait",
         examples: &[
-            ("Until it is there, or cannot come any more", "wait cert/web-example --for=issued"),
+            (
+                "Until it is issued, or can no longer be issued",
+                "wait cert/web-example --for=issued",
+            ),
             ("As kubectl waits", "wait cert --all --for=condition=Ready -n web"),
             ("Until a Challenge is gone", "wait challenge/web-1-5-7 --for=delete --local"),
         ],
@@ -66,15 +69,15 @@ const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "timeline",
         examples: &[
-            ("What has become of a Certificate", "timeline www-example-com --local"),
-            ("The same for a program", "timeline certificate/www-example-com -n web -o jsonl"),
+            ("The history of a Certificate", "timeline www-example-com --local"),
+            ("For a program", "timeline certificate/www-example-com -n web -o jsonl"),
         ],
         ends: READS,
     },
     CommandPage {
         path: "status",
         examples: &[
-            ("What there is on this machine, and what is stuck", "status --local"),
+            ("All objects on this machine, and what is stuck", "status --local"),
             ("The same of a whole cluster", "status -A"),
             (
                 "How many Certificates are not ready",
@@ -86,7 +89,7 @@ const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "schedule",
         examples: &[
-            ("Who waits for whom", "schedule -A"),
+            ("Which challenge waits for which", "schedule -A"),
             ("With fewer slots", "schedule --local --max-concurrent-challenges 10"),
         ],
         ends: READS,
@@ -94,8 +97,8 @@ const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "watch",
         examples: &[
-            ("All that changes here", "watch --local"),
-            ("One Certificate and all that hangs below it", "watch www-example-com -n web"),
+            ("All changes on this machine", "watch --local"),
+            ("One Certificate and the objects below it", "watch www-example-com -n web"),
             ("For a program", "watch -A -o jsonl"),
         ],
         ends: READS,
@@ -104,9 +107,9 @@ const PAGES: &[CommandPage] = &[
         path: "explain",
         examples: &[
             ("Every cause that is known", "explain"),
-            ("One of them, with what helps", "explain HTTP-10"),
-            ("Those of a family", "explain DNS"),
-            ("Those that look like this", "explain \"connection refused\""),
+            ("One cause, with its fixes", "explain HTTP-10"),
+            ("The causes of a family", "explain DNS"),
+            ("Causes that match a symptom", "explain \"connection refused\""),
         ],
         ends: PRINTS,
     },
@@ -139,14 +142,14 @@ const PAGES: &[CommandPage] = &[
         path: "ca",
         examples: &[
             ("A CA for tests", "ca --listen 127.0.0.1:14000 --root ca.pem"),
-            ("It finds every name here", "ca --http01-resolve *=127.0.0.1:8080"),
-            ("It treats clients as Let's Encrypt does", "ca --strict --always-valid"),
+            ("A CA that finds every name on this machine", "ca --http01-resolve *=127.0.0.1:8080"),
+            ("A CA as strict as Let's Encrypt", "ca --strict --always-valid"),
             (
-                "By a name, and with DNS set by tests",
+                "A CA with a name, and with DNS set by tests",
                 "ca --name ca.test --management 127.0.0.1:15000",
             ),
-            ("What clients have to survive", "ca --behaviours"),
-            ("It loses the answer to a new order", "ca --behave new-order-lost"),
+            ("Faults that clients have to survive", "ca --behaviours"),
+            ("A CA that loses the answer to a new order", "ca --behave new-order-lost"),
         ],
         ends: SERVES,
     },

@@ -8,7 +8,7 @@ pub(super) const PAGES: &[CommandPage] = &[
         path: "order",
         examples: &[
             (
-                "Issue in the cluster what is due, and wait",
+                "Issue what is due in the cluster, and wait",
                 "order -f issuer.yaml -f certificate.yaml",
             ),
             ("The same on this machine", "order -f issuer.yaml -f certificate.yaml --local"),
@@ -17,7 +17,7 @@ pub(super) const PAGES: &[CommandPage] = &[
                 "order -f manifests/ --local --rehearse=loopback",
             ),
             ("Without manifests", "order --domain www.example.com --local"),
-            ("What becomes of orders", "order get --local -w"),
+            ("Orders, and every change", "order get --local -w"),
         ],
         ends: WORKS,
     },
@@ -26,7 +26,7 @@ pub(super) const PAGES: &[CommandPage] = &[
         examples: &[
             ("Every manifest of a folder", "order create -f manifests/ -R --local"),
             (
-                "Rehearse what is due, and issue it only when that has worked",
+                "Rehearse what is due, and issue it only after success",
                 "order create -f manifests/ --local --rehearse-first",
             ),
             (
@@ -58,7 +58,7 @@ pub(super) const PAGES: &[CommandPage] = &[
     },
     CommandPage {
         path: "order resume",
-        examples: &[("Go on after an interruption", "order resume web-1-2960432719 --local")],
+        examples: &[("Continue after an interruption", "order resume web-1-2960432719 --local")],
         ends: WORKS,
     },
     CommandPage {
@@ -71,7 +71,7 @@ pub(super) const PAGES: &[CommandPage] = &[
         examples: &[
             ("All challenges with their reasons", "challenge get -A -o wide"),
             (
-                "Look at one answer as the CA would",
+                "Check one answer as the CA would",
                 "challenge check web-1-2960432719-4128531 --local",
             ),
         ],
@@ -89,7 +89,7 @@ pub(super) const PAGES: &[CommandPage] = &[
         path: "challenge check",
         examples: &[
             (
-                "Look at one answer, with the command line that looks the same way",
+                "Check one answer, with the command line that does the same",
                 "challenge check web-1-2960432719-4128531 \\\n    --local --show-commands",
             ),
             ("Ask another resolver", "challenge check web-1-2960432719-4128531 --dns 9.9.9.9:53"),
@@ -122,7 +122,7 @@ pub(super) const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "certificate check",
         examples: &[
-            ("What has to be replaced in a whole cluster", "certificate check -A"),
+            ("Certificates to replace in a whole cluster", "certificate check -A"),
             (
                 "The same every night, at most ten certificates in an hour",
                 "certificate check -A --renew --max-per-hour 10",
@@ -139,7 +139,7 @@ pub(super) const PAGES: &[CommandPage] = &[
         path: "certificate show",
         examples: &[
             (
-                "What was issued, and whether it is what the Certificate asks for",
+                "What was issued, and whether it fits the Certificate",
                 "certificate show web -n shop",
             ),
             (
@@ -148,7 +148,7 @@ pub(super) const PAGES: &[CommandPage] = &[
             ),
             ("A folder that --out has written", "certificate show out/web-tls/"),
             (
-                "What a server shows, and whether clients trust it",
+                "A server's certificate, and whether clients trust it",
                 "certificate show www.example.com:443",
             ),
         ],
@@ -167,7 +167,7 @@ pub(super) const PAGES: &[CommandPage] = &[
         path: "certificate revoke",
         examples: &[
             (
-                "By the account of its Issuer, since its key was seen by others",
+                "By the account of its Issuer, because the key leaked",
                 "certificate revoke web -n shop --reason keyCompromise",
             ),
             (
@@ -180,7 +180,7 @@ pub(super) const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "certificate approve",
         examples: &[
-            ("Let a request go to the CA", "certificate approve web -n shop"),
+            ("Approve a request", "certificate approve web -n shop"),
             (
                 "One request by its name, with a reason",
                 "certificate approve web-1 -n shop --reason PolicyChecked",
@@ -190,7 +190,7 @@ pub(super) const PAGES: &[CommandPage] = &[
     },
     CommandPage {
         path: "certificate deny",
-        examples: &[("Keep a request from the CA for good", "certificate deny web-1 -n shop")],
+        examples: &[("Deny a request for good", "certificate deny web-1 -n shop")],
         ends: WRITES,
     },
 ];

@@ -1,6 +1,6 @@
-//! `account update` and `account deactivate`: what the CA holds of an account is changed, and then what the store says of it.
+//! `account update` and `account deactivate`: change an account at the CA, and then the account's data in the store.
 //!
-//! The CA is asked first: what it refuses changes nothing here.
+//! The CA is asked first: a request that the CA refuses changes nothing in the store.
 
 use jiff::Timestamp;
 
@@ -29,13 +29,13 @@ pub struct UpdateArgs {
     /// Name of the Issuer, or KIND/NAME
     #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
     issuer: String,
-    /// Contact of the account, which becomes that of the Issuer, too
+    /// New contact of the account and of the Issuer
     #[arg(long, value_name = "ADDRESS", required_unless_present = "no_email")]
     email: Option<String>,
-    /// No contact any more
+    /// Remove the contact
     #[arg(long, conflicts_with = "email")]
     no_email: bool,
-    /// How the CA is asked
+    /// Flags of requests to the CA
     #[command(flatten)]
     ask: AskArgs,
 }
@@ -46,24 +46,24 @@ pub struct DeactivateArgs {
     /// Name of the Issuer, or KIND/NAME
     #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
     issuer: String,
-    /// The answer to the question before
+    /// Flag that answers the confirmation question
     #[command(flatten)]
     confirm: ConfirmArgs,
-    /// How the CA is asked
+    /// Flags of requests to the CA
     #[command(flatten)]
     ask: AskArgs,
 }
 
-/// Gives an account another contact (RFC 8555 §7.3.2).
+/// Changes the contact of an account (RFC 8555 §7.3.2).
 ///
 /// # Errors
-/// Fails when the CA refuses, or the store does.
+/// Fails when the CA refuses, or the store fails.
 pub async fn update(args: UpdateArgs, context: &Context) -> Result<(), Failure> {
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
     let email = args.email.clone().unwrap_or_default();
     if args.email.is_some() && !email.contains('@') {
-        return Err(Failure::usage(format!("--email {email:?} is no address of e-mail")));
+        return Err(Failure::usage(format!("--email {email:?} is not an e-mail address")));
     }
     let mut changed = account.issuer.clone();
     if let Some(acme) = &mut changed.spec.acme {
@@ -82,12 +82,12 @@ pub async fn update(args: UpdateArgs, context: &Context) -> Result<(), Failure> 
     let reply = asked.map_err(|failure| {
         let kind = failure.facts.problem.as_ref().map(|problem| problem.short_kind());
         let is_contact = kind.is_some_and(|kind| kind.ends_with("Contact"));
-        let hint = "--email names another address, --no-email none; the contact is as it was";
+        let hint = "use another --email, or --no-email; the contact is unchanged";
         if is_contact { failure.hint(hint) } else { failure }
     })?;
     if let Some(kept) = reply.contact.filter(|kept| !is_same_contact(kept, &contact)) {
         let kept = if kept.is_empty() { "no contact".to_owned() } else { kept.join(", ") };
-        let why = format!("{what} {}: the CA keeps {kept}, and says so", account.key());
+        let why = format!("{what} {}: the CA answered that it keeps {kept}", account.key());
         return Err(Failure::new(FailureKind::Account, why).about(&account.key()));
     }
     if is_other {
@@ -98,10 +98,10 @@ pub async fn update(args: UpdateArgs, context: &Context) -> Result<(), Failure> 
     say(context, &format!("contact of the account of {}: {told}\n", account.key()))
 }
 
-/// Ends an account for ever (RFC 8555 §7.3.6), when a person says so.
+/// Deactivates an account for ever (RFC 8555 §7.3.6), after a person has confirmed.
 ///
 /// # Errors
-/// Fails when the answer is no, the CA refuses, or the store does.
+/// Fails when the person declines, the CA refuses, or the store fails.
 pub async fn deactivate(args: DeactivateArgs, context: &Context) -> Result<(), Failure> {
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
@@ -116,18 +116,18 @@ pub async fn deactivate(args: DeactivateArgs, context: &Context) -> Result<(), F
     let what = "cannot deactivate the account of";
     let ended = ask(session.deactivate(), &account, what, context).await?;
     if !is_over(&ended.status) {
-        // Some CAs answer with little; one that has closed the account shows it no more.
+        // Some CAs answer without a status; a CA that has closed the account refuses to show the account.
         let kept = match ask(session.account_state(), &account, what, context).await {
             Ok(read) if !is_over(&read.status) => Some(read.status),
             Err(failure) if !is_closed(&failure) => Some(ended.status),
             Ok(_) | Err(_) => None,
         };
         if let Some(status) = kept {
-            let why = format!("{what} {named}: the CA was asked to, and keeps it as {status}");
+            let why = format!("{what} {named}: the CA keeps the account as {status}");
             return Err(Failure::new(FailureKind::Account, why).about(&named));
         }
     }
-    // What the next request would be answered, said before anybody sends one.
+    // The refusal that the next request would get, recorded before a request is sent.
     let problem = match closed(&ended.url, "deactivated") {
         crate::acme::AcmeError::Refused { problem, .. } => problem,
         _ => Box::default(),
@@ -136,24 +136,24 @@ pub async fn deactivate(args: DeactivateArgs, context: &Context) -> Result<(), F
     desk.record(&account.issuer, outcome).await?;
     let place = desk.secret_place(&account);
     context.printer(&OutputArgs::default()).hint(&format!(
-        "its certificates stay good; once Secret {place} is deleted, {named} gets another account: {}",
+        "certificates of the account stay valid; delete Secret {place} to give {named} a new account: {}",
         without_secret(&account.acme.private_key_secret_ref.name, &named)
     ));
     say(context, &format!("account {} of {named} is deactivated\n", ended.url))
 }
 
-/// Tells whether a status is that of an account that has ended (RFC 8555 §7.1.6).
+/// Returns whether a status means that the account has ended (RFC 8555 §7.1.6).
 fn is_over(status: &str) -> bool {
     matches!(status, "deactivated" | "revoked")
 }
 
-/// Tells whether a CA answers that an account has ended (RFC 8555 §7.3.6).
+/// Returns whether the CA answered that the account has ended (RFC 8555 §7.3.6).
 fn is_closed(failure: &Failure) -> bool {
     let kind = failure.facts.problem.as_ref().map(|problem| problem.short_kind());
     matches!(kind, Some("unauthorized" | "accountDoesNotExist"))
 }
 
-/// Tells whether a CA keeps the contact that was asked for; some leave `mailto:` out.
+/// Returns whether the contact that a CA keeps is the requested contact; some CAs leave `mailto:` out.
 fn is_same_contact(kept: &[String], wanted: &[String]) -> bool {
     let address = |contact: &String| {
         let contact = contact.to_ascii_lowercase();
@@ -167,16 +167,16 @@ fn say(context: &Context, text: &str) -> Result<(), Failure> {
 }
 
 impl AccountDesk {
-    /// Issuers of the kind of this one.
+    /// Resources of the kind of the account's issuer: Issuers or ClusterIssuers.
     pub(super) fn issuers(&self, account: &NamedAccount) -> Resources<Issuer> {
         let issuers = Resources::new(self.store.clone(), account.issuer.issuer_kind());
         issuers.written_by(issuer::writer(&account.issuer))
     }
 
-    /// Writes down what came of a request, as the Issuer's controller would.
+    /// Records the outcome of a request in the Issuer's status, as the Issuer's controller would.
     ///
     /// # Errors
-    /// Fails when the store does; somebody else's write meanwhile is looked at again.
+    /// Fails when the store fails; after a conflicting write of another process the Issuer is read again.
     pub(super) async fn record(&self, issuer: &Issuer, outcome: Outcome) -> Result<(), StoreError> {
         let issuers = Resources::<Issuer>::new(self.store.clone(), issuer.issuer_kind())
             .written_by(issuer::writer(issuer));

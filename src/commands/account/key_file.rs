@@ -1,6 +1,6 @@
-//! `account export`, `account import` and `account recover`: the key of an account as a file, and the account that a key has.
+//! `account export`, `account import` and `account recover`: the key of an account as a file, and the account of a key.
 //!
-//! A key is taken in only once the CA has said which account it has: a wrong file changes nothing.
+//! A key is stored only after the CA has named the account of the key: a wrong file changes nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ use crate::reconcile::issuer::{self, Outcome};
 use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 
-/// Largest key file that is read, in bytes.
-const LARGEST: u64 = 64 << 10;
+/// Maximum size of a key file, in bytes.
+const MAX_KEY_BYTES: u64 = 64 << 10;
 
 /// Flags of `account export`.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub struct ExportArgs {
     /// Name of the Issuer, or KIND/NAME
     #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
     issuer: String,
-    /// Where the key is written: PEM, for its owner's eyes; what is there stays
+    /// File to write the key to: PEM, readable by its owner only; an existing file is kept
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }
@@ -48,14 +48,14 @@ pub struct ImportArgs {
     issuer: String,
     /// The key: PEM or JWK
     ///
-    /// certbot keeps it in accounts/SERVER/ID/private_key.json, lego in accounts/SERVER/EMAIL/keys/EMAIL.key, acme.sh in
+    /// certbot keeps the key in accounts/SERVER/ID/private_key.json, lego in accounts/SERVER/EMAIL/keys/EMAIL.key, acme.sh in
     /// ca/SERVER/account.key.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Take it in the place of another key, which is kept in the Secret by another name
+    /// Replace another account key of the Issuer; the old key stays in the Secret under another name
     #[arg(long)]
     replace: bool,
-    /// How the CA is asked
+    /// Flags of requests to the CA
     #[command(flatten)]
     ask: AskArgs,
 }
@@ -70,13 +70,13 @@ pub struct RecoverArgs {
         add = completers::names(Kind::Issuer)
     )]
     issuer: Option<String>,
-    /// Manifest of the Issuer, where the store is lost as well
+    /// Manifest of the Issuer, if the store is lost as well
     #[arg(long = "filename", short = 'f', value_name = "PATH", requires = "key")]
     files: Vec<String>,
-    /// The key, where the Issuer's Secret is lost as well: PEM or JWK
+    /// The key, if the Issuer's Secret is lost as well: PEM or JWK
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// How the CA is asked
+    /// Flags of requests to the CA
     #[command(flatten)]
     ask: AskArgs,
 }
@@ -84,7 +84,7 @@ pub struct RecoverArgs {
 /// Writes the key of an account to a file that only its owner may read.
 ///
 /// # Errors
-/// Fails when there is no key, or the file is there already or cannot be written.
+/// Fails when there is no key, or when the file exists already or cannot be written.
 pub async fn export(args: ExportArgs, context: &Context) -> Result<(), Failure> {
     let desk = AccountDesk::open(&AskArgs::default(), Access::ReadOnly, context).await?;
     let account = desk.named(&args.issuer, context).await?;
@@ -117,10 +117,10 @@ fn write_new(path: &Path, pem: &str) -> std::io::Result<()> {
     folder.replace(name, &draft, pem.as_bytes(), Readers::Owner, Durability::Lasting)
 }
 
-/// Takes the key of an account in that another client made.
+/// Stores the key of an account that another ACME client made.
 ///
 /// # Errors
-/// Fails when the file holds no key, the CA has no account for it, or another key is there.
+/// Fails when the file holds no key, the CA has no account for the key, or the Issuer has another key.
 pub async fn import(args: ImportArgs, context: &Context) -> Result<(), Failure> {
     let key = read_key(&args.key, context).await?;
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
@@ -129,10 +129,10 @@ pub async fn import(args: ImportArgs, context: &Context) -> Result<(), Failure> 
     adopt(&desk, wish, context).await
 }
 
-/// Finds the account of a key again, and writes down where it is.
+/// Finds the account of a key at the CA again, and records the account's URL.
 ///
 /// # Errors
-/// Fails when there is no key, or the CA has no account for it.
+/// Fails when there is no key, or the CA has no account for the key.
 pub async fn recover(args: RecoverArgs, context: &Context) -> Result<(), Failure> {
     let given = match &args.key {
         Some(file) => Some(read_key(file, context).await?),
@@ -144,7 +144,7 @@ pub async fn recover(args: RecoverArgs, context: &Context) -> Result<(), Failure
     };
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
     let account = match &input {
-        Some(input) => of_manifest(input, args.issuer.as_deref())?,
+        Some(input) => issuer_of_manifests(input, args.issuer.as_deref())?,
         None => desk.named(args.issuer.as_deref().unwrap_or_default(), context).await?,
     };
     let key = match given {
@@ -155,15 +155,15 @@ pub async fn recover(args: RecoverArgs, context: &Context) -> Result<(), Failure
     adopt(&desk, wish, context).await
 }
 
-/// The Issuer of manifests, which is not in the store yet.
-fn of_manifest(input: &Input, name: Option<&str>) -> Result<NamedAccount, Failure> {
+/// Returns the one Issuer of the manifests, which is not in the store yet.
+fn issuer_of_manifests(input: &Input, name: Option<&str>) -> Result<NamedAccount, Failure> {
     let is_issuer =
         |record: &&Record| matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer);
     let is_meant = |record: &&Record| name.is_none_or(|name| record.key.name.name == name);
     let issuers: Vec<&Record> = input.records().iter().filter(is_issuer).filter(is_meant).collect();
     let [record] = issuers[..] else {
-        let what = format!("the manifests hold {} Issuers of that name, not one", issuers.len());
-        return Err(Failure::usage(what).hint("name the Issuer whose account it is"));
+        let what = format!("the manifests hold {} matching Issuers, not one", issuers.len());
+        return Err(Failure::usage(what).hint("name the Issuer that uses the account"));
     };
     NamedAccount::new(typed(record.clone())?, None)
 }
@@ -172,7 +172,7 @@ async fn read_key(path: &Path, context: &Context) -> Result<AccountKey, Failure>
     let shown = path.display().to_string();
     let path = path.to_owned();
     let reading = move || {
-        let bytes = fs::File::open(path).and_then(|file| disk::read_bytes(file, LARGEST));
+        let bytes = fs::File::open(path).and_then(|file| disk::read_bytes(file, MAX_KEY_BYTES));
         bytes.map(Zeroizing::new)
     };
     let unreadable = |why: String| Failure::usage(format!("cannot read {shown}: {why}"));
@@ -187,17 +187,17 @@ async fn read_key(path: &Path, context: &Context) -> Result<AccountKey, Failure>
     }
 }
 
-/// The account of a key is to be used by an Issuer.
+/// Request that an Issuer use the account of a key.
 struct Adoption {
     account: NamedAccount,
     key: AccountKey,
-    /// Whether another key may make way.
+    /// Whether another key of the Issuer may be replaced.
     replace: bool,
-    /// Manifests of the Issuer, where it is not in the store yet.
+    /// Manifests of the Issuer, if the Issuer is not in the store yet.
     input: Option<Input>,
 }
 
-/// Lets an Issuer use the account of a key.
+/// Makes an Issuer use the account of a key.
 async fn adopt(desk: &AccountDesk, wish: Adoption, context: &Context) -> Result<(), Failure> {
     let Adoption { mut account, key, replace, input } = wish;
     let named = account.key();
@@ -207,7 +207,7 @@ async fn adopt(desk: &AccountDesk, wish: Adoption, context: &Context) -> Result<
         let what =
             format!("{named} has another account key in Secret {place}: nothing was changed");
         return Err(Failure::usage(what).about(&named).hint(
-            "account import --replace takes the key in its place and keeps the old one beside it",
+            "account import --replace stores the new key and keeps the old key under another name",
         ));
     }
     let written = WrittenParts {
@@ -223,13 +223,13 @@ async fn adopt(desk: &AccountDesk, wish: Adoption, context: &Context) -> Result<
     let found = find(desk, &account, &key, context).await?;
     let printer = context.printer(&OutputArgs::default());
     if let Some(input) = &input {
-        // The key first: an Issuer without one would be given another.
-        keep(desk, &account, &key).await?;
+        // The key is stored first: an Issuer without a key would get a new one.
+        store_key(desk, &account, &key).await?;
         applying::apply(input, input.records(), desk.store(), context, &printer).await?;
         let word = format!("{}/{}", named.kind.singular(), named.name.name);
         account = desk.named(&word, context).await?;
     }
-    let secret = keep(desk, &account, &key).await?;
+    let secret = store_key(desk, &account, &key).await?;
     let registered = Outcome::Registered {
         url: found.url.clone(),
         contact: found.contact,
@@ -240,7 +240,7 @@ async fn adopt(desk: &AccountDesk, wish: Adoption, context: &Context) -> Result<
     Ok(context.printer(&OutputArgs::default()).text(&said)?)
 }
 
-/// The account that a key has at the CA (RFC 8555 §7.3.1).
+/// Finds the account of a key at the CA (RFC 8555 §7.3.1).
 async fn find(
     desk: &AccountDesk,
     account: &NamedAccount,
@@ -264,8 +264,8 @@ async fn find(
     })
 }
 
-/// Stores a key in the Secret of the Issuer; another one that is there is kept by another name.
-async fn keep(
+/// Stores a key in the Secret of the Issuer; another key in the Secret is kept under another name.
+async fn store_key(
     desk: &AccountDesk,
     account: &NamedAccount,
     key: &AccountKey,

@@ -1,4 +1,4 @@
-//! `account`: the accounts at CAs, each named by the Issuer that uses it.
+//! `account`: accounts at CAs, each named by the Issuer that uses the account.
 
 pub mod change;
 pub mod key_file;
@@ -18,12 +18,12 @@ use crate::context::failure::Failure;
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct AccountArgs {
-    /// What to do with accounts
+    /// Subcommand
     #[command(subcommand)]
     command: AccountCommand,
 }
 
-/// What to do with accounts.
+/// Subcommands of `account`.
 #[derive(Debug, Subcommand)]
 enum AccountCommand {
     /// Show accounts as their CAs hold them
@@ -32,7 +32,7 @@ enum AccountCommand {
     Update(UpdateArgs),
     /// Give an account another key
     Rollover(RolloverArgs),
-    /// End an account for ever
+    /// Deactivate an account for ever
     Deactivate(DeactivateArgs),
     /// Find the account of a key again, after its Issuer was lost
     Recover(RecoverArgs),
@@ -45,7 +45,7 @@ enum AccountCommand {
 /// Runs the command.
 ///
 /// # Errors
-/// Fails with what `main` shows.
+/// Fails with the error of the subcommand, which `main` prints.
 pub async fn run(args: AccountArgs, context: &Context) -> Result<(), Failure> {
     match args.command {
         AccountCommand::Show(args) => show::run(args, context).await,

@@ -1,6 +1,6 @@
 //! `account rollover`: another key for an account (RFC 8555 §7.3.5).
 //!
-//! A kill at any moment leaves both keys in the Secret, and the same command, or the controllers, go on.
+//! If the process is killed at any moment, both keys stay in the Secret, and the same command or the controllers go on.
 
 use crate::account::{AccountDesk, AskArgs, NamedAccount, WrittenParts, ask, failed, refused};
 use crate::acme::{AccountKey, Acme as _, AcmeError};
@@ -18,12 +18,12 @@ use crate::store::Scope;
 use crate::store::local::Access;
 use crate::store::resources::Resources;
 
-/// What fails, where it does.
-const DEED: &str = "cannot change the account key of";
-/// What fails where that is to be given up.
-const ABANDONING: &str = "cannot give up the change of the account key of";
-/// What a refusal leaves.
-const KEPT: &str = "the account keeps the key that it has";
+/// Message prefix when the key cannot be changed.
+const CANNOT_CHANGE: &str = "cannot change the account key of";
+/// Message prefix when the change cannot be abandoned.
+const CANNOT_ABANDON: &str = "cannot give up the change of the account key of";
+/// Hint after a refusal.
+const KEY_STAYS: &str = "the account keeps the key that it has";
 
 /// Flags of `account rollover`.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,21 +31,21 @@ pub struct RolloverArgs {
     /// Name of the Issuer, or KIND/NAME
     #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
     issuer: String,
-    /// Kind of the new key [default: that of the old one]
+    /// Algorithm of the new key [default: that of the old key]
     #[arg(long, value_name = "ALGORITHM", value_enum)]
     algorithm: Option<AccountAlgorithm>,
-    /// Do it although orders of the account are under way
+    /// Change the key even if orders of the account are under way
     #[arg(long)]
     force: bool,
-    /// Give up a change of the key that cannot be ended; the key that the CA has stays
+    /// Abandon a key change that cannot be finished; the key that the CA has stays
     #[arg(long, conflicts_with_all = ["force", "algorithm"])]
     abandon: bool,
-    /// How the CA is asked
+    /// Flags of requests to the CA
     #[command(flatten)]
     ask: AskArgs,
 }
 
-/// Kinds of account keys that ACME has signatures for.
+/// Algorithms of account keys that ACME has signatures for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum AccountAlgorithm {
     /// ECDSA P-256
@@ -73,11 +73,11 @@ impl AccountAlgorithm {
     }
 }
 
-/// Gives an account another key, or goes on where that was begun.
+/// Changes the key of an account, or goes on with a change that was begun.
 ///
 /// # Errors
-/// Fails when the Issuer has no key, orders are under way, the CA refuses, or the store does; the account keeps a key that is
-/// stored, whatever happens.
+/// Fails when the Issuer has no key, orders are under way, the CA refuses, or the store fails; in each case the
+/// account's current key is in the store.
 pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
     let account = desk.named(&args.issuer, context).await?;
@@ -88,21 +88,21 @@ pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
     let wanted = args.algorithm.map_or_else(|| old.algorithm(), AccountAlgorithm::key);
     if desk.store.in_cluster() && !matches!(wanted, KeyAlgorithm::Rsa(_)) {
         let what = format!("{}: cert-manager can use RSA account keys only", account.key());
-        return Err(Failure::usage(what).hint("--algorithm=rsa-2048 makes one of that kind"));
+        return Err(Failure::usage(what).hint("make an RSA key with --algorithm=rsa-2048"));
     }
     let secret = account.secret.as_ref();
     let is_begun = secret.is_some_and(|secret| accounts::is_being_changed(&account.acme, secret));
-    // Orders wait for the end of one that is begun.
+    // Orders wait for the end of a key change that is begun.
     if !args.force && !is_begun {
-        nothing_under_way(&desk, &account).await?;
+        refuse_open_orders(&desk, &account).await?;
     }
     let written = WrittenParts { secret: &["update"], ..WrittenParts::default() };
     desk.must_be_writable(&account, &written, context).await?;
     let printer = context.printer(&OutputArgs::default());
     if is_begun {
-        printer.note("another key was stored by an earlier command: going on with it");
+        printer.note("an earlier command stored another key: going on with that change");
     } else {
-        can_be_changed(&desk, &account, &old, context).await?;
+        check_changeable(&desk, &account, &old, context).await?;
         store_next(&desk, &account, wanted).await?;
     }
     let ended = tokio::select! {
@@ -112,43 +112,43 @@ pub async fn run(args: RolloverArgs, context: &Context) -> Result<(), Failure> {
     let ended = ended.map_err(|error| {
         let give_up = format!("account rollover {} --abandon", account.issuer.metadata.name);
         let give_up = invocation::current().like_in(&account.issuer.metadata.namespace, &give_up);
-        failed(error, &account, DEED)
-            .hint("both keys are kept, and orders wait: the same command goes on")
-            .hint(format!("{give_up} gives it up"))
+        failed(error, &account, CANNOT_CHANGE)
+            .hint("both keys are kept, and orders wait: run the same command again")
+            .hint(format!("or abandon the change: {give_up}"))
     })?;
     match ended {
-        RolloverEnd::Refused(error) => Err(refused(error, &account, DEED).hint(KEPT)),
-        // Somebody else brought it to its end.
+        RolloverEnd::Refused(error) => Err(refused(error, &account, CANNOT_CHANGE).hint(KEY_STAYS)),
+        // Another process finished the change.
         RolloverEnd::Changed { .. } | RolloverEnd::Idle => {
             let mut printer = context.printer(&OutputArgs::default());
             let (key, place) = (account.key(), desk.secret_place(&account));
-            printer.text(&format!("account of {key} has another key, in Secret {place}\n"))?;
+            printer.text(&format!("account of {key} has a new key, in Secret {place}\n"))?;
             Ok(())
         }
     }
 }
 
-/// Asks whether the CA changes keys at all, and whether it knows the account, before another key is stored.
-async fn can_be_changed(
+/// Checks that the CA offers key changes and knows the account, before a new key is stored.
+async fn check_changeable(
     desk: &AccountDesk,
     account: &NamedAccount,
     key: &AccountKey,
     context: &Context,
 ) -> Result<(), Failure> {
     let session = desk.session(account, key.clone(), account.url(key))?;
-    let directory = ask(session.directory(), account, DEED, context).await?;
+    let directory = ask(session.directory(), account, CANNOT_CHANGE, context).await?;
     if directory.key_change.is_none() {
         let server = account.acme.server.clone();
         let error = AcmeError::NotOffered { server, what: "keyChange" };
-        return Err(refused(error, account, DEED).hint(KEPT));
+        return Err(refused(error, account, CANNOT_CHANGE).hint(KEY_STAYS));
     }
-    match ask(session.account_state(), account, DEED, context).await {
+    match ask(session.account_state(), account, CANNOT_CHANGE, context).await {
         Err(failure) if !is_of_reading_alone(&failure) => Err(failure),
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
-/// Tells whether a CA refuses to show an account (RFC 8555 §7.3.2) for a reason that says nothing of the account itself.
+/// Returns whether a CA refuses to show an account (RFC 8555 §7.3.2) for a reason that does not concern the account.
 fn is_of_reading_alone(failure: &Failure) -> bool {
     failure.facts.problem.as_ref().is_some_and(|problem| {
         let is_closed = matches!(problem.short_kind(), "unauthorized" | "accountDoesNotExist");
@@ -156,7 +156,7 @@ fn is_of_reading_alone(failure: &Failure) -> bool {
     })
 }
 
-/// Gives up a roll-over that is under way.
+/// Abandons a roll-over that is under way.
 async fn abandon(
     desk: &AccountDesk,
     account: &NamedAccount,
@@ -169,17 +169,17 @@ async fn abandon(
         kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
     };
     let (key, place) = (account.key(), desk.secret_place(account));
-    let said = match ended.map_err(|error| failed(error, account, ABANDONING))? {
+    let said = match ended.map_err(|error| failed(error, account, CANNOT_ABANDON))? {
         Abandonment::Idle => format!("no change of the account key of {key} is under way\n"),
         Abandonment::Abandoned => format!("account of {key} keeps its key, in Secret {place}\n"),
         Abandonment::Changed => {
-            format!("account of {key} has the other key already: it is in Secret {place} now\n")
+            format!("account of {key} already has the new key, in Secret {place}\n")
         }
     };
     Ok(context.printer(&OutputArgs::default()).text(&said)?)
 }
 
-/// Makes a key and stores it before the CA hears of it.
+/// Generates a key and stores the key before the CA gets it.
 async fn store_next(
     desk: &AccountDesk,
     account: &NamedAccount,
@@ -202,8 +202,8 @@ async fn store_next(
     Ok(())
 }
 
-/// Refuses while orders of the account are under way: whoever works on them may sign with the old key in between.
-async fn nothing_under_way(desk: &AccountDesk, account: &NamedAccount) -> Result<(), Failure> {
+/// Refuses while orders of the account are under way: a controller may sign their requests with the old key meanwhile.
+async fn refuse_open_orders(desk: &AccountDesk, account: &NamedAccount) -> Result<(), Failure> {
     let orders = Resources::<Order>::new(desk.store.clone(), Kind::Order);
     let issuer = account.key();
     let scope = match issuer.kind {
@@ -225,8 +225,8 @@ async fn nothing_under_way(desk: &AccountDesk, account: &NamedAccount) -> Result
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let what = format!("the account of {issuer} is at work on {first}{more}: nothing was changed");
+    let what = format!("the account of {issuer} is used by {first}{more}: nothing was changed");
     Err(Failure::new(FailureKind::OwnedByAnother, what)
         .about(first)
-        .hint("wait until they have ended; --force changes the key nevertheless"))
+        .hint("wait until these orders have ended, or change the key nevertheless with --force"))
 }

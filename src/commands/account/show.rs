@@ -1,4 +1,4 @@
-//! `account show`: what a CA holds of an account, beside what its Issuer says.
+//! `account show`: the account as the CA has it, beside the Issuer's data.
 
 use serde_json::json;
 
@@ -17,26 +17,26 @@ use crate::store::local::Access;
 /// Flags of `account show`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ShowAccountArgs {
-    /// Names of Issuers, or KIND/NAME; all of them when there are none
+    /// Names of Issuers, or KIND/NAME; without any, all Issuers
     #[arg(value_name = "ISSUER", add = completers::names(Kind::Issuer))]
     issuers: Vec<String>,
     /// Ask for the list of each account's orders as well
     ///
-    /// A step-ca of today takes no more orders of an account whose list is read while none of its orders is pending.
+    /// Current step-ca accepts no more orders of an account whose list is read while none of its orders is pending.
     #[arg(long)]
     orders: bool,
-    /// How CAs are asked
+    /// Flags of requests to CAs
     #[command(flatten)]
     ask: AskArgs,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     output: ReportArgs,
 }
 
-/// Shows accounts. What a CA does not tell is told in its place.
+/// Shows accounts. If a CA does not show an account, the report has the error instead.
 ///
 /// # Errors
-/// Fails when an Issuer is not there, and when a CA that was asked for by name tells nothing.
+/// Fails when an Issuer is not found, and when a CA does not show an account.
 pub async fn run(args: ShowAccountArgs, context: &Context) -> Result<(), Failure> {
     let desk = AccountDesk::open(&args.ask, Access::ReadOnly, context).await?;
     let mut named = Vec::new();
@@ -53,7 +53,7 @@ pub async fn run(args: ShowAccountArgs, context: &Context) -> Result<(), Failure
     }
     let (mut accounts, mut failures) = (Vec::new(), Vec::new());
     for account in &named {
-        let (reported, failure) = look(&desk, account, args.orders, context).await?;
+        let (reported, failure) = report_account(&desk, account, args.orders, context).await?;
         accounts.push(reported);
         failures.extend(failure);
     }
@@ -68,8 +68,8 @@ pub async fn run(args: ShowAccountArgs, context: &Context) -> Result<(), Failure
     }
 }
 
-/// What is known of an account, and why that is not all.
-async fn look(
+/// Reports an account; returns also the failure if the report is incomplete.
+async fn report_account(
     desk: &AccountDesk,
     account: &NamedAccount,
     with_orders: bool,
@@ -86,7 +86,7 @@ async fn look(
         external_account: acme.external_account_binding.as_ref().map(|b| b.key_id.clone()),
         ..ReportedAccount::default()
     };
-    let asked = read(desk, account, with_orders, &mut reported, context).await;
+    let asked = fill_report(desk, account, with_orders, &mut reported, context).await;
     match asked {
         Ok(()) => Ok((reported, None)),
         Err(failure) if failure.message.is_empty() => Err(failure),
@@ -97,7 +97,7 @@ async fn look(
     }
 }
 
-async fn read(
+async fn fill_report(
     desk: &AccountDesk,
     account: &NamedAccount,
     with_orders: bool,
@@ -124,7 +124,7 @@ async fn read(
     reported.status = Some(state.status);
     reported.contact = state.contact;
     if with_orders && let Some(orders) = &state.orders {
-        // Some name a list and serve none.
+        // Some CAs name a list of orders and do not serve the list.
         reported.orders = ask(session.orders(orders), account, what, context).await.ok();
     }
     Ok(())

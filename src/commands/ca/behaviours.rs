@@ -1,4 +1,4 @@
-//! The list of behaviours that `ca` can be asked for.
+//! The list of behaviours that `ca --behave` accepts.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::ca::behaviour;
 use crate::print::colour::Colour;
 use crate::print::table::{Headers, NONE, Table};
 
-/// The behaviours that can be asked for, for programs.
+/// Behaviours of `--behave`, for programs.
 pub(super) fn report() -> Value {
     let behaviours = behaviour::kit().map(|behaviour| {
         let value = behaviour.value;
@@ -29,7 +29,7 @@ pub(super) fn report() -> Value {
     })
 }
 
-/// The behaviours that can be asked for, for people.
+/// Behaviours of `--behave`, as a table for people.
 pub(super) fn table() -> String {
     let mut table = Table::new(["ROW", "NAME", "VALUE", "THE SERVER", "THE CLIENT SHOULD"]);
     for behaviour in behaviour::kit() {

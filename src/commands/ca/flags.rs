@@ -16,7 +16,7 @@ use crate::print::format::Format;
 /// Flags of `ca`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CaArgs {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 takes a free port
     #[arg(
         long,
         value_name = "ADDR:PORT",
@@ -26,10 +26,10 @@ pub struct CaArgs {
     pub listen: SocketAddr,
     /// Name in the server's own certificate beside localhost, 127.0.0.1 and the listening address; the first is in the printed URL
     ///
-    /// A client gets all URLs by the host that it asks, whatever its name and port are. Repeatable.
+    /// All URLs in an answer have the host and port of the client's request. Repeatable.
     #[arg(long, value_name = "NAME", env = "KUBECTL_ACME_CA_NAME")]
     pub name: Vec<String>,
-    /// Write the root to this file, for clients that have to trust the server
+    /// Write the root certificate to this file, for clients that have to trust the server
     #[arg(
         long,
         value_name = "FILE",
@@ -37,10 +37,10 @@ pub struct CaArgs {
         env = "KUBECTL_ACME_CA_ROOT"
     )]
     pub root: PathBuf,
-    /// Where tests ask for roots and certificates, revoke, and set DNS records, by plain HTTP on loopback [default: nowhere]
+    /// Address for tests to get roots and certificates, revoke, and set DNS records, by plain HTTP on loopback [default: none]
     #[arg(long, value_name = "ADDR:PORT")]
     pub management: Option<SocketAddr>,
-    /// Format in which it is said where the server listens, or of the list of behaviours: json, yaml, jsonl or jsonpath=TEMPLATE
+    /// Format of the server's address, or of the list of behaviours: json, yaml, jsonl or jsonpath=TEMPLATE
     #[arg(
         long,
         short,
@@ -50,10 +50,10 @@ pub struct CaArgs {
         env = "KUBECTL_ACME_CA_OUTPUT"
     )]
     pub output: Option<Format>,
-    /// Which accounts and certificates there are
+    /// Flags of accounts and certificates
     #[command(flatten)]
     pub issuance: IssuanceArgs,
-    /// How the server treats clients
+    /// Flags of the server's behaviour
     #[command(flatten)]
     pub temper: TemperArgs,
     /// Record that the CA finds in DNS, such as "www.example.com A 127.0.0.1"; repeatable
@@ -61,25 +61,25 @@ pub struct CaArgs {
     /// Types are A, AAAA, TXT, CNAME and CAA. Such a name, and all below it, is not looked up elsewhere.
     #[arg(long, value_name = "RECORD", help_heading = "Looking at names")]
     pub record: Vec<String>,
-    /// Take every name as proven, without a look
+    /// Accept every name as validated, without a check
     #[arg(long, help_heading = "Looking at names")]
     pub always_valid: bool,
-    /// How validation looks at names
+    /// Flags of lookups and connections for validation
     #[command(flatten)]
     pub look: LookArgs,
 }
 
-/// Which accounts and certificates there are.
+/// Flags of accounts and certificates.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Certificates and accounts")]
 pub struct IssuanceArgs {
-    /// Ask for external accounts, and know this one: its key ID, and a file with its HMAC key in base64url; repeatable
+    /// Require external accounts, and accept this account: key ID, and a file with the HMAC key in base64url; repeatable
     #[arg(hide_short_help = true, long, value_name = "KEYID=FILE")]
     pub eab: Vec<String>,
     /// Refuse this name and all names below it; repeatable
     #[arg(hide_short_help = true, long, value_name = "NAME")]
     pub block: Vec<String>,
-    /// Offer this profile, in place of classic, tlsserver and shortlived; the first is for orders that name none. Repeatable
+    /// Offer this profile, in place of classic, tlsserver and shortlived; orders without a profile get the first. Repeatable
     #[arg(
         hide_short_help = true,
         long,
@@ -87,68 +87,68 @@ pub struct IssuanceArgs {
         env = "KUBECTL_ACME_CA_PROFILE"
     )]
     pub profile: Vec<String>,
-    /// How long certificates of orders that name no profile are good, from now on
+    /// Lifetime of certificates of orders that name no profile
     #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration)]
     pub lifetime: Option<Duration>,
-    /// How long orders and pending authorizations live
+    /// Lifetime of orders and pending authorizations
     #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration, default_value = "168h")]
     pub order_lifetime: Duration,
-    /// How long valid authorizations live
+    /// Lifetime of valid authorizations
     #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration, default_value = "720h")]
     pub authorization_lifetime: Duration,
-    /// Look at CAA records before names are taken as proven, as the CA that they call so; repeatable [default: none are looked at]
+    /// Check CAA records during validation, as the CA of this name; repeatable [default: CAA records are not checked]
     #[arg(hide_short_help = true, long, value_name = "NAME")]
     pub caa_identity: Vec<String>,
-    /// Where certificates say that their revocation is told: a list, an OCSP responder
+    /// Revocation source in certificates: a revocation list, an OCSP responder
     #[arg(hide_short_help = true, long, value_name = "SOURCES", value_enum, default_value = "crl")]
     pub revocation: RevocationChoice,
 }
 
-/// How the server treats clients.
+/// Flags of the server's behaviour.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Temper")]
+#[command(next_help_heading = "Behaviour")]
 pub struct TemperArgs {
     /// Treat clients as Let's Encrypt and Pebble do
     ///
     /// Finalize takes a second, with Retry-After in seconds or as a date; challenges, authorizations and identifiers come in any
-    /// order, with a dns-persist-01 challenge that has no token; 5 of 100 good nonces are refused, and names are proven anew half
-    /// of the time. Other flags change each of these.
+    /// order, with a dns-persist-01 challenge that has no token; 5 of 100 good nonces are refused, and names are validated
+    /// anew half of the time. Other flags change each of these.
     #[arg(long)]
     pub strict: bool,
-    /// Seed of what is left to chance: the order of lists, and what is taken over [default: drawn, and printed]
+    /// Seed of random choices: the order of lists, and the reuse of orders and authorizations [default: random, and printed]
     #[arg(hide_short_help = true, long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// How long an order is processing after finalize; 0s issues at once
+    /// Time that an order is processing after finalize; 0s issues at once
     #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration)]
     pub finalize_delay: Option<Duration>,
-    /// How long validation waits before it looks
+    /// Delay before each validation
     #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = flags::duration, default_value = "0s")]
     pub validation_delay: Duration,
-    /// Take over pending orders and valid authorizations: always, never, or so many of 100
+    /// Reuse pending orders and valid authorizations: always, never, or in this percentage of cases
     #[arg(hide_short_help = true, long, value_name = "always|never|PERCENT", value_parser = percent)]
     pub reuse: Option<u8>,
-    /// How many of 100 good nonces are refused
+    /// Percentage of good nonces to refuse
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=99))]
     pub refuse_nonces: Option<u8>,
     /// Seconds that clients are asked to wait between polls (Retry-After)
     #[arg(hide_short_help = true, long, value_name = "SECONDS")]
     pub retry_after: Option<u32>,
-    /// Behave in this way, which a client has to survive; repeatable [default: as a good CA does]
+    /// Behave in this way, which a client has to survive; repeatable [default: behave as a good CA]
     #[arg(long, value_name = "NAME[=VALUE]", add = behaviours())]
     pub behave: Vec<String>,
-    /// List the behaviours with what a client should do, and end
+    /// List the behaviours with the right reaction of a client, and exit
     #[arg(long)]
     pub behaviours: bool,
 }
 
-/// Where certificates say that their revocation is told.
+/// Revocation source that certificates name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum RevocationChoice {
-    /// In a list, as Let's Encrypt has it
+    /// A revocation list, as Let's Encrypt has
     Crl,
-    /// By an OCSP responder
+    /// An OCSP responder
     Ocsp,
-    /// By both
+    /// Both
     Both,
 }
 
@@ -162,7 +162,7 @@ impl RevocationChoice {
     }
 }
 
-/// Reads how many of a hundred are taken over.
+/// Parses a percentage; `always` is 100, `never` is 0.
 fn percent(text: &str) -> Result<u8, String> {
     match text {
         "always" => Ok(100),
@@ -171,7 +171,7 @@ fn percent(text: &str) -> Result<u8, String> {
             .parse()
             .ok()
             .filter(|percent| *percent <= 100)
-            .ok_or_else(|| "it is neither always nor never nor a number up to 100".to_owned()),
+            .ok_or_else(|| "write always, never, or a number up to 100".to_owned()),
     }
 }
 

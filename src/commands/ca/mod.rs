@@ -1,4 +1,4 @@
-//! `ca`: a small ACME server in this program; every line it prints says that nobody trusts it.
+//! `ca`: a small ACME server in this program; every line that the server prints says that nobody trusts the server.
 
 mod behaviours;
 mod flags;
@@ -43,32 +43,32 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
     let line = |text: String| talk.line(&format!("[test CA, trusted by nobody] {text}"));
     if !args.listen.ip().is_loopback() {
         printer.warning(&format!(
-            "the test CA listens on {}: whoever reaches it from elsewhere has this machine look at hosts of their choice; --listen 127.0.0.1:{} is for this machine alone",
+            "the test CA listens on {}: anyone who reaches the server can make this machine connect to hosts of their choice; limit it to this machine with --listen 127.0.0.1:{}",
             args.listen,
             args.listen.port(),
         ));
         if args.name.is_empty() {
-            printer.hint("clients elsewhere trust it by a name in its certificate: --name NAME");
+            printer.hint("clients on other machines need a name of the server in its certificate: --name NAME");
         }
     }
     line(format!("directory: {}", server.directory_url()));
-    line(format!("root, for clients' trust: {}", args.root.display()));
+    line(format!("root certificate, for clients to trust: {}", args.root.display()));
     if let Some(address) = server.management() {
         line(format!("management: http://{address}"));
     }
     if let Some(seed) = seed {
-        line(format!("left to chance by --seed {seed}"));
+        line(format!("random choices: --seed {seed}"));
     }
-    line("everything is kept in memory; Ctrl-C ends it".to_owned());
+    line("everything is kept in memory; Ctrl-C ends the server".to_owned());
     let report = report(&args, &server, seed);
     match printer.format() {
-        // Whoever starts the server reads one line, and goes on.
+        // A program that starts the server reads one line, and goes on.
         Format::Json => printer.data(&format!("{report}\n"))?,
         _ => printer.report(&report, |_| String::new())?,
     }
     let kind = context.interrupted().wait().await;
     let asked = server.statistics();
-    line(format!("ended; it was asked {asked:?}"));
+    line(format!("ended; requests: {asked:?}"));
     server.stop().await;
     Err(Failure::silent(kind))
 }
@@ -79,7 +79,7 @@ fn places(args: &CaArgs) -> String {
         .map_or_else(|| listen.clone(), |management| format!("{listen} and {management}"))
 }
 
-/// Where the server is, for programs.
+/// URLs of the server, for programs.
 fn report(args: &CaArgs, server: &Server, seed: Option<u64>) -> Value {
     let mut report = json!({
         "apiVersion": "kubectl-acme/v1alpha1",

@@ -1,4 +1,4 @@
-//! What flags of `ca` make of the CA.
+//! Configuration of the CA from the flags of `ca`.
 
 use std::fs;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::fetch::Fetcher;
 use crate::hints::invocation;
 use crate::model::{DnsName, Identifier};
 
-/// What flags make of the CA; the fetcher finds the given records first.
+/// Builds the configuration from the flags; makes the fetcher look in the given DNS records first.
 pub(super) fn config(args: &CaArgs, fetcher: &mut Fetcher) -> Result<Config, Failure> {
     let records = Arc::new(Records::before(Arc::clone(&fetcher.resolver)));
     for text in &args.record {
@@ -34,7 +34,7 @@ pub(super) fn config(args: &CaArgs, fetcher: &mut Fetcher) -> Result<Config, Fai
         ..base
     };
     if let Some(address) = args.management.filter(|address| !address.ip().is_loopback()) {
-        let why = "it has no password, so that it is for addresses of loopback only";
+        let why = "the management server has no password, so it may listen on loopback only";
         return Err(unusable("management", &address, &why)
             .hint(format!("--management 127.0.0.1:{}", address.port())));
     }
@@ -91,46 +91,46 @@ fn temper(args: &TemperArgs, config: &mut Config) -> Result<(), Failure> {
     config.retry_after = args.retry_after.or(config.retry_after);
     config.seed = match args.seed {
         Some(seed) => seed,
-        None => drawn()?,
+        None => draw_seed()?,
     };
     Ok(())
 }
 
-/// Behaviours that are asked for.
+/// Parses the behaviours of `--behave`.
 pub(super) fn behaviours(texts: &[String]) -> Result<Vec<RequestedBehaviour>, Failure> {
     let parsed = texts.iter().map(|text| {
         RequestedBehaviour::parse(text).map_err(|why| {
             unusable("behave", text, &why)
-                .hint(format!("{} ca --behaviours lists them", invocation::program()))
+                .hint(format!("list the behaviours: {} ca --behaviours", invocation::program()))
         })
     });
     parsed.collect()
 }
 
-/// A seed that is short enough to be typed.
-fn drawn() -> Result<u64, Failure> {
+/// Draws a seed that is short enough to be typed.
+fn draw_seed() -> Result<u64, Failure> {
     let mut octets = [0; 4];
     rand::fill(&mut octets)
-        .map_err(|_| Failure::usage("cannot draw a seed").hint("--seed NUMBER names one"))?;
+        .map_err(|_| Failure::usage("cannot draw a seed").hint("give one with --seed NUMBER"))?;
     Ok(u64::from(u32::from_le_bytes(octets)))
 }
 
-/// The HMAC key in a file, which never stands in a message.
+/// Reads the HMAC key from a file; no message shows the key.
 fn mac_key(flag: &str, file: &str) -> Result<MacKey, Failure> {
     let text = fs::read_to_string(file).map_err(|why| unusable("eab", &flag, &why))?;
     let text = Zeroizing::new(text);
-    // Some CAs give it with padding.
+    // Some CAs give the key with padding.
     let octets = BASE64_URL_SAFE_NO_PAD.decode(text.trim().trim_end_matches('='));
     let octets = octets.ok().filter(|octets| !octets.is_empty());
     octets.map(MacKey::new).ok_or_else(|| {
         unusable("eab", &flag, &"the file does not hold a key in base64url")
-            .hint("it holds the HMAC key and nothing else, as a CA shows it")
+            .hint("put only the HMAC key in the file, as the CA shows the key")
     })
 }
 
 fn pair<'a>(flag: &str, text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {
     let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
-    parts.ok_or_else(|| unusable(flag, &text, &format!("it is not {form}")))
+    parts.ok_or_else(|| unusable(flag, &text, &format!("write {form}")))
 }
 
 fn positive(
@@ -140,7 +140,7 @@ fn positive(
 ) -> Result<Duration, Failure> {
     let duration = duration.0.unsigned_abs();
     if duration < Duration::from_secs(1) {
-        return Err(unusable(flag, text, &"it is shorter than a second"));
+        return Err(unusable(flag, text, &"give at least one second"));
     }
     Ok(duration)
 }

@@ -1,8 +1,8 @@
-//! `certificate approve` and `certificate deny`: somebody's word on CertificateRequests, as `cmctl approve` and `cmctl deny` write it.
+//! `certificate approve` and `certificate deny`: decide on CertificateRequests, as `cmctl approve` and `cmctl deny` do.
 //!
-//! cert-manager's webhook lets those approve who may `approve` at the issuer (resource `signers`). That is asked here before anything
-//! is written, also where no webhook is: whoever lacks the right learns its name, and a cluster that gets a webhook later refuses
-//! nobody who was let through before. Several names are all looked at first: where one cannot be decided, nothing is written.
+//! cert-manager's webhook demands the verb `approve` at the issuer (resource `signers`). This permission is checked before
+//! the first write, even without a webhook: a user without the permission learns its name, and a webhook installed later
+//! refuses no user who was allowed before. If one of the named requests cannot be decided, nothing is written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::store::cluster::permissions::Permission;
 use crate::store::local::Access;
 use crate::store::resources::Resources;
 
-/// Which word is said.
+/// A decision on a CertificateRequest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The request may be sent to the CA.
     Approved,
-    /// It must not be, ever.
+    /// The request must never be sent to the CA.
     Denied,
 }
 
 impl Decision {
-    /// Type of the condition that says so.
+    /// Type of the condition that records the decision.
     fn condition(self) -> &'static str {
         match self {
             Self::Approved => "Approved",
@@ -47,7 +47,7 @@ pub struct DecideArgs {
     /// Names of CertificateRequests, or of the Certificates or domains that they are for
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
-    /// Reason of the condition: one word for programs
+    /// Reason of the condition: one word without blanks
     #[arg(long, value_name = "WORD", default_value = "KubectlCertManager")]
     pub reason: String,
     /// Message of the condition: a sentence for people [default: manually approved (denied) by "kubectl-acme"]
@@ -58,7 +58,7 @@ pub struct DecideArgs {
 /// Writes the decision on each of the requests.
 ///
 /// # Errors
-/// Fails when a name leads to no request that is open, something is not permitted, or the store cannot be written.
+/// Fails when a name leads to no undecided request, a permission is missing, or the store cannot be written.
 pub async fn decide(
     args: &DecideArgs,
     decision: Decision,
@@ -68,10 +68,9 @@ pub async fn decide(
     if !args.reason.starts_with(|c: char| c.is_ascii_alphabetic())
         || !args.reason.chars().all(is_word)
     {
-        let what = format!("--reason {:?} is no word for programs", args.reason);
-        return Err(
-            Failure::usage(what).hint("letters and digits, beginning with a letter: PolicyChecked")
-        );
+        let what = format!("--reason {:?} is not a reason of a condition", args.reason);
+        return Err(Failure::usage(what)
+            .hint("use letters and digits, beginning with a letter: PolicyChecked"));
     }
     let store = context.store(Access::ReadWrite).await?;
     let requests =
@@ -110,7 +109,7 @@ pub async fn decide(
     Ok(())
 }
 
-/// The one request of those to which a name leads on which nobody has decided.
+/// Finds the one undecided request among those that a name leads to.
 async fn one_open(
     requests: &Resources<CertificateRequest>,
     named: &Key,
@@ -130,8 +129,7 @@ async fn one_open(
         (None, Some((request, why))) => {
             let key = Key::new(Kind::CertificateRequest, request.name());
             let what = format!("CertificateRequest {} {why}", request.name());
-            let hint =
-                "a decision is final; a Certificate that is renewed or retried makes a new request";
+            let hint = "a decision is final; renew or retry the Certificate to make a new request";
             Err(Failure::new(FailureKind::Unexpected, what).about(&key).hint(hint))
         }
         (None, None) => {
@@ -141,7 +139,7 @@ async fn one_open(
     }
 }
 
-/// Why nobody can decide on a request any more; nothing where one can.
+/// Reason why a request cannot be decided any more; `None` if the request is undecided.
 fn why_decided(request: &CertificateRequest) -> Option<String> {
     let conditions = &request.status.conditions;
     if is_true(conditions, "Denied") {
@@ -155,7 +153,7 @@ fn why_decided(request: &CertificateRequest) -> Option<String> {
         .then(|| format!("has ended: {}", ready.reason))
 }
 
-/// Asks for the right to write each status, and to approve at each issuer.
+/// Checks the permissions to write each status and to approve at each issuer.
 async fn check_rights(
     cluster: &ClusterStore,
     requests: &[CertificateRequest],
@@ -181,7 +179,7 @@ async fn check_rights(
             let what = format!(
                 "permissions are missing, and nothing was done: approve signers.cert-manager.io {one:?}"
             );
-            let rule = "a Role or ClusterRole gives it by the rule \
+            let rule = "add this rule to a Role or ClusterRole: \
                         {apiGroups: [cert-manager.io], resources: [signers], verbs: [approve], resourceNames: [";
             return Err(Failure::new(FailureKind::Cluster, what).hint(format!("{rule}{one:?}]}}")));
         }
@@ -189,7 +187,7 @@ async fn check_rights(
     Ok(())
 }
 
-/// How the rights at an issuer are named: at every one of its kind, and at this one.
+/// Resource names of the `approve` permission: for every issuer of the kind, and for this issuer.
 fn signers(issuer: &IssuerRef, namespace: &str) -> [String; 2] {
     let group = if issuer.group.is_empty() { "cert-manager.io" } else { &issuer.group };
     let kind = format!("{}s.{group}", issuer.effective_kind().to_lowercase());

@@ -1,4 +1,4 @@
-//! `certificate`: the table of Certificates, what is in a certificate, and the life of those that are issued.
+//! `certificate`: lists Certificates, shows and checks certificates, and renews, revokes, approves or denies them.
 
 pub mod approval;
 pub mod check;
@@ -31,19 +31,19 @@ use crate::store::local::Access;
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct CertificateArgs {
-    /// What to do with certificates
+    /// Subcommand
     #[command(subcommand)]
     command: CertificateCommand,
 }
 
-/// What to do with certificates.
+/// Subcommands of `certificate`.
 #[derive(Debug, Subcommand)]
 enum CertificateCommand {
     /// List Certificates
     Get(Box<CertificateGetArgs>),
-    /// Show what is in a certificate: of a Certificate, a Secret, a file or a TLS server
+    /// Show the contents of a certificate: of a Certificate, a Secret, a file or a TLS server
     Show(Box<ShowArgs>),
-    /// Find certificates that have to be replaced now: revoked, ending, not as asked for, wanted back by their CA
+    /// Find certificates that must be replaced now: revoked, expiring, not as requested, or in their CA's renewal window
     #[command(mut_arg("output", |output| {
         let help = "Format: wide, json, yaml, jsonl, csv or jsonpath=TEMPLATE";
         output.value_parser(of_table).add(offered(&TABLES)).help(help).long_help(help)
@@ -52,7 +52,7 @@ enum CertificateCommand {
     /// Issue certificates anew, due or not, and wait
     #[command(mut_arg("names", |names| names.add(completers::names(Kind::Certificate))))]
     Renew(Box<AgainArgs>),
-    /// Tell the CA that nobody shall trust a certificate any more
+    /// Revoke a certificate at its CA, so that nobody trusts the certificate any more
     Revoke(RevokeArgs),
     /// Approve CertificateRequests, so that they go to the CA
     #[command(mut_arg("names", |names| names.add(completers::names(Kind::CertificateRequest))))]
@@ -74,7 +74,7 @@ struct CertificateGetArgs {
 }
 
 impl CertificateArgs {
-    /// Tells whether there must be a store: files and servers can be looked at without one.
+    /// Returns whether the command needs a store: files and servers can be read without a store.
     pub fn needs_store(&self) -> bool {
         match &self.command {
             CertificateCommand::Check(check) => check.needs_store(),
@@ -87,7 +87,7 @@ impl CertificateArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Fails with what `main` shows.
+/// Fails with the error of the subcommand, which `main` prints.
 pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Failure> {
     match args.command {
         CertificateCommand::Get(get) => {

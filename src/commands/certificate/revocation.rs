@@ -1,6 +1,6 @@
-//! `certificate revoke`: the CA is told that nobody shall trust a certificate any more (RFC 8555 §7.6).
+//! `certificate revoke`: revokes certificates at their CA (RFC 8555 §7.6).
 //!
-//! All words are looked at before the first request: where one leads nowhere, nothing is revoked.
+//! All names are resolved before the first request: if one name leads to no certificate, nothing is revoked.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
-/// How often an object is read and written again whose controllers write, too.
-const WRITES: usize = 10;
+/// Maximum number of tries to write an object that controllers write at the same time.
+const WRITE_TRIES: usize = 10;
 
-/// Most bytes of a file that is taken for a private key.
+/// Maximum size of a file that is taken for a private key, in bytes.
 const MAX_KEY_BYTES: u64 = 64 * 1024;
 
 /// Flags of `certificate revoke`.
@@ -41,7 +41,7 @@ pub struct RevokeArgs {
     /// Names of Certificates, or files with a certificate
     #[arg(required = true, value_name = "NAME|FILE", add = completers::certificates_and_files())]
     what: Vec<String>,
-    /// Why
+    /// Reason for the revocation
     #[arg(long, value_name = "REASON", value_enum, default_value = "unspecified")]
     reason: ReasonChoice,
     /// Issuer whose account revokes, or KIND/NAME [default: that of the Certificate]
@@ -49,39 +49,39 @@ pub struct RevokeArgs {
     issuer: Option<String>,
     /// Sign with the certificate's own private key in place of the account's
     ///
-    /// It is read from this file; without one, from beside the certificate.
+    /// The key is read from this file; without a file, from beside the certificate.
     #[arg(
         long,
         value_name = "FILE",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        // That of paths takes none that is empty.
+        // The parser of paths refuses an empty value.
         value_parser = OsStringValueParser::new().map(PathBuf::from)
     )]
     key: Option<PathBuf>,
-    /// The answer to the question before
+    /// Flag that answers the confirmation question
     #[command(flatten)]
     confirm: ConfirmArgs,
-    /// How the CA is asked
+    /// Flags of requests to the CA
     #[command(flatten)]
     ask: AskArgs,
 }
 
-/// Why a certificate is revoked, in the words of RFC 5280 §5.3.1.
+/// Reason for a revocation, in the terms of RFC 5280 §5.3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ReasonChoice {
     /// No reason is given
     Unspecified,
-    /// Somebody else may have its private key
+    /// Somebody else may have the private key
     #[value(name = "keyCompromise")]
     KeyCompromise,
-    /// What it says of its subject is no longer right
+    /// The subject in the certificate is no longer right
     #[value(name = "affiliationChanged")]
     AffiliationChanged,
-    /// Another certificate is in its place
+    /// Another certificate replaces this one
     Superseded,
-    /// Its names are not used any more
+    /// The names are not used any more
     #[value(name = "cessationOfOperation")]
     CessationOfOperation,
 }
@@ -99,8 +99,8 @@ impl ReasonChoice {
 }
 
 impl RevokeArgs {
-    /// The same with the word behind `--key` as its file, where that is one with a private key and no certificate. Without `=` it was
-    /// read as one more certificate.
+    /// Takes the word after `--key` as the key file if that file has a private key and no certificate. Without `=`, clap reads
+    /// this word as one more certificate.
     fn with_key_apart(mut self, word: Option<&str>) -> Self {
         let is_without_file = self.key.as_ref().is_some_and(|key| key.as_os_str().is_empty());
         let Some(word) = word.filter(|_| is_without_file && self.what.len() > 1) else {
@@ -114,7 +114,7 @@ impl RevokeArgs {
     }
 }
 
-/// Tells whether a file has a private key in PEM and no certificate.
+/// Returns whether a file has a private key in PEM and no certificate.
 fn has_key_alone(path: &str) -> bool {
     let is_small = std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() < MAX_KEY_BYTES);
     let text = is_small.then(|| std::fs::read(path).ok().map(zeroize::Zeroizing::new)).flatten();
@@ -125,39 +125,39 @@ fn has_key_alone(path: &str) -> bool {
 }
 
 /// A certificate that is to be revoked.
-struct Doomed {
-    /// How it was named.
+struct Target {
+    /// Name or file, as given on the command line.
     word: String,
-    /// DER.
+    /// Certificate in DER.
     der: Vec<u8>,
     serial: String,
-    /// Subject of whoever signed it.
+    /// Issuer name in the certificate: the subject of the signing CA.
     issuer: String,
-    /// The Certificate that it was issued for, where that was named.
+    /// Certificate resource that was named, if one was.
     certificate: Option<ObjectName>,
     account: NamedAccount,
-    /// Whether somebody has named another Issuer than that of the Certificate.
+    /// Whether `--issuer` names another Issuer than that of the Certificate.
     is_of_another_account: bool,
-    /// Its private key, where that is to sign.
+    /// Private key of the certificate, if this key signs the request.
     key: Option<AccountKey>,
 }
 
-/// Revokes certificates, when a person says so.
+/// Revokes certificates, after a person has confirmed.
 ///
 /// # Errors
-/// Fails when a word leads to no certificate, a key is another one's, the answer is no, or a CA refuses.
+/// Fails when a name leads to no certificate, a key does not fit, the person declines, or a CA refuses.
 pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
     let args = args.with_key_apart(invocation::current().behind("--key"));
     let desk = AccountDesk::open(&args.ask, Access::ReadWrite, context).await?;
-    let mut doomed = Vec::new();
+    let mut targets = Vec::new();
     for word in &args.what {
-        doomed.push(find(word, &args, &desk, context).await?);
+        targets.push(find(word, &args, &desk, context).await?);
     }
     let all: Vec<String> =
-        doomed.iter().map(|one| format!("{} (serial {})", one.word, one.serial)).collect();
+        targets.iter().map(|one| format!("{} (serial {})", one.word, one.serial)).collect();
     confirm(args.confirm, &format!("revoke {}", all.join(", ")), context).await?;
     let mut printer = context.printer(&OutputArgs::default());
-    for one in &doomed {
+    for one in &targets {
         let (key, by) = match &one.key {
             Some(key) => (key.clone(), RevokedBy::CertificateKey),
             None => (desk.key(&one.account)?, RevokedBy::Account),
@@ -168,20 +168,20 @@ pub async fn run(args: RevokeArgs, context: &Context) -> Result<(), Failure> {
         let revoking = session.revoke(&one.der, args.reason.reason(), by);
         let revoked = ask(revoking, &one.account, &what, context).await.map_err(of_certificate);
         if revoked.as_ref().err().is_none_or(is_already_revoked) {
-            remember(desk.store(), one, context).await?;
+            record_revoked(desk.store(), one, context).await?;
         }
-        revoked.map_err(|why| helped(why, one))?;
+        revoked.map_err(|why| add_hint(why, one))?;
         printer.text(&format!("certificate {} of {} is revoked\n", one.serial, one.word))?;
     }
-    if doomed.iter().any(|one| one.is_of_another_account && one.key.is_none()) {
+    if targets.iter().any(|one| one.is_of_another_account && one.key.is_none()) {
         printer.hint(
-            "it was revoked by another account than that of its Issuer: the CA may take the authorizations of its names away from \
-             the account that ordered it, which then proves them again",
+            "another account than that of the Issuer revoked the certificate: the CA may withdraw the authorizations of its names from \
+             the account that ordered it, which then has to prove the names again",
         );
     }
-    if let Some(name) = doomed.iter().find_map(|one| one.certificate.as_ref()) {
+    if let Some(name) = targets.iter().find_map(|one| one.certificate.as_ref()) {
         let renewal = invocation::current().renewal(name);
-        printer.hint(&format!("servers go on showing it until there is another: {renewal}"));
+        printer.hint(&format!("servers show the old certificate until it is replaced: {renewal}"));
     }
     Ok(())
 }
@@ -191,13 +191,13 @@ async fn find(
     args: &RevokeArgs,
     desk: &AccountDesk,
     context: &Context,
-) -> Result<Doomed, Failure> {
+) -> Result<Target, Failure> {
     let (material, certificate, issuer) = match CertificatePlace::parse(word, files::is_there)? {
         CertificatePlace::File(name) => {
             (files::read(&name, context.interrupted()).await?, None, None)
         }
         CertificatePlace::Certificate(name) => {
-            let (material, (certificate, issuer)) = stored(&name, desk, context).await?;
+            let (material, (certificate, issuer)) = read_stored(&name, desk, context).await?;
             (material, Some(certificate), Some(issuer))
         }
         CertificatePlace::Request(name) => {
@@ -208,17 +208,17 @@ async fn find(
         }
         CertificatePlace::Secret(_) | CertificatePlace::Server { .. } => {
             return Err(Failure::usage(format!("\"{word}\" is neither a Certificate nor a file"))
-                .hint("name the Certificate that it was issued for"));
+                .hint("name the Certificate of that certificate"));
         }
     };
     let named = args.issuer.as_deref().map(|issuer| issuer.rsplit('/').next().unwrap_or(issuer));
-    // Nothing says who has ordered a file.
+    // The account that ordered a certificate in a file is unknown.
     let is_of_another_account = named
         .zip(issuer.as_deref())
         .is_some_and(|(named, own)| own.rsplit('/').next() != Some(named));
     let Some(issuer) = args.issuer.clone().or(issuer) else {
-        let what = format!("nothing says which CA has issued {word}");
-        return Err(Failure::usage(what).hint("--issuer names the Issuer whose account revokes it"));
+        let what = format!("the CA that issued {word} is not known");
+        return Err(Failure::usage(what).hint("name the Issuer of that CA: --issuer"));
     };
     let account = desk.named(&issuer, context).await?;
     let Some(der) = material.certificates.first().cloned() else {
@@ -233,10 +233,10 @@ async fn find(
     let (word, serial) = (word.to_owned(), leaf.serial);
     let issuer = InspectedChain::read(std::slice::from_ref(&der), context.now());
     let issuer = issuer.map(|read| read.content.issuer).unwrap_or_default();
-    Ok(Doomed { word, der, serial, issuer, certificate, account, is_of_another_account, key })
+    Ok(Target { word, der, serial, issuer, certificate, account, is_of_another_account, key })
 }
 
-/// The failure of a revocation: a certificate that a CA does not know says nothing of the account.
+/// Corrects the kind of a failure: a certificate that the CA does not know (404) is no fault of the account.
 fn of_certificate(mut failure: Failure) -> Failure {
     if failure.facts.problem.as_ref().is_some_and(|problem| problem.status == 404) {
         failure.kind = FailureKind::Unexpected;
@@ -248,11 +248,11 @@ fn is_already_revoked(failure: &Failure) -> bool {
     failure.facts.problem.as_ref().is_some_and(|it| it.short_kind() == "alreadyRevoked")
 }
 
-/// Remembers that a certificate is revoked with every Certificate whose Secret has it, so that it is replaced when it is looked at
-/// next. In a cluster only the one that was named is looked at.
-async fn remember(
+/// Records the revocation in every Certificate whose Secret has the certificate, so that the next reconcile replaces it. In
+/// a cluster only the named Certificate is considered.
+async fn record_revoked(
     store: &Arc<dyn Store>,
-    one: &Doomed,
+    one: &Target,
     context: &Context,
 ) -> Result<(), StoreError> {
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
@@ -263,8 +263,8 @@ async fn remember(
     };
     let revoked = RevokedMemory { serial: one.serial.clone(), at: context.now() };
     for name in names {
-        // Its controllers write, too.
-        for _ in 0..WRITES {
+        // The controllers write the Certificate, too.
+        for _ in 0..WRITE_TRIES {
             let Some(mut certificate) = certificates.get(&name).await? else { break };
             if one.certificate.is_none() && !has(store, &certificate, &one.serial).await? {
                 break;
@@ -290,7 +290,7 @@ async fn remember(
     Ok(())
 }
 
-/// Tells whether the Secret of a Certificate has the certificate with that serial number.
+/// Returns whether the Secret of a Certificate has the certificate with this serial number.
 async fn has(
     store: &Arc<dyn Store>,
     certificate: &Certificate,
@@ -304,8 +304,8 @@ async fn has(
     Ok(leaf.is_ok_and(|leaf| leaf.serial == serial))
 }
 
-/// What helps where a CA does not revoke.
-fn helped(failure: Failure, one: &Doomed) -> Failure {
+/// Adds a hint to the failure of a revocation, if one helps.
+fn add_hint(failure: Failure, one: &Target) -> Failure {
     let Some(problem) = &failure.facts.problem else { return failure };
     let hint = match (problem.short_kind(), &one.certificate) {
         ("unauthorized", _) if one.key.is_none() => {
@@ -314,17 +314,17 @@ fn helped(failure: Failure, one: &Doomed) -> Failure {
         }
         (_, Some(name)) if is_already_revoked(&failure) => {
             let renewal = invocation::current().renewal(name);
-            format!("nothing is left to be done but to replace it: {renewal}")
+            format!("the certificate is already revoked; replace it: {renewal}")
         }
         ("malformed", _) => {
-            format!("it was signed by {}: --issuer names the Issuer of that CA", one.issuer)
+            format!("the CA is {}: name the Issuer of that CA with --issuer", one.issuer)
         }
         _ => return failure,
     };
     failure.hint(hint)
 }
 
-/// The private key of a certificate, which has to be its own.
+/// Reads the private key of a certificate, and checks that the key fits the certificate.
 async fn own_key(
     word: &str,
     path: &std::path::Path,
@@ -338,7 +338,7 @@ async fn own_key(
             Some(Err(why)) => return Err(Failure::usage(format!("the key beside {word}: {why}"))),
             None => {
                 let what = format!("there is no private key beside the certificate of {word}");
-                return Err(Failure::usage(what).hint("--key=FILE names one"));
+                return Err(Failure::usage(what).hint("give the private key with --key=FILE"));
             }
         }
     } else {
@@ -346,17 +346,17 @@ async fn own_key(
     };
     if key.public_key() != public_key {
         let what = format!("the key is not that of the certificate of {word}: nothing was revoked");
-        let hint = "--key=FILE names its own; without --key the account revokes it";
+        let hint = "give the matching key with --key=FILE; without --key the account key signs";
         return Err(Failure::usage(what).hint(hint));
     }
     AccountKey::from_key(key).map_err(|why| {
         Failure::usage(format!("the key of {word} cannot sign a revocation: {why}"))
-            .hint("without --key the account revokes it")
+            .hint("without --key the account key signs")
     })
 }
 
-/// What is in the Secret of a Certificate, and its Issuer.
-async fn stored(
+/// Reads the certificate and key in the Secret of a Certificate, with the names of the Certificate and its Issuer.
+async fn read_stored(
     name: &str,
     desk: &AccountDesk,
     context: &Context,
@@ -368,8 +368,8 @@ async fn stored(
     let issuer = certificate.spec.issuer_ref.key(&certificate.metadata.namespace);
     let Some(issuer) = issuer.filter(|key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer))
     else {
-        let what = format!("{key} was issued by none of ACME's issuers");
-        return Err(Failure::usage(what).about(&key).hint("whoever has issued it revokes it"));
+        let what = format!("{key} was not issued by an ACME issuer");
+        return Err(Failure::usage(what).about(&key).hint("revoke the certificate at its CA"));
     };
     let place = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
     let secret = store.get(&Key::new(Kind::Secret, place.clone())).await?;
@@ -378,7 +378,7 @@ async fn stored(
         let show = format!("timeline certificate/{}", key.name.name);
         let show = invocation::current().like_in(&key.name.namespace, &show);
         let what = format!("{key} has no certificate in Secret {place}");
-        Failure::usage(what).about(&key).hint(format!("how far it is: {show}"))
+        Failure::usage(what).about(&key).hint(format!("show the progress: {show}"))
     };
     let secret = secret.ok_or_else(none)?;
     let mut bytes = secret.value(TLS_CRT).ok_or_else(none)?.to_vec();
@@ -390,7 +390,7 @@ async fn stored(
     Ok((material, (certificate.name(), named_issuer(&issuer))))
 }
 
-/// An Issuer as a word of a command line.
+/// Issuer as KIND/NAME, as written on a command line.
 fn named_issuer(key: &Key) -> String {
     format!("{}/{}", key.kind.singular(), key.name.name)
 }

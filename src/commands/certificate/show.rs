@@ -1,4 +1,4 @@
-//! `certificate show`: what a certificate says, and whether it fits what is around it.
+//! `certificate show`: shows the contents of a certificate, and whether they fit the key, the chain and the Certificate.
 
 use std::path::PathBuf;
 
@@ -35,18 +35,18 @@ pub struct ShowArgs {
     /// Private key to compare with, in place of the one found beside the certificate
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Ask no CA whether it has revoked the certificate, or when it is to be renewed
+    /// Do not ask CAs for revocation status and renewal window
     #[arg(long)]
     offline: bool,
-    /// How servers are asked
+    /// Flags of connections to TLS servers
     #[command(flatten)]
     server: ServerArgs,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     output: ReportArgs,
 }
 
-/// How servers are asked for their certificates.
+/// Flags of connections to TLS servers.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Servers")]
 struct ServerArgs {
@@ -56,10 +56,10 @@ struct ServerArgs {
     /// Verify against these roots in place of this machine's
     #[arg(long, value_name = "FILE")]
     ca_bundle: Option<PathBuf>,
-    /// Resolver of look-ups [default: the system's]
+    /// Resolver for lookups [default: the system's]
     #[arg(long, value_name = "HOST:PORT")]
     dns: Option<String>,
-    /// Longest that one server may take
+    /// Maximum time for one server
     #[arg(
         long,
         value_name = "DURATION",
@@ -71,7 +71,7 @@ struct ServerArgs {
 }
 
 impl ShowArgs {
-    /// Tells whether anything is in a store; what cannot be read is told when it is shown.
+    /// Returns whether any word names an object of a store; words that cannot be parsed are reported by `run`.
     pub fn needs_store(&self) -> bool {
         self.what.iter().any(|word| place(word).is_ok_and(|place| place.is_stored()))
     }
@@ -81,10 +81,10 @@ fn place(word: &str) -> Result<CertificatePlace, Failure> {
     CertificatePlace::parse(word, files::is_there)
 }
 
-/// Runs `certificate show`. What has expired or does not fit is told in the sheet, and is no failure.
+/// Runs `certificate show`. The sheet reports an expired or unfit certificate; this is no failure.
 ///
 /// # Errors
-/// Fails when a word leads nowhere, or to something else than a certificate; the others are shown.
+/// Fails when a word leads to no certificate; the other certificates are shown.
 pub async fn run(args: ShowArgs, context: &mut Context) -> Result<(), Failure> {
     let places: Vec<_> = args.what.iter().map(|word| place(word)).collect::<Result<_, _>>()?;
     let key = match &args.key {
@@ -97,7 +97,7 @@ pub async fn run(args: ShowArgs, context: &mut Context) -> Result<(), Failure> {
         if args.offline { None } else { Some(inquiry(&args.server, &places, context).await?) };
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     for place in &places {
-        let looking = look(place, key.as_ref(), (visitor.as_ref(), inquiry.as_ref()), context);
+        let looking = inspect(place, key.as_ref(), (visitor.as_ref(), inquiry.as_ref()), context);
         let looked = tokio::select! {
             looked = looking => looked,
             kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
@@ -134,7 +134,7 @@ async fn visitor(args: &ServerArgs, context: &Context) -> Result<ServerVisitor, 
     })
 }
 
-/// What asks CAs, the issuers of a store among them where something is looked at there.
+/// Builds the inquiry at CAs; with a store of Issuers if an object of the store is shown.
 async fn inquiry(
     args: &ServerArgs,
     places: &[CertificatePlace],
@@ -146,7 +146,7 @@ async fn inquiry(
     Ok(Inquiry::new(store, &look.fetcher().await?.resolver, context.now()))
 }
 
-async fn look(
+async fn inspect(
     place: &CertificatePlace,
     key: Option<&PrivateKey>,
     (visitor, inquiry): (Option<&ServerVisitor>, Option<&Inquiry>),

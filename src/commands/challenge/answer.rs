@@ -1,4 +1,4 @@
-//! `challenge present` and `challenge cleanup`: the answer of one Challenge, put up or taken down by its own solver.
+//! `challenge present` and `challenge cleanup`: present or remove the answer of one Challenge with the Challenge's solver.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::resources::typed;
 
-/// How long another command is waited for.
+/// Maximum time to wait for another command that drives.
 const TURN_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
 
 /// Flags of `challenge present` and `challenge cleanup`.
@@ -43,61 +43,61 @@ pub struct AnswerArgs {
     pub name: String,
     /// Answer HTTP-01 here [default: port 80]
     ///
-    /// Repeatable; without it all addresses of this machine.
+    /// Repeatable; without this flag all addresses of this machine.
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub http01_listen: Vec<SocketAddr>,
     /// Answer TLS-ALPN-01 here [default: port 443]
     ///
-    /// Repeatable; without it all addresses of this machine.
+    /// Repeatable; without this flag all addresses of this machine.
     #[arg(long, hide_short_help = true, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub tls_alpn_listen: Vec<SocketAddr>,
     /// Answer HTTP-01 by a file below DIR
     ///
-    /// It is written to DIR/.well-known/acme-challenge.
+    /// The file is written to DIR/.well-known/acme-challenge.
     #[arg(long, value_name = "DIR")]
     pub http01_webroot: Option<PathBuf>,
-    /// How records are published
+    /// Flags of DNS providers
     #[command(flatten)]
     pub dns01: Dns01Args,
-    /// How names are looked up
+    /// Flags of lookups
     #[command(flatten)]
     pub look: LookArgs,
-    /// Who knows zones
+    /// Name servers for zones
     #[command(flatten)]
     pub nameservers: NameserverArgs,
-    /// What answers HTTP-01 in a cluster
+    /// Solver Pods that answer HTTP-01 in a cluster
     #[command(flatten)]
     pub solver_pods: SolverPodArgs,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What is wanted of the answer.
+/// Action on the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerAction {
-    /// That it is up.
+    /// Make the answer visible.
     Present,
-    /// That it is not.
+    /// Remove the answer.
     CleanUp,
 }
 
 impl AnswerAction {
     fn words(self) -> &'static str {
         match self {
-            Self::Present => "put up",
-            Self::CleanUp => "take down",
+            Self::Present => "present",
+            Self::CleanUp => "clean up",
         }
     }
 }
 
-/// Puts the answer up or takes it down; the CA is told nothing.
+/// Presents or removes the answer; sends nothing to the CA.
 ///
 /// # Errors
-/// Fails when there is no such challenge, when somebody else drives, and when the solver fails.
+/// Fails when there is no such challenge, when another process drives, and when the solver fails.
 pub async fn run(
     args: AnswerArgs,
-    deed: AnswerAction,
+    action: AnswerAction,
     context: &mut Context,
 ) -> Result<(), Failure> {
     let name = target::name_of(Kind::Challenge, &args.name)?;
@@ -107,23 +107,23 @@ pub async fn run(
     let name = key.name.name.clone();
     let challenge: Challenge = typed(lookup::read(&found, &key).await?)?;
     let answer = Answer::of(&challenge).map_err(|why| {
-        Failure::new(FailureKind::Solver, format!("{}: {why}", cannot(deed, &name)))
+        Failure::new(FailureKind::Solver, format!("{}: {why}", cannot(action, &name)))
     })?;
-    if deed == AnswerAction::Present
+    if action == AnswerAction::Present
         && let Some(why) = over(&challenge)
     {
-        return Err(Failure::usage(format!("{}: {why}", cannot(deed, &name))));
+        return Err(Failure::usage(format!("{}: {why}", cannot(action, &name))));
     }
-    if deed == AnswerAction::Present
+    if action == AnswerAction::Present
         && let Some(record) = made_by_a_person(&challenge)
     {
         let message =
-            format!("{}: no provider is named, so a person makes it", cannot(deed, &name));
+            format!("{}: no provider is named: a person makes the record", cannot(action, &name));
         return Err(Failure::new(FailureKind::Person, message)
             .hint(format!("make this record: {record}"))
-            .hint("or add a dns01 solver to its issuer, and delete its order"));
+            .hint("or add a dns01 solver to the issuer, and delete the order"));
     }
-    if args.serves(&challenge, found.in_cluster()) && deed == AnswerAction::Present {
+    if args.serves(&challenge, found.in_cluster()) && action == AnswerAction::Present {
         return serve(&args, &challenge, &answer, context).await;
     }
     let answers = args.http01_webroot.is_none() && args.http01_listen.is_empty();
@@ -135,23 +135,23 @@ pub async fn run(
     let claim = claim(context, deadline, &permit).await?;
     if let Claim::Watches(Other { driver, next_step, .. }) = &claim {
         let message = format!(
-            "{}: {driver} drives, and puts answers up and takes them down by itself",
-            cannot(deed, &name)
+            "{}: {driver} drives, and presents and cleans up answers by itself",
+            cannot(action, &name)
         );
         return Err(Failure::new(FailureKind::OwnedByAnother, message).hint(next_step.clone()));
     }
     announce::work(context, &store, &BTreeSet::new(), &[], &claim, None).await?;
-    // What was read before the turn was ours may be old.
+    // The Challenge was read before this process had the lead, so the copy may be old.
     let challenge: Challenge = typed(lookup::read(&store, &key).await?)?;
     let answering = Answering::new(&store, args.solver(&challenge, &store, context).await?);
     let now = Timestamp::now();
-    let done = match deed {
+    let done = match action {
         AnswerAction::Present => answering.put_up(&challenge, &answer, now).await,
         AnswerAction::CleanUp => answering.take_down(&challenge, &answer, now).await,
     };
-    done.map_err(|error| failed(deed, &name, &error))?;
+    done.map_err(|error| failure(action, &name, &error))?;
     let mut printer = context.printer(&args.output);
-    if deed == AnswerAction::CleanUp && challenge.spec.kind == ChallengeType::DnsPersist01 {
+    if action == AnswerAction::CleanUp && challenge.spec.kind == ChallengeType::DnsPersist01 {
         printer.note(&format!(
             "the record stays, for the next order; remove it when no certificate needs it any more: {}",
             record(&challenge)
@@ -166,7 +166,7 @@ pub async fn run(
 }
 
 impl AnswerArgs {
-    /// Tells whether the answer lives as long as a process of this machine.
+    /// Returns whether a process on this machine serves the answer, and the answer ends with the process.
     fn serves(&self, challenge: &Challenge, in_cluster: bool) -> bool {
         let is_elsewhere = in_cluster && self.http01_listen.is_empty();
         match challenge.spec.kind {
@@ -178,7 +178,7 @@ impl AnswerArgs {
         }
     }
 
-    /// The solver of a challenge whose answer outlives this process.
+    /// Builds the solver of a challenge whose answer outlives this process.
     async fn solver(
         &self,
         challenge: &Challenge,
@@ -204,7 +204,7 @@ impl AnswerArgs {
     }
 }
 
-/// Answers from this process until somebody ends it, which is no failure; the store is left as it is.
+/// Serves the answer from this process until interrupted, which is no failure; does not write to the store.
 async fn serve(
     args: &AnswerArgs,
     challenge: &Challenge,
@@ -220,7 +220,7 @@ async fn serve(
         ),
     };
     let presented = solver.present(challenge, answer).await;
-    presented.map_err(|error| failed(AnswerAction::Present, name, &error.into()))?;
+    presented.map_err(|error| failure(AnswerAction::Present, name, &error.into()))?;
     let domain = &challenge.spec.dns_name;
     context
         .printer(&args.output)
@@ -229,13 +229,13 @@ async fn serve(
     Ok(())
 }
 
-fn cannot(deed: AnswerAction, name: &str) -> String {
-    format!("cannot {} the answer of challenge {name}", deed.words())
+fn cannot(action: AnswerAction, name: &str) -> String {
+    format!("cannot {} the answer of challenge {name}", action.words())
 }
 
-fn failed(deed: AnswerAction, name: &str, error: &ReconcileError) -> Failure {
+fn failure(action: AnswerAction, name: &str, error: &ReconcileError) -> Failure {
     let failure =
-        Failure::new(FailureKind::of_error(error), format!("{}: {error}", cannot(deed, name)));
+        Failure::new(FailureKind::of_error(error), format!("{}: {error}", cannot(action, name)));
     match error {
         ReconcileError::Solve(error) => failure.helped_by(error.remedy.as_deref()),
         _ => failure,

@@ -1,4 +1,4 @@
-//! `challenge check`: one look at an answer now, and what the CA holds of the challenge.
+//! `challenge check`: checks an answer once now, and reads the CA's state of the challenge.
 
 use std::sync::Arc;
 
@@ -30,36 +30,36 @@ use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 
-/// How many challenges are looked at together.
-const AT_ONCE: usize = 8;
+/// Number of challenges that are checked at once.
+const CHECKS_AT_ONCE: usize = 8;
 
 /// Flags of `challenge check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// Names of challenges, of what they belong to, or domains; all that wait when there are none
+    /// Names of challenges or of their owners, or domains; without any, all challenges that have not ended
     #[arg(value_name = "NAME", add = completers::names(Kind::Challenge))]
     pub names: Vec<String>,
-    /// Show the command line that looks the same way
+    /// Show the command line that makes the same check
     #[arg(long)]
     pub show_commands: bool,
-    /// How to look
+    /// Flags of lookups and connections
     #[command(flatten)]
     pub look: LookArgs,
-    /// Whom to ask about DNS-01
+    /// Name servers for DNS-01
     #[command(flatten)]
     pub nameservers: NameserverArgs,
-    /// How to look from inside the cluster
+    /// Flags of probe Pods inside the cluster
     #[command(flatten)]
     pub probe_pod: ProbePodArgs,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: ReportArgs,
 }
 
-/// Asks the CA for nothing but what it holds, and writes nothing.
+/// Checks the answers; only reads the CA's state, and writes nothing.
 ///
 /// # Errors
-/// Fails with the lowest exit code of all: when a challenge is not there, its answer is not visible, or the CA holds it as over.
+/// Fails with the lowest exit code of all challenges: if one is not found, has no visible answer, or has ended at the CA.
 pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadOnly).await?;
     let challenges = challenges(&args.names, &store, context).await?;
@@ -88,8 +88,8 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
     };
     let interrupted = context.interrupted();
     let looks = challenges.into_iter().map(|challenge| inspector.look(challenge, interrupted));
-    // All are heard to their end, so that no Pod is left behind.
-    let looked: Vec<_> = stream::iter(looks).buffered(AT_ONCE).collect().await;
+    // All checks run to their end, so that no probe Pod is left behind.
+    let looked: Vec<_> = stream::iter(looks).buffered(CHECKS_AT_ONCE).collect().await;
     let seen: Vec<_> = looked.iter().flatten().map(InspectedAnswer::sight).collect();
     let reports: Vec<_> = seen.iter().map(Sight::report).collect();
     let report = match reports.as_slice() {
@@ -116,7 +116,7 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
     conclude(failures, &printer)
 }
 
-/// The challenges that the words lead to; all that have not ended where there are none.
+/// Challenges that the words lead to; all challenges that have not ended if there are no words.
 async fn challenges(
     words: &[String],
     store: &Arc<dyn Store>,
@@ -147,7 +147,7 @@ async fn challenges(
     Ok(found)
 }
 
-/// One failure as it is; of several each is told, and the one with the lowest exit code counts.
+/// Returns a single failure as it is; prints each of several failures, and returns the lowest exit code.
 fn conclude(mut failures: Vec<Failure>, printer: &Printer) -> Result<(), Failure> {
     if failures.len() == 1 {
         return Err(failures.remove(0));
@@ -159,7 +159,7 @@ fn conclude(mut failures: Vec<Failure>, printer: &Printer) -> Result<(), Failure
     lowest.map_or(Ok(()), |kind| Err(Failure::silent(kind)))
 }
 
-/// Why the CA would not take an answer, if it would not.
+/// Failure for an answer that the CA would not accept; `None` if the CA would accept the answer.
 async fn failure(
     looked: InspectedAnswer,
     dns01: &Dns01,
@@ -184,11 +184,11 @@ async fn failure(
     let failure = Failure::new(FailureKind::Solver, what);
     let failure = provider_check::explain(&challenge, dns01, printer, failure).await;
     let failure = told.into_iter().fold(failure, Failure::hint);
-    Some(unseen(failure, challenge, cause, in_cluster, context).await)
+    Some(add_hints(failure, challenge, cause, in_cluster, context).await)
 }
 
-/// What helps where the answer of a challenge is not seen.
-async fn unseen(
+/// Adds hints to the failure of a challenge whose answer is not visible.
+async fn add_hints(
     failure: Failure,
     challenge: Challenge,
     sighting: Option<Sighting>,
@@ -201,21 +201,21 @@ async fn unseen(
     }
     if !challenge.status.presented {
         return failure.hint(match by_hand(&challenge, &challenge.metadata.namespace) {
-            Some(resume) => format!("it has not been presented yet: {resume} asks a person for it"),
-            None => "it has not been presented yet: order -f … or run puts it up".to_owned(),
+            Some(resume) => format!("no answer is presented yet: {resume} asks a person for it"),
+            None => "no answer is presented yet: order -f … or run presents it".to_owned(),
         });
     }
-    // Whoever may not see who drives is told nothing of it.
+    // A user who may not read the Lease gets no hint about the driver.
     let is_left = lead::is_driven(context).await.is_ok_and(|is_driven| !is_driven) && !is_over;
     let left = is_left.then(|| nobody_drives(&challenge, in_cluster));
     let step = AnswerStep { challenge, sighting, in_cluster };
     left.into_iter().fold(failure.step(&NextStep::Answer(Box::new(step))), Failure::hint)
 }
 
-/// What is left to do once a challenge is over.
+/// Hint for a challenge that has ended: make a new order.
 fn fresh_order(challenge: &Challenge) -> String {
     let namespace = &challenge.metadata.namespace;
     let order = challenge.metadata.controller().map_or("ORDER", |order| order.name.as_str());
     let retry = invocation::current().like_in(namespace, &format!("order retry {order}"));
-    format!("it is over, and is not put up again: {retry} makes a fresh order")
+    format!("the challenge has ended and is not presented again; make a new order: {retry}")
 }

@@ -1,4 +1,4 @@
-//! What is told of a challenge that a person answers, or nobody.
+//! Hints for a challenge that a person answers, or that no controller works on.
 
 use crate::hints::invocation;
 use crate::hints::invocation::quoted;
@@ -7,29 +7,29 @@ use crate::model::solver::Webhook;
 use crate::model::{Challenge, ChallengeType, State, own_solver_names};
 use crate::solvers::dns01::manual::is_a_persons;
 
-/// What to run where nobody works on a challenge: whatever answers it as before.
+/// Hint with the command that goes on with a challenge, with the present solver, when no controller is running.
 pub(crate) fn nobody_drives(challenge: &Challenge, is_in_cluster: bool) -> String {
-    let untold = "nobody drives, so that the CA is not told when it is seen";
+    let untold = "no controller is running, so the CA is not told when the answer is visible";
     let run = invocation::current().like_run();
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
     if let Some(resume) = by_hand(challenge, &challenge.metadata.namespace) {
-        return format!("{untold}: {resume} goes on with it");
+        return format!("{untold}: {resume} goes on");
     }
     if challenge.spec.kind.is_by_record() || is_in_cluster {
-        return format!("{untold}: {run}, or order -f …, goes on with it");
+        return format!("{untold}: {run}, or order -f …, goes on");
     }
     match memory.webroot {
         Some(folder) => {
             let webroot = format!("--http01-webroot={}", quoted(&folder));
-            format!("{untold}: {run} {webroot}, or order -f … {webroot}, goes on with it")
+            format!("{untold}: {run} {webroot}, or order -f … {webroot}, goes on")
         }
         None => format!(
-            "nobody drives, so that this machine answers nothing now: {run}, or order -f …, serves it again"
+            "no controller is running, so this machine answers nothing now: {run}, or order -f …, serves the answer again"
         ),
     }
 }
 
-/// The command that goes on with a challenge whose record a person makes; none where somebody else answers.
+/// Command that goes on with a challenge whose record a person makes; `None` if a program answers the challenge.
 pub(crate) fn by_hand(challenge: &Challenge, namespace: &str) -> Option<String> {
     let is_manual = |webhook: &Webhook| {
         webhook.group_name == own_solver_names::GROUP
@@ -49,25 +49,25 @@ pub(crate) fn by_hand(challenge: &Challenge, namespace: &str) -> Option<String> 
     Some(invocation::current().like_in(namespace, &command))
 }
 
-/// The record that a person makes, where nobody else can.
+/// Record that only a person can make; `None` if a solver can make the record.
 pub(crate) fn made_by_a_person(challenge: &Challenge) -> Option<String> {
     let spec = &challenge.spec;
     let is_theirs = spec.kind == ChallengeType::DnsPersist01 && spec.solver.dns01.is_none();
     is_theirs.then(|| record(challenge))
 }
 
-/// A record as a person reads it: name, type and text.
+/// TXT record in text form: name, type and value.
 pub(crate) fn record(challenge: &Challenge) -> String {
     format!("{} TXT \"{}\"", challenge.spec.record_name(), challenge.spec.key)
 }
 
-/// Why nobody needs the answer any more.
+/// Reason why the CA does not need the answer any more; `None` if the challenge is open.
 pub(crate) fn over(challenge: &Challenge) -> Option<String> {
     if challenge.metadata.is_deleted() {
-        return Some("it is being deleted".to_owned());
+        return Some("the challenge is being deleted".to_owned());
     }
     let state = challenge.status.state.filter(|state: &State| state.is_final())?;
-    Some(format!("it is {state}, so nobody asks for its answer any more"))
+    Some(format!("the challenge is {state}, so the CA does not ask for the answer any more"))
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// What to run for a local challenge of that type that nobody drives, with this solver and memory.
+    /// Checks the hint for a local challenge of this type without a controller, with this solver and memory.
     fn check(kind: &str, solver: &Value, memory: &Memory, expected: &str) {
         let owner = json!({"apiVersion": "v1", "kind": "Order", "name": "web-1-5", "uid": "o", "controller": true});
         let mut challenge: Challenge = serde_json::from_value(json!({
@@ -98,12 +98,12 @@ mod tests {
         check("HTTP-01", &http, &nothing, "this machine answers nothing now: kubectl-acme run, or");
         let webroot = Some("/srv/my site".to_owned());
         let in_webroot = Memory { webroot, ..Memory::default() };
-        let run = "the CA is not told when it is seen: kubectl-acme run --http01-webroot='/srv/my site', or order";
+        let run = "the CA is not told when the answer is visible: kubectl-acme run --http01-webroot='/srv/my site', or order";
         check("HTTP-01", &http, &in_webroot, run);
         let provider = json!({"dns01": {"rfc2136": {"nameserver": "192.0.2.1"}}});
-        check("DNS-01", &provider, &nothing, ": kubectl-acme run, or order -f …, goes on with it");
+        check("DNS-01", &provider, &nothing, ": kubectl-acme run, or order -f …, goes on");
         let by_hand = Memory { by_hand: true, ..Memory::default() };
-        let resume = ": kubectl-acme order resume web-1-5 --dns01-manual -n web goes on with it";
+        let resume = ": kubectl-acme order resume web-1-5 --dns01-manual -n web goes on";
         check("DNS-01", &provider, &by_hand, resume);
         let manual =
             json!({"dns01": {"webhook": {"groupName": "kubectl-acme", "solverName": "manual"}}});

@@ -1,4 +1,4 @@
-//! `challenge`: the table of challenges, one look at an answer now, and the answer by hand.
+//! `challenge`: lists challenges, checks an answer once, and presents or removes an answer by hand.
 
 pub mod answer;
 pub mod check;
@@ -17,36 +17,36 @@ use crate::listing::waiting_orders;
 use crate::model::Kind;
 use crate::store::local::Access;
 
-/// Commands below `challenge`.
+/// Subcommands of `challenge`.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct ChallengeArgs {
-    /// Command
+    /// Subcommand
     #[command(subcommand)]
     pub command: ChallengeCommand,
 }
 
-/// Commands below `challenge`.
+/// Subcommands of `challenge`.
 #[derive(Debug, clap::Subcommand)]
 pub enum ChallengeCommand {
     /// List challenges
     Get(NamesArgs),
-    /// Look at the answer of a challenge once, as the CA would, and show everything seen
+    /// Check the answer of a challenge once, as the CA would, and show all results
     ///
-    /// Where the key of the account may be read, the CA is asked what it holds of the challenge, which costs nothing there.
+    /// If the account key may be read, the CA is also asked for its state of the challenge, which costs nothing there.
     Check(CheckArgs),
-    /// Put up the answer of a challenge by its own solver; nothing else is driven
+    /// Present the answer of a challenge with its own solver, and do nothing else
     ///
     /// An answer to HTTP-01 from this machine's own listener is served until Ctrl-C.
     Present(Box<AnswerArgs>),
-    /// Take down the answer of a challenge by its own solver
+    /// Remove the answer of a challenge with its own solver
     Cleanup(Box<AnswerArgs>),
 }
 
 /// Flags of `challenge get`.
 #[derive(Debug, clap::Args)]
 pub struct NamesArgs {
-    /// Names of challenges, of what they belong to, or domains; all challenges when there are none
+    /// Names of challenges or of their owners, or domains; without any, all challenges
     #[arg(value_name = "NAME", add = completers::names(Kind::Challenge))]
     pub names: Vec<String>,
     /// Flags of every listing
@@ -57,7 +57,7 @@ pub struct NamesArgs {
 /// Runs `challenge`.
 ///
 /// # Errors
-/// Fails when a challenge is not there, or its answer is not visible.
+/// Fails when a challenge is not found, or its answer is not visible.
 pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failure> {
     match args.command {
         ChallengeCommand::Get(args) => {

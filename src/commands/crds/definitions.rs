@@ -1,13 +1,13 @@
-//! Our own lean definitions of the six kinds, for a cluster that has none.
+//! Short definitions of the six kinds, for a cluster without cert-manager's definitions.
 //!
 //! Names, short names, categories, columns, status, selectable fields and the defaults are cert-manager's; the schemas are
-//! open, so that nothing is pruned. They never replace cert-manager's own.
+//! open, so that no field is pruned. These definitions never replace cert-manager's own.
 
 use serde_json::{Value, json};
 
 use crate::model::Kind;
 
-/// The `CustomResourceDefinition` of a kind.
+/// Builds the `CustomResourceDefinition` of a kind.
 pub fn definition(kind: Kind) -> Value {
     let mut names = json!({
         "kind": kind.as_str(),
@@ -60,7 +60,7 @@ fn is_selectable(kind: Kind) -> bool {
     matches!(kind, Kind::Certificate | Kind::CertificateRequest | Kind::Challenge | Kind::Order)
 }
 
-/// A printer column; `wide` ones have priority 1.
+/// Printer column; a `wide` column has priority 1.
 fn column(name: &str, path: &str, wide: bool) -> Value {
     let kind = if name == "Age" { "date" } else { "string" };
     let mut column = json!({"name": name, "type": kind, "jsonPath": path});
@@ -100,7 +100,7 @@ fn columns(kind: Kind) -> Vec<Value> {
     columns
 }
 
-/// Open, but for what the API server has to know: what is required, which lists are maps, and the defaults.
+/// Open schema with only the parts that the API server needs: required fields, lists that are maps, and defaults.
 fn schema(kind: Kind) -> Value {
     let required: &[&str] = match kind {
         Kind::Challenge | Kind::Order => &["metadata", "spec"],
@@ -114,7 +114,7 @@ fn schema(kind: Kind) -> Value {
         "spec": spec(kind),
         "status": status(kind),
     }));
-    // At the root the API server itself knows what to keep.
+    // At the root the API server itself keeps unknown fields as needed.
     if let Some(root) = schema.as_object_mut() {
         root.remove("x-kubernetes-preserve-unknown-fields");
     }
@@ -124,7 +124,7 @@ fn schema(kind: Kind) -> Value {
     schema
 }
 
-/// An object that may hold more than these.
+/// Schema of an object with these properties that may have other fields.
 fn open(properties: &Value) -> Value {
     json!({
         "type": "object",
@@ -165,7 +165,7 @@ fn bytes() -> Value {
     json!({"type": "string", "format": "byte"})
 }
 
-/// `kind` and `group` have no defaults, as in cert-manager: Orders and Challenges are named by a hash of their spec.
+/// Schema of an issuer reference; no defaults, as in cert-manager, since a hash of the spec names Orders and Challenges.
 fn issuer_reference() -> Value {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! `crds`: prints our own lean definitions of the six kinds.
+//! `crds`: prints this program's short definitions of the six kinds.
 
 pub mod definitions;
 

@@ -1,8 +1,8 @@
-//! Bundles: what was observed, in a file that may be sent to others, and judged again without a network.
+//! Bundles: observations in a file that may be sent to others, and judged again without a network.
 //!
-//! What proves control of a name is in it under a name of its own, the same wherever it was: a token, a key authorization and
-//! the value of a record keep telling whether they agree. No private key and no credential was ever observed. Of contacts the
-//! domain stays.
+//! Tokens, key authorizations and record values, which prove control of a name, are replaced by placeholders: equal values
+//! get equal placeholders, so the file still shows whether they agree. Observations never have private keys or credentials.
+//! Only the domain of a contact stays.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use crate::disk;
 use crate::model::Challenge;
 use crate::store::folder::explain;
 
-/// The largest bundle that is read, in bytes.
-const LIMIT: u64 = 64 << 20;
+/// Maximum size of a bundle, in bytes.
+const MAX_BUNDLE_BYTES: u64 = 64 << 20;
 const VERSION: &str = "kubectl-acme/v1alpha1";
 const KIND: &str = "DiagnosisBundle";
 
-/// What stands in the file.
+/// Content of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Bundle<C> {
@@ -30,10 +30,10 @@ struct Bundle<C> {
     case: C,
 }
 
-/// The file of what was observed, without what is for the CA alone.
+/// Writes the observations as the text of a bundle, without the values that only the CA may see.
 ///
 /// # Errors
-/// Fails when it cannot be written as JSON, which would be a fault of this program.
+/// Fails when the case cannot be written as JSON, which would be a fault of this program.
 pub fn text(case: &Case) -> Result<String, Failure> {
     let bundle = Bundle { api_version: VERSION.to_owned(), kind: KIND.to_owned(), case };
     let text = serde_json::to_string_pretty(&bundle).map_err(|why| {
@@ -46,7 +46,7 @@ pub fn text(case: &Case) -> Result<String, Failure> {
         .collect();
     let mut hidden: Vec<(&str, String)> = Vec::new();
     for (number, challenge) in all.iter().enumerate() {
-        // The key of HTTP-01 begins with the token, which is replaced first.
+        // The key authorization of HTTP-01 begins with the token, which is replaced first.
         for (what, word) in [("token", &challenge.spec.token), ("value", &challenge.spec.key)] {
             if !word.is_empty() && !hidden.iter().any(|(known, _)| known == word) {
                 hidden.push((word, format!("{what}-{}", number + 1)));
@@ -66,10 +66,10 @@ pub fn text(case: &Case) -> Result<String, Failure> {
 /// Reads a bundle.
 ///
 /// # Errors
-/// Fails when the file cannot be read, or is none.
+/// Fails when the file cannot be read, or is no bundle.
 pub fn open(path: &Path) -> Result<Case, Failure> {
     let shown = path.display().to_string();
-    let text = disk::read_given(path, LIMIT)
+    let text = disk::read_given(path, MAX_BUNDLE_BYTES)
         .map_err(|why| Failure::usage(format!("cannot read {shown}: {}", explain(&why))))?;
     read(&text, &shown)
 }
@@ -81,7 +81,7 @@ fn read(text: &str, path: &str) -> Result<Case, Failure> {
     if (bundle.api_version.as_str(), bundle.kind.as_str()) != (VERSION, KIND) {
         let Bundle { api_version, kind, .. } = bundle;
         return Err(refused(format!(
-            "it is a {kind} of {api_version}, and no {KIND} of {VERSION}"
+            "the file is a {kind} of {api_version}, not a {KIND} of {VERSION}"
         )));
     }
     Ok(bundle.case)

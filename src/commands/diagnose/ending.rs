@@ -1,4 +1,4 @@
-//! How `diagnose` ends: what it prints and writes.
+//! The end of `diagnose`: the output and the files.
 
 use std::path::Path;
 
@@ -16,21 +16,21 @@ use crate::model::common::is_true;
 use crate::print::Printer;
 use crate::print::age::age;
 
-/// What is told beside the findings.
+/// Parts of the output beside the findings.
 #[derive(Clone, Copy, Debug)]
 pub struct ToldParts<'a> {
-    /// Where what was observed is written.
+    /// File to write the observations to.
     pub bundle: Option<&'a Path>,
-    /// Whether the lines are shown that show the same.
+    /// Whether command lines that reproduce the observations are shown.
     pub has_commands: bool,
-    /// Whether it is about manifests that nobody has applied.
+    /// Whether manifests are diagnosed before they are applied.
     pub is_foreseen: bool,
 }
 
-/// Writes what was found, in every form that is asked for.
+/// Writes the findings in every requested form.
 ///
 /// # Errors
-/// Fails when something cannot be written, or a signal came.
+/// Fails when something cannot be written, and on a signal.
 pub async fn tell(
     seen: &SeenCase,
     (findings, kind): (&[Finding], Option<FailureKind>),
@@ -46,7 +46,7 @@ pub async fn tell(
     let reproduced = parts.has_commands.then_some(&reproduced);
     let reports = context.reports();
     reports.keep_causes(report::found_causes(case, findings, &seen.places));
-    // Nothing is a line of its own for people, and a report takes the place of the page.
+    // People get one line if there are no findings; a CI report on standard output replaces the page.
     let is_bare = findings.is_empty() && printer.format().is_for_people();
     if !is_bare && !reports.take_stdout() {
         let width = printer.width();
@@ -57,7 +57,7 @@ pub async fn tell(
         })?;
     }
     if let Some(why) = &seen.absent {
-        printer.note(&format!("objects were not looked at: {why}"));
+        printer.note(&format!("objects were not checked: {why}"));
     }
     match &seen.nothing {
         Some(nothing) => tell_nothing(printer, nothing),
@@ -66,7 +66,7 @@ pub async fn tell(
     Ok(())
 }
 
-/// Says how much was found; and that nobody works on what is due, unless it is not there yet.
+/// Prints the number of findings, and that no controller works on due Certificates, unless they are not applied yet.
 fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: bool) {
     let errors = findings.iter().filter(|finding| finding.is_error()).count();
     let warnings = findings.iter().filter(|finding| finding.is_warning()).count();
@@ -74,7 +74,7 @@ fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: b
         case.certificates.is_empty() && case.issuers.is_empty() && case.names.is_empty();
     let line = match (is_nothing, errors, warnings) {
         (true, 0, 0) if is_foreseen => {
-            "there is neither a Certificate nor an issuer in these manifests: nothing was looked at"
+            "there is neither a Certificate nor an issuer in these manifests: nothing was checked"
                 .to_owned()
         }
         (true, 0, 0) => "every Certificate is ready".to_owned(),
@@ -88,7 +88,7 @@ fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: b
         }
     };
     printer.note(&line);
-    if let Some(line) = under_way(case).filter(|_| errors == 0 && !is_foreseen) {
+    if let Some(line) = issuing_line(case).filter(|_| errors == 0 && !is_foreseen) {
         printer.note(&line);
     }
     let is_due = case.certificates.iter().any(|of| of.due.is_some());
@@ -97,8 +97,8 @@ fn conclude(printer: &Printer, case: &Case, findings: &[Finding], is_foreseen: b
     }
 }
 
-/// Since when Certificates are being issued, where somebody does; `None` if there is none.
-fn under_way(case: &Case) -> Option<String> {
+/// Line with the age of the issuances under way; `None` if no Certificate is being issued, or no controller is running.
+fn issuing_line(case: &Case) -> Option<String> {
     let is_issuing = |of: &&CertificateCase| is_true(&of.certificate.status.conditions, "Issuing");
     let issuing = case.certificates.iter().filter(is_issuing);
     let mut all: Vec<_> = issuing.filter_map(|of| Some((of.begun_at()?, of))).collect();
@@ -106,7 +106,7 @@ fn under_way(case: &Case) -> Option<String> {
     let (since, first) = all.first().filter(|_| case.driver != DriverCase::Nobody)?;
     let since = age(Some(*since), case.at);
     Some(match all.len() {
-        1 => format!("Certificate {} is under way since {since}", first.certificate.name()),
-        count => format!("{count} Certificates are under way, the first since {since}"),
+        1 => format!("Certificate {} has been under way for {since}", first.certificate.name()),
+        count => format!("{count} Certificates are under way, the first for {since}"),
     })
 }

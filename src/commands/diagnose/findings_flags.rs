@@ -1,23 +1,23 @@
-//! `-o` and `--report` of commands that find causes: both spellings lead to one mechanism.
+//! `-o` and `--report` of commands that find causes: both flags select the same reports.
 
 use crate::context::flags::output::{DOCUMENTS, OutputArgs, of_report, offered};
 use crate::context::flags::report::{ReportChoice, ReportForm};
 use crate::input::completers;
 use crate::print::format::{Format, FormatError};
 
-/// How findings are written: as a page or a document, or as one of the reports of `--report`, on standard output.
+/// Format of findings on standard output: a page or a document, or one of the reports of `--report`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FindingsFormat {
     /// A page, or a document.
     Document(Format),
-    /// A report for the system in which a pipeline runs.
+    /// A report for a CI system.
     Report(ReportForm),
 }
 
-/// Formats that findings have beside those of documents.
+/// Formats of findings beside the formats of documents.
 const FINDINGS: [&str; 4] = ["github", "sarif", "junit", "markdown"];
 
-/// How findings are written.
+/// Flags of the output of findings.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct FindingsArgs {
@@ -35,9 +35,9 @@ pub struct FindingsArgs {
     /// Leave the headings of tables out
     #[arg(long, hide_short_help = true)]
     pub no_headers: bool,
-    /// Tell the system in which a pipeline runs, too: github, junit, sarif or markdown, each with =FILE to write it there
+    /// Also write a CI report: github, junit, sarif or markdown, each with =FILE to write to a file
     ///
-    /// Repeatable, or with commas. On GitHub Actions github is chosen by itself; none switches it off.
+    /// Repeatable, or with commas. On GitHub Actions the default is github; none switches the default off.
     #[arg(
         long,
         hide_short_help = true,

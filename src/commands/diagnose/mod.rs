@@ -1,4 +1,4 @@
-//! `diagnose`: why a certificate does not arrive.
+//! `diagnose`: finds the cause if a certificate is not issued.
 
 pub mod bundle;
 pub mod ending;
@@ -38,20 +38,20 @@ use crate::store::overlay::Overlay;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct DiagnoseArgs {
-    /// KIND/NAME, the name of a Certificate, or a domain; every Certificate and Issuer that is not ready when there is none
+    /// KIND/NAME, the name of a Certificate, or a domain; without any, every Certificate and Issuer that is not ready
     ///
-    /// ingress/NAME, gateway/NAME, httproute/NAME, service/NAME, pod/NAME and secret/NAME lead to what belongs to them.
+    /// ingress/NAME, gateway/NAME, httproute/NAME, service/NAME, pod/NAME and secret/NAME lead to the objects of each.
     #[arg(value_name = "KIND/NAME|DOMAIN", add = completers::objects())]
     pub what: Vec<String>,
-    /// Look at the Certificates of all namespaces
+    /// Check the Certificates of all namespaces
     #[arg(long, short = 'A', conflicts_with = "what")]
     pub all_namespaces: bool,
     /// Only Certificates with these labels, such as app=web
     #[arg(long, short = 'l', value_name = "LABELS", conflicts_with = "what")]
     pub selector: Option<LabelSelector>,
-    /// Look at manifests before they are applied: files, folders, - for standard input
+    /// Check manifests before they are applied: files, folders, - for standard input
     ///
-    /// They are laid over what is there, and nothing is written. Repeatable, or with commas.
+    /// The manifests replace stored objects for this command only, and nothing is written. Repeatable, or with commas.
     #[arg(
         long = "filename",
         short = 'f',
@@ -64,29 +64,29 @@ pub struct DiagnoseArgs {
     /// Read folders below folders, too
     #[arg(long, short = 'R', hide_short_help = true, requires = "files")]
     pub recursive: bool,
-    /// Look again every few seconds until nothing is wrong, and what is being issued is there
+    /// Check again every few seconds until nothing is wrong and no Certificate is being issued
     #[arg(long, short = 'w', conflicts_with = "probe_image")]
     pub watch: bool,
-    /// Show the command lines by which you see the same as each observation
+    /// Show command lines that reproduce each observation
     #[arg(long)]
     pub show_commands: bool,
-    /// Write what was observed to a file, too: without keys and tokens, to be sent to others
+    /// Also write the observations to a file, without keys and tokens, to send to others
     #[arg(long, hide_short_help = true, value_name = "FILE", help_heading = "Output")]
     pub bundle: Option<PathBuf>,
-    /// Judge what such a file has, in place of looking
+    /// Diagnose from a file of --bundle, without new observations
     #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with_all = ["what", "all_namespaces", "selector", "bundle", "files", "watch", "probe_image"])]
     pub from: Option<PathBuf>,
-    /// What ends it with an exit code that is not 0
+    /// Lowest severity that gives an exit code other than 0
     ///
-    /// Errors end it with 10; warnings end it with 11 where they count.
+    /// Errors give exit code 10; warnings give 11 if they count.
     #[arg(long, value_name = "SEVERITY", default_value = "error", value_enum)]
     pub fail_on: FailOn,
-    /// Where answers are given
+    /// Places of answers on this machine
     #[command(flatten)]
     pub answers: AnswerArgs,
-    /// Resolvers elsewhere to compare with: ADDR:PORT, or https://... for DNS over HTTPS; repeatable
+    /// Other resolvers to compare with: ADDR:PORT, or https://... for DNS over HTTPS; repeatable
     ///
-    /// They are told the names that are looked at. None is asked without this flag.
+    /// These resolvers get the names that are looked up. Without this flag none of them is asked.
     #[arg(
         long,
         value_name = "SERVER",
@@ -95,35 +95,35 @@ pub struct DiagnoseArgs {
         help_heading = "Looking at names"
     )]
     pub resolver: Vec<Server>,
-    /// How to look
+    /// Flags of lookups and connections
     #[command(flatten)]
     pub look: LookArgs,
-    /// Whom to ask about DNS-01
+    /// Name servers for DNS-01
     #[command(flatten)]
     pub nameservers: NameserverArgs,
-    /// How to look from inside the cluster
+    /// Flags of probe Pods inside the cluster
     #[command(flatten)]
     pub probe_pod: ProbePodArgs,
-    /// How many challenges run at once
+    /// Limit of challenges that run at once
     #[command(flatten)]
     pub slots: SlotArgs,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: FindingsArgs,
 }
 
 impl DiagnoseArgs {
-    /// Tells whether there must be a store: a domain can be looked at without one.
+    /// Returns whether the command needs a store: a domain can be diagnosed without a store.
     pub fn needs_store(&self) -> bool {
         let are_domains = !self.what.is_empty() && self.what.iter().all(|word| is_domain(word));
         self.from.is_none() && self.files.is_empty() && !are_domains
     }
 }
 
-/// Runs `diagnose`. Nothing is written but a Pod that looks, where one is asked for, and nothing is spent at a CA.
+/// Runs `diagnose`. Writes nothing except a probe Pod on request, and spends nothing at a CA.
 ///
 /// # Errors
-/// Fails with 10 when something is wrong, with 11 where warnings count or there is no Certificate; and when an object is not there.
+/// Fails with 10 on errors, with 11 if warnings count or there is no Certificate; also when an object is not found.
 pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failure> {
     let output = (&args.output).into();
     let input = match &args.files[..] {
@@ -138,11 +138,11 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
     let mut told = None;
     let mut watched = args.watch.then(|| WatchedLooks::new(context));
     loop {
-        let seen = look(&args, input.as_ref(), context).await?;
+        let seen = observe(&args, input.as_ref(), context).await?;
         let findings = rules::judge(&seen.case);
         let kind = verdict(&seen, &findings, args.fail_on);
         let mark: Vec<_> = findings.iter().map(|f| (f.cause, f.subject.clone(), f.grade)).collect();
-        // What is as it was at the last look is not told again.
+        // Unchanged findings are not printed again.
         if told.as_ref() != Some(&mark) {
             let what = ToldParts {
                 bundle: args.bundle.as_deref(),
@@ -156,7 +156,7 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
             return kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)));
         };
         watched.keep(&seen.case, &findings, context.now());
-        // What manifests ask for is due until they are applied.
+        // Certificates of manifests are due until the manifests are applied.
         let goes_on = args.files.is_empty() && watched.goes_on(&seen.case);
         if kind.is_none() && !goes_on {
             watched.finish();
@@ -169,11 +169,11 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
     }
 }
 
-/// Manifests that were given, and the store that they are laid over, or why there is none.
+/// Given manifests, the store below them, and the reason if there is no store.
 type GivenManifests = (Input, Option<Arc<dyn Store>>, Option<String>);
 
-/// Looks at what the words or the manifests are about; a bundle is only judged.
-async fn look(
+/// Observes the targets of the words or of the manifests; reads a bundle in place of new observations.
+async fn observe(
     args: &DiagnoseArgs,
     given: Option<&GivenManifests>,
     context: &mut Context,
@@ -216,7 +216,7 @@ async fn look(
     Ok(seen)
 }
 
-/// The store, where there is one; why not, where domains or manifests are looked at without.
+/// Opens the store; for domains and manifests, returns the reason in place of a store that cannot be opened.
 async fn store(
     args: &DiagnoseArgs,
     context: &mut Context,

@@ -1,4 +1,4 @@
-//! What was found, as a page for people and as a report for programs.
+//! Findings as a page for people and as a report for programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,35 +22,35 @@ use crate::print::colour::{Colour, Weight};
 use crate::print::fold::fold;
 use crate::print::report::{FindingLevel, FoundCause};
 
-/// Columns of a page where no terminal says how many there are.
-const PIPED: usize = 80;
-/// Columns beyond which lines are hard to read.
-const WIDEST: usize = 100;
-/// Most subjects of one cause that are named.
+/// Columns of a page without a terminal.
+const PIPED_COLUMNS: usize = 80;
+/// Maximum number of columns, beyond which lines are hard to read.
+const MAX_COLUMNS: usize = 100;
+/// Maximum number of subjects that are named for one cause.
 const MOST_SUBJECTS: usize = 10;
-/// More findings than these are told in short, so that they fit one screen.
-const MANY: usize = 20;
-/// Most subjects of one cause that are named there.
+/// Number of findings above which each cause gets a short block, so that all fit one screen.
+const MAX_LONG_FINDINGS: usize = 20;
+/// Maximum number of subjects that are named in a short block.
 const FEW_SUBJECTS: usize = 2;
-/// Most letters of an observation there.
-const SHORT: usize = 100;
-/// Lines that are filled there; causes that would go beyond them are told by their titles.
-const SCREEN: usize = 50;
-/// What stands before a key in a link.
-const KEY: &str = "?jwt=";
-/// Most servers of one question that are shown.
+/// Maximum number of characters of an observation in a short block.
+const MAX_SHORT_CHARS: usize = 100;
+/// Lines for short blocks; causes beyond these lines are listed by their titles.
+const SCREEN_LINES: usize = 50;
+/// Query parameter before a key in a link.
+const KEY_PARAMETER: &str = "?jwt=";
+/// Maximum number of servers that are shown for one question.
 const MOST_ROWS: usize = 12;
-/// Most observations that are shown of one finding.
+/// Maximum number of observations that are shown for one finding.
 const MOST_EVIDENCE: usize = 8;
 
-/// One page: a block for each cause, most pressing first, each with all that it concerns.
+/// Page with a block for each cause, most urgent first; each block has all subjects of the cause.
 pub fn page(
     findings: &[Finding],
     (in_cluster, reproduced): (bool, Option<&Reproduced<'_>>),
     width: Option<usize>,
     colour: Colour,
 ) -> String {
-    let width = width.unwrap_or(PIPED).min(WIDEST);
+    let width = width.unwrap_or(PIPED_COLUMNS).min(MAX_COLUMNS);
     let place = (in_cluster, reproduced);
     let (mut blocks, mut titles, mut lines) = (Vec::new(), String::new(), 0);
     let mut done: Vec<CauseId> = Vec::new();
@@ -60,13 +60,13 @@ pub fn page(
         }
         done.push(finding.cause);
         let alike: Vec<&Finding> = findings.iter().filter(|f| f.cause == finding.cause).collect();
-        if findings.len() <= MANY {
+        if findings.len() <= MAX_LONG_FINDINGS {
             blocks.push(block(&alike, place, width, colour));
             continue;
         }
         let short = short_block(&alike, in_cluster, width, colour);
         let count = short.lines().count() + 1;
-        if lines + count > SCREEN {
+        if lines + count > SCREEN_LINES {
             titles.push_str(&head(finding, alike.len(), colour));
             titles.push('\n');
             paragraph(&mut titles, "", &catalogue::entry(finding.cause).title, width);
@@ -79,7 +79,7 @@ pub fn page(
     blocks.join("\n")
 }
 
-/// The line above what was found of one cause.
+/// Heading of the block of a cause.
 fn head(first: &Finding, count: usize, colour: Colour) -> String {
     let severity = first.severity().word();
     let count = if count > 1 { format!(", {count} times") } else { String::new() };
@@ -92,7 +92,7 @@ fn head(first: &Finding, count: usize, colour: Colour) -> String {
     colour.weighed(weight, &head)
 }
 
-/// Whom a cause concerns, so many of them; what is said of several is said once.
+/// Appends the subjects of a cause, at most `most`; equal sentences are printed once.
 fn subjects(text: &mut String, alike: &[&Finding], most: usize, width: usize) {
     let mut sentences: Vec<String> = Vec::new();
     for finding in alike {
@@ -109,14 +109,14 @@ fn subjects(text: &mut String, alike: &[&Finding], most: usize, width: usize) {
     }
 }
 
-/// The same in short: a few of the subjects, one observation, the first step.
+/// Short block of a cause: a few of the subjects, one observation, the first step.
 fn short_block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colour) -> String {
     let Some(first) = alike.first() else { return String::new() };
     let mut text = head(first, alike.len(), colour) + "\n";
     subjects(&mut text, alike, FEW_SUBJECTS, width);
     if let Some(evidence) = first.evidence.first() {
-        let mut seen: String = shown(evidence).chars().take(SHORT + 1).collect();
-        if seen.chars().count() > SHORT {
+        let mut seen: String = describe(evidence).chars().take(MAX_SHORT_CHARS + 1).collect();
+        if seen.chars().count() > MAX_SHORT_CHARS {
             seen.pop();
             seen.push('…');
         }
@@ -132,7 +132,7 @@ fn short_block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colou
     text
 }
 
-/// What was found of one cause.
+/// Block of a cause with all findings.
 fn block(
     alike: &[&Finding],
     (in_cluster, reproduced): (bool, Option<&Reproduced<'_>>),
@@ -147,7 +147,7 @@ fn block(
     subjects(&mut text, alike, MOST_SUBJECTS, width);
     text.push_str("\n  Seen\n");
     for evidence in first.evidence.iter().take(MOST_EVIDENCE) {
-        paragraph(&mut text, "    ", &shown(evidence), width);
+        paragraph(&mut text, "    ", &describe(evidence), width);
         for line in reproduced.iter().flat_map(|it| it.lines(evidence)) {
             // A line to copy is not folded.
             let _written = writeln!(text, "         {line}");
@@ -188,15 +188,15 @@ fn paragraph(text: &mut String, indent: &str, words: &str, width: usize) {
     }
 }
 
-/// Who says what of the questions that are not answered alike, for names of which something is wrong; nothing where all agree.
+/// Answers of each server to the questions with differing answers, for names with findings; empty if all servers agree.
 pub fn views(case: &Case, findings: &[Finding], width: Option<usize>, colour: Colour) -> String {
-    let width = width.unwrap_or(PIPED).min(WIDEST);
+    let width = width.unwrap_or(PIPED_COLUMNS).min(MAX_COLUMNS);
     let is_meant = |name: &&NameCase| findings.iter().any(|f| f.subject == name.shown());
     let mut text = String::new();
     for name in case.names.iter().filter(is_meant).take(MOST_SUBJECTS) {
         let rows = sights::disagreement(name).unwrap_or_default();
         if !rows.is_empty() {
-            let head = format!("Who sees what of the answer for {}", name.shown());
+            let head = format!("Different views of the answer for {}", name.shown());
             let _written = writeln!(text, "\n{}", colour.weighed(Weight::Doubtful, &head));
         }
         for row in rows {
@@ -207,7 +207,7 @@ pub fn views(case: &Case, findings: &[Finding], width: Option<usize>, colour: Co
             paragraph(&mut text, "", &line, width);
         }
         for view in name.dns.iter().flat_map(DnsCase::disagreements) {
-            let head = format!("Who sees what of {} {}", bare(view.name), view.kind);
+            let head = format!("Different views of {} {}", bare(view.name), view.kind);
             let _written = writeln!(text, "\n{}", colour.weighed(Weight::Doubtful, &head));
             let place =
                 |row: &DisagreementRow<'_>| format!("{} {}", row.from.word(), row.from.server());
@@ -231,8 +231,8 @@ fn bare(name: &str) -> &str {
     name.trim_end_matches('.')
 }
 
-/// One observation in one sentence.
-fn shown(evidence: &Evidence) -> String {
+/// Describes one observation in one sentence.
+fn describe(evidence: &Evidence) -> String {
     let from = evidence.vantage.as_ref().map(|vantage| format!(", from {vantage}"));
     let Evidence { asked, came, .. } = evidence;
     format!("{asked}{}: {}", from.unwrap_or_default(), brief(came))
@@ -304,7 +304,7 @@ pub fn document(
     })
 }
 
-/// The same for the system in which a pipeline runs; `places` has where the manifest of each object begins.
+/// Findings for CI reports; `places` has the position of each object's manifest.
 pub fn found_causes(
     case: &Case,
     findings: &[Finding],
@@ -333,7 +333,7 @@ pub fn found_causes(
     found.collect()
 }
 
-/// Where the manifest begins that a subject is about: of the object itself, else of a Certificate that it concerns.
+/// Position of the manifest of a subject: of the object itself, or else of a Certificate that the subject concerns.
 fn place(case: &Case, subject: &str, places: &BTreeMap<Key, InputPlace>) -> Option<InputPlace> {
     let own = places.iter().find(|(key, _)| key.to_string() == subject);
     let concerned = || {
@@ -343,14 +343,14 @@ fn place(case: &Case, subject: &str, places: &BTreeMap<Key, InputPlace>) -> Opti
     own.map(|(_, place)| place).or_else(concerned).cloned()
 }
 
-/// A text without what opens a page for whoever has its address: the link that ends a pause (Boulder's `jwt`).
+/// Removes the secret key from links that end a pause (Boulder's `jwt`): anyone with the link could open the page.
 pub(super) fn without_keys(text: &str) -> String {
-    let mut parts = text.split(KEY);
+    let mut parts = text.split(KEY_PARAMETER);
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |whole, part| {
         let is_end = |c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c));
         let rest = part.find(is_end).map_or("", |end| &part[end..]);
-        format!("{whole}{KEY}…{rest}")
+        format!("{whole}{KEY_PARAMETER}…{rest}")
     })
 }
 

@@ -1,5 +1,5 @@
-//! `--show-commands`: the lines of dig, curl, openssl and kubectl that show the same as an observation. They are made of what
-//! was observed, which is typed; whatever somebody else has named is one quoted word for a shell.
+//! `--show-commands`: command lines of dig, curl, openssl and kubectl that reproduce an observation. The lines are built
+//! from the typed observation; every name that comes from somebody else is one quoted word for the shell.
 
 use url::Url;
 
@@ -12,7 +12,7 @@ use crate::hints::reproduce::{Instruments, commands};
 use crate::model::observation::{Observation, Seen};
 use crate::model::{Key, Kind, ObjectName};
 
-/// What was observed, and with what.
+/// Observations, and the instruments that made them.
 #[derive(Clone, Copy, Debug)]
 pub struct Reproduced<'a> {
     case: &'a Case,
@@ -20,12 +20,12 @@ pub struct Reproduced<'a> {
 }
 
 impl<'a> Reproduced<'a> {
-    /// The lines for a case that was looked at by these means.
+    /// Builds the command lines for a case that these instruments observed.
     pub(crate) fn new(case: &'a Case, means: &'a Instruments) -> Self {
         Self { case, means }
     }
 
-    /// The lines that show the same as a piece of evidence; none where it is of nothing that a line could show.
+    /// Command lines that reproduce a piece of evidence; empty if no command can reproduce the evidence.
     pub fn lines(&self, evidence: &Evidence) -> Vec<String> {
         let asked = evidence.asked.as_str();
         if let Some(observation) = self.observation(evidence) {
@@ -39,7 +39,7 @@ impl<'a> Reproduced<'a> {
             return lines;
         }
         if let Some(key) = self.object(asked) {
-            return vec![self.shown(&key)];
+            return vec![self.show_command(&key)];
         }
         let directories = self.case.issuers.iter().filter_map(|of| of.directory.as_ref());
         let url = directories.map(|of| &of.url).find(|url| asked == format!("GET {url}"));
@@ -52,7 +52,7 @@ impl<'a> Reproduced<'a> {
         }
     }
 
-    /// The look that a piece of evidence is of.
+    /// Finds the observation of a piece of evidence.
     fn observation(&self, evidence: &Evidence) -> Option<&'a Observation> {
         let looks =
             self.case.names.iter().flat_map(|name| name.looks.iter().map(|l| &l.observation));
@@ -65,7 +65,7 @@ impl<'a> Reproduced<'a> {
         })
     }
 
-    /// The lines for a question to name servers, or for what a CA holds.
+    /// Command lines for a question to name servers, or for an authorization at the CA.
     fn question(&self, asked: &str) -> Option<Vec<String>> {
         // A name that begins with a dash would be an option.
         for name in self.case.names.iter().filter(|name| !name.name.starts_with('-')) {
@@ -91,7 +91,7 @@ impl<'a> Reproduced<'a> {
         None
     }
 
-    /// One question, asked of whoever was asked: `--dns`, else the system's own.
+    /// `dig` line for a question to the resolver that was asked: that of `--dns`, or else the system's.
     fn dig(&self, name: &str, kind: &str) -> String {
         let at = match (self.means.hosts, self.means.zones.first()) {
             (Some(address), _) if address.port() == PORT => format!("@{} ", address.ip()),
@@ -101,7 +101,7 @@ impl<'a> Reproduced<'a> {
         format!("dig {at}{} {kind}", quoted(name))
     }
 
-    /// The object whose field was read: the one with the longest name, since one may be the beginning of another.
+    /// Finds the object whose field was read: the question begins with the object's key, up to its end or a colon.
     fn object(&self, asked: &str) -> Option<Key> {
         let mut keys: Vec<Key> = self.case.issuers.iter().map(|of| of.key.clone()).collect();
         for of in &self.case.certificates {
@@ -118,8 +118,8 @@ impl<'a> Reproduced<'a> {
         keys.into_iter().find(is_of)
     }
 
-    /// The line that shows an object: of kubectl in a cluster, else of this program.
-    fn shown(&self, key: &Key) -> String {
+    /// Command line that shows an object: of kubectl in a cluster, or else of this program.
+    fn show_command(&self, key: &Key) -> String {
         let ObjectName { namespace, name } = &key.name;
         if !self.case.in_cluster {
             let words = format!("get {}/{} -o yaml", key.kind.singular(), quoted(name));
@@ -134,8 +134,8 @@ impl<'a> Reproduced<'a> {
     }
 }
 
-/// Tells whether everything in it that would be a word of a command is a URL or a name, and no option: a file of
-/// observations may come from anybody.
+/// Returns whether every part of an observation that becomes a word of a command is a URL or a name, and no option: a
+/// bundle may come from anybody.
 fn is_plain(observation: &Observation) -> bool {
     let is_url = |url: &str| ["http:", "https:", "dns:"].iter().any(|way| url.starts_with(way));
     let is_name = match &observation.seen {

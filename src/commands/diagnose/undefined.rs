@@ -1,5 +1,5 @@
-//! Clusters that lack definitions of cert-manager's kinds: that is the cause of whatever does not happen there. No object is looked at
-//! then, and domains are.
+//! Clusters without definitions of cert-manager's kinds: this fault explains everything that does not happen there. Domains
+//! are diagnosed then, objects are not.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::input::applying::behind;
 use crate::store::Store;
 use crate::store::cluster::definitions::UnservedKind;
 
-/// The store, unless the cluster behind it lacks definitions; what it lacks is noted.
+/// Returns the store, or `None` if the cluster lacks definitions; records the missing definitions in `seen`.
 pub async fn defined(
     store: Option<Arc<dyn Store>>,
     seen: &mut SeenCase,
@@ -21,7 +21,7 @@ pub async fn defined(
 ) -> Option<Arc<dyn Store>> {
     let cluster = store.as_ref().and_then(|store| behind(store, context));
     let Some(cluster) = cluster else { return store };
-    // What reads objects next complains of a server that does not answer.
+    // A server that does not answer is reported by the next read of objects.
     let unserved = timeout(PROBE_TIMEOUT, cluster.unserved_kinds()).await;
     seen.undefined = unserved.ok().and_then(Result::ok).into_iter().flatten().map(of).collect();
     store.filter(|_| seen.undefined.is_empty())

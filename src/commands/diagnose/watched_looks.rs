@@ -1,4 +1,4 @@
-//! `diagnose --watch`: what is shown between two looks, what is gone since the last one, and when there is nothing more to wait for.
+//! `diagnose --watch`: progress between two rounds of checks, findings that are gone since the last round, and the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
@@ -17,23 +17,23 @@ use crate::model::{Kind, ObjectName};
 use crate::print::progress::Progress;
 use crate::print::wait::{Wait, WaitEnd};
 
-/// How long nothing is looked at between two looks.
-const BETWEEN: Duration = Duration::from_secs(5);
-/// How often a terminal's rows are drawn anew.
-const HEARTBEAT: Duration = Duration::from_millis(200);
+/// Pause between two rounds of checks.
+const ROUND_PAUSE: Duration = Duration::from_secs(5);
+/// Interval at which a terminal's rows are drawn anew.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What earlier looks have shown.
+/// Results of earlier rounds.
 pub struct WatchedLooks {
     progress: Progress,
     began: Timestamp,
-    /// Errors and warnings of the last look.
+    /// Errors and warnings of the last round.
     wrong: BTreeSet<(CauseId, String)>,
-    /// Certificates that the last look has shown being issued, each with its name as rows have it.
+    /// Certificates that were being issued in the last round, each with its name in rows.
     open: BTreeMap<ObjectName, String>,
 }
 
 impl WatchedLooks {
-    /// Nothing yet.
+    /// Starts without results.
     pub fn new(context: &Context) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         Self {
@@ -44,7 +44,7 @@ impl WatchedLooks {
         }
     }
 
-    /// Takes a look in: says which findings are gone and which Certificates are ready, and shows what the others wait for.
+    /// Takes in a round: prints which findings are gone and which Certificates are ready, and shows the waits of the others.
     pub fn keep(&mut self, case: &Case, findings: &[Finding], now: Timestamp) {
         let told = findings.iter().filter(|it| it.is_error() || it.is_warning());
         let wrong: BTreeSet<_> = told.map(|it| (it.cause, it.subject.clone())).collect();
@@ -65,7 +65,7 @@ impl WatchedLooks {
                 kind: Kind::Certificate,
                 object: Some(name),
                 label,
-                // Of those that are not ready nothing else is known of one that is no more among them.
+                // A Certificate that is no longer among the unready ones is either ready or deleted.
                 state: if is_there { "ready" } else { "ready, or deleted" },
                 why: "",
                 is_good: true,
@@ -97,15 +97,15 @@ impl WatchedLooks {
         }
     }
 
-    /// Tells whether a look without errors is no end yet: a Certificate is being issued, and somebody works on it.
+    /// Returns whether to go on after a round without errors: a Certificate is being issued, and a controller is running.
     pub fn goes_on(&self, case: &Case) -> bool {
         !self.open.is_empty() && case.driver != DriverCase::Nobody
     }
 
-    /// Waits until it is time for the next look; returns the signal that came meanwhile, if one did.
+    /// Waits until the next round is due; returns the signal if one came meanwhile.
     pub async fn pause(&mut self, context: &Context) -> Option<FailureKind> {
-        let next = Instant::now() + BETWEEN;
-        let mut beat = interval(HEARTBEAT);
+        let next = Instant::now() + ROUND_PAUSE;
+        let mut beat = interval(REDRAW_INTERVAL);
         loop {
             tokio::select! {
                 () = sleep_until(next) => return None,
@@ -115,7 +115,7 @@ impl WatchedLooks {
         }
     }
 
-    /// Takes its rows off the screen.
+    /// Removes the progress rows from the screen.
     pub fn finish(&mut self) {
         self.progress.finish();
     }

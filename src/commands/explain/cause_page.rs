@@ -1,17 +1,17 @@
-//! The page that `explain` prints of a cause.
+//! The page of a cause that `explain` prints.
 
 use crate::diagnosis::catalogue::{self, CauseEntry, LabNote};
 use crate::print::fold::fold;
 
-/// Most other causes that a page names with their titles; of more, ids alone.
-const TITLED: usize = 12;
+/// Maximum number of other causes that a page lists with titles; of more causes, only ids.
+const MAX_TITLED: usize = 12;
 
-/// All that is known of a cause, folded to a width; lines to copy stay as they are.
+/// Page with the whole entry of a cause, folded to a width; lines to copy are not folded.
 pub fn page(entry: &CauseEntry, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     page.lines("", &format!("{} ({})", entry.id, entry.severity.word()));
     page.lines("", &entry.title);
-    page.head("How it looks");
+    page.head("Symptoms");
     entry.looks.iter().for_each(|looks| page.lines("  - ", looks));
     page.head("Why");
     page.lines("  ", &entry.why);
@@ -24,10 +24,10 @@ pub fn page(entry: &CauseEntry, width: usize) -> String {
         }
     }
     page.lines("  Risk: ", &entry.risk);
-    page.head("What shows it");
+    page.head("Evidence");
     page.lines("  ", &entry.shows);
-    page.causes("It explains", entry.explains.iter().map(|id| catalogue::entry(*id)));
-    page.causes("It may come of", catalogue::explained_by(entry.id));
+    page.causes("Explains", entry.explains.iter().map(|id| catalogue::entry(*id)));
+    page.causes("May come from", catalogue::explained_by(entry.id));
     page.head("In tests");
     let (LabNote::Reproduce(lab) | LabNote::Unseen(lab)) = &entry.lab;
     page.lines("  ", lab);
@@ -47,7 +47,7 @@ impl Page {
         self.text.extend(["\n", title, ":\n"]);
     }
 
-    /// A text behind a mark; further lines begin below the text.
+    /// Appends a text after a mark; further lines are indented to the text.
     fn lines(&mut self, mark: &str, text: &str) {
         let mut mark = mark.to_owned();
         for line in fold(text, self.width.saturating_sub(mark.len())) {
@@ -56,13 +56,13 @@ impl Page {
         }
     }
 
-    /// Other causes, if there are any.
+    /// Appends a list of other causes, if there are any.
     fn causes<'a>(&mut self, title: &str, entries: impl Iterator<Item = &'a CauseEntry>) {
         let entries: Vec<&CauseEntry> = entries.collect();
         if !entries.is_empty() {
             self.head(title);
         }
-        if entries.len() > TITLED {
+        if entries.len() > MAX_TITLED {
             let ids: Vec<String> = entries.iter().map(|entry| entry.id.to_string()).collect();
             return self.lines("  ", &ids.join(" "));
         }

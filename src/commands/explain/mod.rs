@@ -1,4 +1,4 @@
-//! `explain`: the catalogue of causes, as a table, as pages, or what of it mentions a text.
+//! `explain`: the catalogue of causes, as a table, as pages, or the causes that mention a text.
 
 pub mod cause_page;
 
@@ -18,28 +18,28 @@ use crate::print::document;
 use crate::print::format::Format;
 use crate::print::table::{Fit, Headers, NONE, Narrow, Table};
 
-/// Columns of a page where no terminal says how many there are.
-const PIPED: usize = 80;
-/// Columns beyond which lines are hard to read.
-const WIDEST: usize = 100;
+/// Columns of a page without a terminal.
+const PIPED_COLUMNS: usize = 80;
+/// Maximum number of columns, beyond which lines are hard to read.
+const MAX_COLUMNS: usize = 100;
 
 /// Flags of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// Ids of causes (HTTP-10), families (HTTP), or a text that you see; all causes when there is none
+    /// Ids of causes (HTTP-10), families (HTTP), or a text that you see; without any, all causes
     #[arg(value_name = "ID|FAMILY|TEXT", add = completers::causes())]
     pub what: Vec<String>,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What was asked for.
+/// Selected causes.
 #[derive(Debug)]
 enum Asked {
-    /// These, with all that is known of each.
+    /// Causes with their whole entries.
     Whole(Vec<&'static CauseEntry>),
-    /// A list to choose from.
+    /// Causes as a list to choose from.
     Listed(Vec<&'static CauseEntry>),
 }
 
@@ -48,7 +48,7 @@ enum Asked {
 /// # Errors
 /// Fails when there is no such cause, or the output cannot be written.
 pub fn run(args: &ExplainArgs, context: &Context) -> Result<(), Failure> {
-    let asked = asked(&args.what)?;
+    let asked = select(&args.what)?;
     let mut printer = context.printer(&args.output);
     let headers = if args.output.no_headers { Headers::Hidden } else { Headers::Shown };
     let terminal = printer.width();
@@ -58,7 +58,7 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<(), Failure> {
             let is_wide = *printer.format() == Format::Wide;
             let text = match &asked {
                 Asked::Whole(entries) => {
-                    let width = terminal.unwrap_or(PIPED).min(WIDEST);
+                    let width = terminal.unwrap_or(PIPED_COLUMNS).min(MAX_COLUMNS);
                     let pages: Vec<String> = entries.iter().map(|it| page(it, width)).collect();
                     pages.join("\n\n")
                 }
@@ -102,7 +102,7 @@ fn report(entry: &CauseEntry) -> Value {
     report
 }
 
-fn asked(words: &[String]) -> Result<Asked, Failure> {
+fn select(words: &[String]) -> Result<Asked, Failure> {
     if words.is_empty() {
         return Ok(Asked::Listed(catalogue::all().iter().collect()));
     }
@@ -145,16 +145,16 @@ fn asked(words: &[String]) -> Result<Asked, Failure> {
                         None => failure,
                     }
                 }
-                None => Failure::usage(format!("no cause has \"{text}\" in how it looks")),
+                None => Failure::usage(format!("no cause has \"{text}\" among its symptoms")),
             };
-            Err(failure.hint(format!("all causes: {all}")))
+            Err(failure.hint(format!("list all causes: {all}")))
         }
         [one] => Ok(Asked::Whole(vec![one])),
         ref several => Ok(Asked::Listed(several.to_vec())),
     }
 }
 
-/// The table to choose from.
+/// Table of causes to choose from.
 fn table(
     entries: &[&CauseEntry],
     is_wide: bool,
@@ -192,19 +192,19 @@ mod tests {
     use crate::print::fold::columns;
 
     fn ask(words: &[&str]) -> Result<Asked, Failure> {
-        asked(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        select(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn every_page_fits_eighty_columns() {
         for entry in catalogue::all() {
-            for line in page(entry, PIPED).lines() {
-                assert!(columns(line) <= PIPED, "{}: {line}", entry.id);
+            for line in page(entry, PIPED_COLUMNS).lines() {
+                assert!(columns(line) <= PIPED_COLUMNS, "{}: {line}", entry.id);
             }
         }
         let whole =
             table(&catalogue::all().iter().collect::<Vec<_>>(), false, Headers::Shown, None);
-        assert!(whole.lines().all(|line| columns(line) <= PIPED), "{whole}");
+        assert!(whole.lines().all(|line| columns(line) <= PIPED_COLUMNS), "{whole}");
     }
 
     #[test]
@@ -250,6 +250,6 @@ mod tests {
         let failure = ask(&["HTTP-10", "HTTPS-11"]).unwrap_err();
         assert!(failure.hints[0].starts_with("did you mean HTTP-11?"), "{:?}", failure.hints);
         let failure = ask(&["xyzzy", "plugh"]).unwrap_err();
-        assert_eq!(failure.message, "no cause has \"xyzzy plugh\" in how it looks");
+        assert_eq!(failure.message, "no cause has \"xyzzy plugh\" among its symptoms");
     }
 }

@@ -1,4 +1,4 @@
-//! `order create`: from manifests to certificates on disk.
+//! `order create`: issues certificates from manifests, and writes them to disk.
 
 use jiff::Timestamp;
 
@@ -18,12 +18,12 @@ use crate::issue::results::purpose::Purpose;
 /// Flags of `order create`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CreateArgs {
-    /// What to issue
+    /// Flags of the input
     #[command(flatten)]
     pub input: InputArgs,
-    /// Issue from a CA of our own: nothing is spent
+    /// Issue from a built-in test CA: nothing is spent at the real CA
     ///
-    /// Nobody trusts that CA, and the store is thrown away.
+    /// Nobody trusts the test CA, and the store of the rehearsal is thrown away.
     #[arg(
         long,
         value_name = "HOW",
@@ -35,9 +35,9 @@ pub struct CreateArgs {
         help_heading = "How to issue"
     )]
     pub rehearse: Option<Rehearse>,
-    /// Rehearse what is due, and issue it only when that has worked
+    /// Rehearse all due issuances first, and issue only if the rehearsal succeeds
     ///
-    /// A rehearsal that fails ends the command with its exit code, and nothing was spent at the real CA.
+    /// If the rehearsal fails, the command ends with its exit code, and nothing is spent at the real CA.
     #[arg(
         long,
         value_name = "HOW",
@@ -50,7 +50,7 @@ pub struct CreateArgs {
         help_heading = "How to issue"
     )]
     pub rehearse_first: Option<Rehearse>,
-    /// Where some names of a Certificate fail, issue it for the others; they are tried again at its renewal
+    /// If some names of a Certificate fail, issue it for the others; the failed names are tried again at renewal
     #[arg(
         long,
         conflicts_with_all = ["csr", "rehearse_first"],
@@ -58,19 +58,19 @@ pub struct CreateArgs {
         help_heading = "How to issue"
     )]
     pub allow_subset_of_names: bool,
-    /// How the work is done
+    /// Flags of the work
     #[command(flatten)]
     pub work: WorkArgs,
 }
 
 impl CreateArgs {
-    /// Tells whether there must be a store: what is rehearsed on loopback or only printed needs none.
+    /// Returns whether the command needs a store: a rehearsal on loopback and a client dry run need none.
     pub fn needs_store(&self) -> bool {
         self.rehearse != Some(Rehearse::Loopback) && self.input.dry_run != DryRun::Client
     }
 }
 
-/// Issues what the manifests ask for.
+/// Issues the certificates of the manifests.
 ///
 /// # Errors
 /// Fails with the lowest exit code of all Certificates.
@@ -81,7 +81,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     manual.check(context)?;
     let input = args.input.read(manual.proof(), context, &args.work.output).await?;
     let is_tried = args.rehearse.is_some() || args.input.dry_run == DryRun::Client;
-    // What is only tried is the first of its name.
+    // A trial always uses the first number of a name.
     let is_numbered = args.input.csr.is_some() && !is_tried;
     let input = if is_tried { input } else { overwritten::settled(input, context).await? };
     let input = if is_numbered { request_numbers::numbered(input, context).await? } else { input };

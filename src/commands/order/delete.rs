@@ -1,4 +1,4 @@
-//! `order delete`: orders go with their challenges, and the answers are taken down first.
+//! `order delete`: deletes orders with their challenges, after the clean-up of the answers.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -37,9 +37,9 @@ use crate::store::local::Access;
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
-/// How long the clean-up may take.
+/// Maximum time for the clean-up.
 const CLEAN_UP_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
-const POLL: StdDuration = StdDuration::from_millis(20);
+const POLL_INTERVAL: StdDuration = StdDuration::from_millis(20);
 
 /// Flags of `order delete`.
 #[derive(Clone, Debug, clap::Args)]
@@ -47,7 +47,7 @@ pub struct DeleteOrderArgs {
     /// Names of orders
     #[arg(value_name = "NAME", required = true, add = completers::names(Kind::Order))]
     names: Vec<String>,
-    /// Where answers were written as files, to take them away
+    /// Folder in which answers were written as files, to remove the files
     #[arg(long, value_name = "DIR")]
     http01_webroot: Option<PathBuf>,
     #[command(flatten)]
@@ -84,7 +84,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
     }
     announce::work(context, &store, &BTreeSet::new(), &[], &claim, None).await?;
     let engine = match claim {
-        // Whoever drives takes the answers down.
+        // The process that drives removes the answers.
         Claim::Watches(_) => None,
         Claim::Alone | Claim::Drives(_) => Some(engine(&args, &store, &orders, context).await?),
     };
@@ -96,7 +96,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
     deleted.and(stopped)
 }
 
-/// Deletes these orders and waits until their challenges are gone; says which records of a person can go.
+/// Deletes these orders, waits until their challenges are gone, and prints which hand-made records can be removed.
 async fn delete(
     args: &DeleteOrderArgs,
     store: &Arc<dyn Store>,
@@ -104,11 +104,11 @@ async fn delete(
     deadline: Timestamp,
     context: &Context,
 ) -> Result<(), Failure> {
-    let by_hand = by_hand(store, orders).await?;
+    let by_hand = list_by_hand(store, orders).await?;
     let mut printer = context.printer(&OutputArgs::default());
     for (key, uid) in orders {
         store.delete(key).await?;
-        gone(store, key, uid, deadline).await?;
+        wait_until_gone(store, key, uid, deadline).await?;
         printer.text(&format!("order.acme.cert-manager.io \"{}\" deleted\n", key.name.name))?;
     }
     if !by_hand.is_empty() {
@@ -121,7 +121,7 @@ async fn delete(
 }
 
 impl DeleteOrderArgs {
-    /// Whom names are asked of.
+    /// Builds the fetcher and the zones for lookups.
     async fn zones(&self) -> Result<(Fetcher, Zones), Failure> {
         let look = LookArgs::default();
         let fetcher = look.fetcher().await?;
@@ -130,8 +130,8 @@ impl DeleteOrderArgs {
     }
 }
 
-/// Challenges of these orders whose records a person has made, or was about to.
-async fn by_hand(
+/// Challenges of these orders whose records a person has made or was asked to make.
+async fn list_by_hand(
     store: &Arc<dyn Store>,
     orders: &[(Key, String)],
 ) -> Result<Vec<Challenge>, Failure> {
@@ -140,10 +140,10 @@ async fn by_hand(
         let scope = Scope::owned_by(&key.name.namespace, uid);
         let records = store.list(Kind::Challenge, &scope).await?.into_iter();
         let own = records.map(typed::<Challenge>).collect::<Result<Vec<_>, _>>()?;
-        // A person is told of those in the queue together with the one before them.
+        // A person is asked for the records of queued challenges together with the running challenge before them.
         let has_a_persons = own.iter().any(is_a_persons);
         all.extend(own.into_iter().filter(|challenge| {
-            // One that stays serves the next order.
+            // The record of dns-persist-01 stays for the next order.
             if challenge.spec.kind == ChallengeType::DnsPersist01 {
                 return false;
             }
@@ -154,7 +154,7 @@ async fn by_hand(
     Ok(all)
 }
 
-/// Controllers that work on these orders only: they clean up, and make nothing new.
+/// Starts controllers for these orders only: the controllers clean up, and start no challenge.
 async fn engine(
     args: &DeleteOrderArgs,
     store: &Arc<dyn Store>,
@@ -178,7 +178,7 @@ async fn engine(
     Ok(Engine::start(Equipment { dns01, rules, ..equipment }))
 }
 
-async fn gone(
+async fn wait_until_gone(
     store: &Arc<dyn Store>,
     key: &Key,
     uid: &str,
@@ -192,8 +192,8 @@ async fn gone(
             let why = first.text("/status/reason");
             let message = format!("{key} is deleted, but {} is not cleaned up: {why}", first.key);
             return Err(Failure::new(FailureKind::Solver, message)
-                .hint("the next driving command goes on with the clean-up"));
+                .hint("the next order -f … or run goes on with the clean-up"));
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -1,4 +1,4 @@
-//! `order`: from manifests to certificates, and what to do with the orders on the way.
+//! `order`: issues certificates from manifests, and lists, retries, resumes and deletes the orders.
 
 pub mod create;
 pub mod delete;
@@ -25,7 +25,7 @@ use crate::store::local::Access;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct OrderArgs {
-    /// What to do with orders; without one, `create`
+    /// Subcommand; the default is `create`
     #[command(subcommand)]
     command: Option<OrderCommand>,
     /// Flags of `create`
@@ -44,7 +44,7 @@ struct NamesArgs {
     list: ListArgs,
 }
 
-/// What to do with orders.
+/// Subcommands of `order`.
 #[derive(Debug, Subcommand)]
 enum OrderCommand {
     /// Issue every certificate of the manifests that is due, and wait
@@ -62,7 +62,7 @@ enum OrderCommand {
 }
 
 impl OrderArgs {
-    /// Tells whether there must be a store: a rehearsal brings its own, and what is only printed needs none.
+    /// Returns whether the command needs a store: a rehearsal has a store of its own, and a client dry run needs none.
     pub fn needs_store(&self) -> bool {
         match &self.command {
             None => self.create.needs_store(),
@@ -71,7 +71,7 @@ impl OrderArgs {
         }
     }
 
-    /// Flags of the work, where there is any.
+    /// Flags of the work; `None` for subcommands that do not issue.
     fn work(&self) -> Option<&WorkArgs> {
         match &self.command {
             None => Some(&self.create.work),
@@ -81,7 +81,7 @@ impl OrderArgs {
         }
     }
 
-    /// Tells whether the same command goes on after an interruption: nothing is kept of a rehearsal.
+    /// Returns whether the same command can go on after an interruption; a rehearsal keeps nothing.
     pub fn goes_on(&self) -> bool {
         match &self.command {
             None => self.create.rehearse.is_none(),
@@ -95,7 +95,7 @@ impl OrderArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Fails with what `main` shows.
+/// Fails with the error of the subcommand, which `main` prints.
 pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> {
     if let Some(work) = args.work() {
         context.global.cluster.terms = work.drive.lease.terms()?;

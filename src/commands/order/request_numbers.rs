@@ -1,5 +1,5 @@
-//! The number of the CertificateRequest of `--csr`: one that is under way goes on, one whose certificate is good is left alone, else
-//! the next number is tried. So the same command renews when it is time, as it does with names.
+//! Number of the CertificateRequest of `--csr`: a request under way or with a good certificate keeps the number, else the
+//! next number is used. So the same command renews the certificate when the renewal is due, as with names.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
-/// So many CertificateRequests of one name are kept, the newest.
-const KEPT: i64 = 2;
+/// Number of CertificateRequests of one name that are kept: the newest.
+const REQUESTS_KEPT: i64 = 2;
 
-/// The same with the CertificateRequest of `--csr` under its number.
+/// Returns the input with the number in the name and annotation of the CertificateRequest of `--csr`.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails when the store fails.
 pub async fn numbered(mut input: Input, context: &Context) -> Result<Input, Failure> {
     let store = context.store(Access::ReadOnly).await?;
     let of_kind = |record: &&mut Record| record.key.kind == Kind::CertificateRequest;
@@ -44,7 +44,7 @@ pub async fn numbered(mut input: Input, context: &Context) -> Result<Input, Fail
     Ok(input)
 }
 
-/// Deletes what came before the one before the CertificateRequest of `--csr`: a command that runs every day must not fill the store.
+/// Deletes all but the newest two CertificateRequests of `--csr`: a command that runs every day must not fill the store.
 pub async fn forget_older(input: &Input, context: &Context) {
     if let Err(failure) = try_to_forget(input, context).await {
         tracing::debug!(why = %failure, "older CertificateRequests stay");
@@ -58,14 +58,14 @@ async fn try_to_forget(input: &Input, context: &Context) -> Result<(), Failure> 
     let store = context.store(Access::ReadWrite).await?;
     let newest = current.revision().unwrap_or_default();
     for (number, old) in earlier(&store, &current).await? {
-        if number <= newest - KEPT && !as_certificate(&old).is_being_issued() {
+        if number <= newest - REQUESTS_KEPT && !as_certificate(&old).is_being_issued() {
             store.delete(&Key::new(Kind::CertificateRequest, old.name())).await?;
         }
     }
     Ok(())
 }
 
-/// Those that were made of a signing request for the same name, with their numbers, the newest last.
+/// CertificateRequests that were made from a signing request for this name, with their numbers, newest last.
 async fn earlier(
     store: &Arc<dyn Store>,
     wanted: &CertificateRequest,
@@ -90,7 +90,7 @@ fn base_name(request: &CertificateRequest) -> &str {
     request.metadata.annotations.get(CERTIFICATE_NAME).map_or("", String::as_str)
 }
 
-/// Tells whether a CertificateRequest asks for the same, and is under way or has brought a certificate that is good for a while.
+/// Returns whether a request has the wanted content, and is under way or has a certificate that is not due for renewal.
 fn goes_on(last: &CertificateRequest, wanted: &CertificateRequest, now: Timestamp) -> bool {
     if last.spec.request != wanted.spec.request || last.spec.issuer_ref != wanted.spec.issuer_ref {
         return false;

@@ -1,33 +1,33 @@
-//! Files that are to be written, and what became of them.
+//! Requests to write files, and their results.
 
 use crate::context::failure::Failure;
 use crate::issue::results::files::Written;
 use crate::model::ObjectName;
 
-/// Files to be written.
+/// Request to write the files of a Certificate.
 #[derive(Clone, Debug)]
 pub(super) struct FilesToWrite {
     pub(super) certificate: ObjectName,
     pub(super) secret: ObjectName,
-    /// Whether it is told even if nothing stood in the way before.
+    /// Whether the write is reported even if no earlier write failed.
     pub(super) is_news: bool,
-    /// Whether it is a temporary certificate, until the real one comes.
+    /// Whether the certificate is a temporary one, until the CA issues.
     pub(super) is_temporary: bool,
 }
 
-/// What became of a wish.
+/// Result of a request.
 pub(super) struct Ended {
     pub(super) wish: FilesToWrite,
-    /// Nothing was written where there is no Secret any more; beside it what ran for it.
+    /// Written files, and the report of the command that ran; `None` if the Secret is gone.
     pub(super) written: Result<Option<(Written, Option<String>)>, NotWritten>,
 }
 
-/// Why files were not written.
+/// Reason why files were not written.
 pub(super) enum NotWritten {
-    /// The store cannot be used any more.
+    /// The store has failed.
     Store(Failure),
-    /// The disk, or whoever shares it.
+    /// The disk has failed, or another process holds the folder.
     Disk(Failure),
-    /// The command that is run for it has failed.
+    /// The command after the write has failed.
     Command(Failure),
 }

@@ -1,6 +1,6 @@
-//! What becomes of Certificates is told, and what was issued is written to files.
+//! Follows Certificates: reports their progress, and writes issued certificates to files.
 //!
-//! Files that could not be written are tried again every 30 s; a command that failed is run again ever later.
+//! A failed write is tried again every 30 s; a failed command is run again after growing pauses.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -33,21 +33,21 @@ use crate::store::error::StoreError;
 use crate::store::resources::typed;
 use crate::store::{Change, Scope, Store};
 
-/// How soon a store that was away is asked again.
-const AGAIN: Duration = Duration::from_secs(1);
-/// How often files that could not be written are tried again.
-const TRY_AGAIN: Duration = Duration::from_secs(30);
-/// How long files that are being written may hold the end.
-const LAST: Duration = Duration::from_secs(2);
+/// Pause before an unreachable store is asked again.
+const STORE_RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Interval between the tries of a failed write.
+const WRITE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
+/// Maximum time that unfinished writes may delay the end of the process.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Tells what becomes of Certificates, and writes what was issued.
+/// Reports the progress of Certificates, and writes issued certificates, until the watch ends.
 pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<(), Failure> {
     let mut changes = files.store.watch(Kind::Certificate, Scope::all());
     let (mut told, mut temporary) = (ReportedMessages::default(), ReportedMessages::default());
     let mut renewals = Renewals::default();
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut again = interval(TRY_AGAIN);
+    let mut again = interval(WRITE_RETRY_INTERVAL);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let change = tokio::select! {
@@ -56,7 +56,7 @@ pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<()
                 files.try_again(progress).await?;
                 continue;
             }
-            ended = files.ended() => {
+            ended = files.next_ended() => {
                 files.conclude(ended, progress)?;
                 continue;
             }
@@ -84,7 +84,7 @@ pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<()
             }
         };
         for record in records {
-            // What cannot be read is told with the obstacles.
+            // A Certificate that cannot be parsed is reported with the obstacles.
             let Ok(certificate) = typed::<Certificate>(record) else { continue };
             let conditions = &certificate.status.conditions;
             let is_good = is_true(conditions, "Ready") && !is_true(conditions, "Issuing");
@@ -112,45 +112,45 @@ pub async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<()
     }
 }
 
-/// How files are written.
+/// Options for writing files.
 #[derive(Clone, Copy)]
 pub struct FileWriting<'a> {
-    /// How long a write waits for others.
+    /// Maximum time that a write waits for other processes.
     pub patience: &'a WriteWait,
-    /// What is run for each certificate that was written.
+    /// Command to run after each written certificate.
     pub command: Option<&'a OnIssued>,
 }
 
-/// Keeps the files up to date. Those of several Certificates are written side by side: what holds up the folder of one is nothing
-/// to the others.
+/// Keeps the files up to date. The files of several Certificates are written at the same time: a blocked folder of one
+/// Certificate does not delay the others.
 pub struct Files<'a> {
     store: &'a Arc<dyn Store>,
-    /// Absent where nothing is written.
+    /// Output folder and options; `None` if no files are written.
     out: Option<(&'a Path, FileWriting<'a>)>,
-    /// Certificates whose files could not be written, and what was said of each.
+    /// Certificates whose files could not be written, with the last reported reason of each.
     missed: BTreeMap<ObjectName, String>,
-    /// Certificates whose files are being written, and what is to be written after that.
+    /// Certificates whose files are being written, each with the next request to write.
     busy: BTreeMap<ObjectName, Option<FilesToWrite>>,
     under_way: FuturesUnordered<LocalBoxFuture<'a, Ended>>,
-    /// How long a failed issuance is not tried again.
+    /// Pauses after failed issuances.
     backoff: Backoff,
 }
 
 impl<'a> Files<'a> {
-    /// Writes below a folder, where one is given.
+    /// Builds a writer for a folder, or one that writes nothing if no folder is given.
     pub fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, FileWriting<'a>)>) -> Self {
         let (missed, busy) = (BTreeMap::new(), BTreeMap::new());
         let backoff = Backoff::default();
         Self { store, out, missed, busy, under_way: FuturesUnordered::new(), backoff }
     }
 
-    /// The same where failed issuances are tried again after other pauses.
+    /// Replaces the pauses after failed issuances.
     #[must_use]
     pub fn with_backoff(self, backoff: Backoff) -> Self {
         Self { backoff, ..self }
     }
 
-    /// Begins to write what was issued; it is told if it is news, or could not be done before.
+    /// Begins to write an issued certificate; the result is reported if the certificate is new or an earlier write failed.
     fn write(&mut self, certificate: &Certificate, is_news: bool, progress: &mut Progress) {
         let (name, is_temporary) = (certificate.name(), is_in_place(certificate));
         if self.out.is_none() {
@@ -179,8 +179,8 @@ impl<'a> Files<'a> {
         }));
     }
 
-    /// Waits for the next files that are written, or are not.
-    async fn ended(&mut self) -> Ended {
+    /// Waits for the next result of a write.
+    async fn next_ended(&mut self) -> Ended {
         match self.under_way.next().await {
             Some(ended) => ended,
             None => pending().await,
@@ -208,18 +208,18 @@ impl<'a> Files<'a> {
                 }
             }
             Err(NotWritten::Store(failure)) => return Err(failure),
-            // Interrupted while it waited: this is the end.
+            // An interrupt ended the wait: the process ends.
             Err(NotWritten::Disk(failure) | NotWritten::Command(failure))
                 if failure.kind != FailureKind::Unexpected =>
             {
                 progress.line(&format!("Certificate {name}: {failure}"), now);
             }
             Err(NotWritten::Disk(failure)) => {
-                let again = format!("tried again every {} s", TRY_AGAIN.as_secs());
+                let again = format!("tried again every {} s", WRITE_RETRY_INTERVAL.as_secs());
                 self.miss(&name, &failure, &again, progress);
             }
             Err(NotWritten::Command(failure)) => {
-                self.miss(&name, &failure, "run again soon, and then ever later", progress);
+                self.miss(&name, &failure, "run again soon, then after growing pauses", progress);
             }
         }
         if let Some(next) = self.busy.remove(&name).flatten() {
@@ -228,7 +228,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Remembers what was not done, and says so unless it was said.
+    /// Records a failed write, and reports the failure unless the same failure was reported last.
     fn miss(&mut self, name: &ObjectName, failure: &Failure, again: &str, progress: &mut Progress) {
         let why = failure.to_string();
         if self.missed.get(name) != Some(&why) {
@@ -237,35 +237,35 @@ impl<'a> Files<'a> {
         self.missed.insert(name.clone(), why);
     }
 
-    /// Writes what could not be written before; the Certificate may be in its next issuance by now.
+    /// Repeats failed writes; the Certificate may be in its next issuance by now.
     async fn try_again(&mut self, progress: &mut Progress) -> Result<(), Failure> {
         let missed: Vec<_> = self.missed.keys().cloned().collect();
         for name in missed {
             let key = Key::new(Kind::Certificate, name.clone());
-            let record = answered(async || self.store.get(&key).await).await?;
+            let record = ask_store(async || self.store.get(&key).await).await?;
             match record.map(typed::<Certificate>) {
                 Some(Ok(certificate)) => self.write(&certificate, false, progress),
-                // What is gone needs no files; what cannot be read is told with the obstacles.
+                // A deleted Certificate needs no files; a Certificate that cannot be parsed is reported with the obstacles.
                 None | Some(Err(_)) => drop(self.missed.remove(&name)),
             }
         }
         Ok(())
     }
 
-    /// Lets files that are being written be written to their end, for a moment.
+    /// Waits a short time for unfinished writes.
     pub async fn finish(&mut self, progress: &mut Progress) {
         let finish = async {
             while let Some(ended) = self.under_way.next().await {
                 self.busy.remove(&ended.wish.certificate);
-                // Whatever the store says, this is the end.
+                // The process ends even if the store fails.
                 let _told = self.conclude(ended, progress);
             }
         };
-        let _all_of_them = timeout(LAST, finish).await;
+        let _all_of_them = timeout(FINISH_TIMEOUT, finish).await;
     }
 }
 
-/// Writes what is in a Secret, and runs the command for a certificate for which it has not succeeded; says that it ran.
+/// Writes the certificate of a Secret, and runs the command unless it has succeeded for this certificate; reports the run.
 async fn write(
     store: &Arc<dyn Store>,
     wish: &FilesToWrite,
@@ -274,7 +274,7 @@ async fn write(
 ) -> Result<Option<(Written, Option<String>)>, NotWritten> {
     let key = Key::new(Kind::Secret, wish.secret.clone());
     let of_store = |error: StoreError| NotWritten::Store(error.into());
-    let found = answered(async || store.get(&key).await).await.map_err(of_store)?;
+    let found = ask_store(async || store.get(&key).await).await.map_err(of_store)?;
     let Some(record) = found else { return Ok(None) };
     let secret = typed::<Secret>(record).map_err(of_store)?;
     if wish.is_temporary {
@@ -290,13 +290,13 @@ async fn write(
     Ok(Some((written, ran.map_err(NotWritten::Command)?)))
 }
 
-/// Asks a store until it answers: what passes by itself must not end the controllers.
-async fn answered<T>(ask: impl AsyncFn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+/// Asks a store until the store answers: a temporary fault must not end the controllers.
+async fn ask_store<T>(ask: impl AsyncFn() -> Result<T, StoreError>) -> Result<T, StoreError> {
     loop {
         match ask().await {
             Err(error) if error.may_pass() => {
-                tracing::debug!(%error, "the store is away; it is asked again");
-                sleep(AGAIN).await;
+                tracing::debug!(%error, "the store is unreachable and is asked again");
+                sleep(STORE_RETRY_PAUSE).await;
             }
             answer => return answer,
         }
@@ -336,7 +336,7 @@ mod tests {
     async fn check(mut answers: Vec<Result<(), StoreError>>, expected: Result<(), &str>) {
         answers.reverse();
         let answers = RefCell::new(answers);
-        let answer = answered(async || answers.borrow_mut().pop().unwrap()).await;
+        let answer = ask_store(async || answers.borrow_mut().pop().unwrap()).await;
         assert_eq!(answer.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
         assert!(answers.borrow().is_empty());
     }
@@ -428,14 +428,14 @@ mod tests {
         };
         let script = async {
             while !held.iter().all(|name| told(name, "cannot write")) {
-                sleep(AGAIN).await;
+                sleep(STORE_RETRY_PAUSE).await;
             }
             let told_all = err.text();
             let (first, _) = told_all.split_once('\n').unwrap();
             assert!(first.contains("Certificate default/web: up to date"), "{told_all}");
             drop(theirs);
             while !held.iter().all(|name| told(name, "up to date")) {
-                sleep(AGAIN).await;
+                sleep(STORE_RETRY_PAUSE).await;
             }
         };
         tokio::select! {
@@ -472,7 +472,7 @@ mod tests {
         let issuing = "Certificate default/web: renewing";
         let written = "Certificate default/web: up to date in OUT/web-tls/tls.crt";
         let script = async {
-            sleep(TRY_AGAIN * 5).await;
+            sleep(WRITE_RETRY_INTERVAL * 5).await;
             assert_eq!(told(), [failed]);
             // The next issuance may take weeks; the Secret holds what is good until then.
             state(
@@ -483,7 +483,7 @@ mod tests {
                 ]),
             )
             .await;
-            sleep(TRY_AGAIN * 5).await;
+            sleep(WRITE_RETRY_INTERVAL * 5).await;
             assert_eq!(told(), [failed, issuing]);
             // The try of this very moment may be under way on its own thread, with drafts there.
             let count = || fs::read_dir(&folder).unwrap().count();
@@ -495,10 +495,10 @@ mod tests {
             }
             assert_eq!(count(), 1);
             fs::remove_dir(&obstacle).unwrap();
-            sleep(TRY_AGAIN * 2).await;
+            sleep(WRITE_RETRY_INTERVAL * 2).await;
             assert_eq!(fs::read_to_string(folder.join("tls.crt")).unwrap(), "NEW");
             assert_eq!(fs::read_to_string(folder.join("tls.key")).unwrap(), "KEY OF NEW");
-            sleep(TRY_AGAIN * 5).await;
+            sleep(WRITE_RETRY_INTERVAL * 5).await;
             assert_eq!(told(), [failed, issuing, written]);
             // However often it changes without another certificate, it is told once.
             for time in ["2026-11-22T00:00:00Z", "2026-11-23T00:00:00Z"] {
@@ -507,7 +507,7 @@ mod tests {
                     json!([{"type": "Ready", "status": "True", "lastTransitionTime": time}]),
                 )
                 .await;
-                sleep(TRY_AGAIN).await;
+                sleep(WRITE_RETRY_INTERVAL).await;
             }
             assert_eq!(told(), [failed, issuing, written, written]);
         };

@@ -1,6 +1,6 @@
-//! `run`: the controllers in the foreground until interrupted.
+//! `run`: runs the controllers in the foreground until interrupted.
 //!
-//! `-n` is refused: this command works everywhere, and cert-manager's own flag of that name limits it to a namespace.
+//! `-n` is refused: `run` works in all namespaces, while cert-manager's flag of that name limits the controllers to one.
 
 pub(crate) mod files_to_write;
 pub mod follow;
@@ -45,13 +45,13 @@ use crate::store::local::Access;
 pub struct RunArgs {
     /// Write DIR/SECRETNAME/tls.crt and tls.key
     ///
-    /// Without it to out in the state folder, with --local; in a cluster nothing is written.
+    /// Default with --local: out in the state folder; in a cluster nothing is written.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// What is run when a certificate came
+    /// Command to run after an issuance
     #[command(flatten)]
     pub on_issued: OnIssuedArgs,
-    /// How challenges are answered
+    /// Flags of the work
     #[command(flatten)]
     pub drive: DriveArgs,
 }
@@ -62,7 +62,7 @@ pub struct RunArgs {
 /// Fails when another process drives, when port 80 cannot be had, and when interrupted.
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     match work(args, context).await {
-        // While it waited for its turn, or for a server.
+        // Interrupted while `work` waited for the lead or for a server.
         Err(Failure { kind, message, .. }) if is_stop(kind) && !message.is_empty() => {
             Err(say_stopped(kind, context))
         }
@@ -72,13 +72,13 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
 
 async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     context.global.cluster.terms = args.drive.lease.terms()?;
-    // In the environment it may stand for other commands.
+    // A namespace in the environment may be meant for other commands.
     if let Some(namespace) =
         context.global.namespace.as_ref().filter(|_| invocation::current().is_given_namespace())
     {
         let why = format!("run works in every namespace: -n {namespace} would limit nothing");
         return Err(Failure::usage(why)
-            .hint("leave it out; order -f works on the objects of a manifest alone"));
+            .hint("leave -n out; order -f works only on the objects of a manifest"));
     }
     let out = context.out(args.out.as_deref())?;
     let on_issued = args.on_issued.chosen(out.as_deref())?;
@@ -87,7 +87,7 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let permit = permit(&args, &store, &asking, context).await?;
     let claim = claim_everything(context, &permit).await?;
     announce::everything(context, &store, &claim, &args.drive).await?;
-    context.talk().line("Ctrl-C ends it");
+    context.talk().line("Ctrl-C ends this command");
     sweep_before_work([""].into(), context).await;
     let fetcher = args.drive.fetcher().await?;
     let stop = CancellationToken::new();
@@ -140,12 +140,12 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     Err(failure)
 }
 
-/// Tells whether somebody wanted it to end: nothing else ends it.
+/// Returns whether a signal ended `run`.
 fn is_stop(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Interrupted | FailureKind::Terminated)
 }
 
-/// What has to be permitted for work on everything.
+/// Permissions that work on all objects needs.
 async fn permit(
     args: &RunArgs,
     store: &Arc<dyn Store>,

@@ -1,4 +1,4 @@
-//! `run` says when the next renewal is, once nothing is being issued, and again when that has changed.
+//! `run` prints the time of the next renewal when nothing is being issued, and again when the time has changed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,33 +11,33 @@ use crate::print::age::short;
 use crate::store::Change;
 use crate::store::resources::typed;
 
-/// How often it is looked whether there is something to say: issuances that follow one another are let pass.
+/// Interval at which `news` is called: a line waits until issuances that follow one another have passed.
 pub(super) const LOOK: Duration = Duration::from_secs(2);
 
-/// When Certificates are renewed.
+/// Renewal times of the Certificates.
 #[derive(Debug, Default)]
 pub(super) struct Renewals {
     plans: BTreeMap<ObjectName, RenewalPlan>,
-    /// Something has changed since the last look.
+    /// Whether something has changed since the last call of `news`.
     is_moving: bool,
     is_known: bool,
-    /// What was said last; empty when that there is none.
+    /// Renewal that was printed last; empty if the line said that there is no renewal.
     told: Option<Vec<(Timestamp, ObjectName)>>,
 }
 
-/// When one Certificate is renewed.
+/// Renewal time of one Certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RenewalPlan {
-    /// It is being issued.
+    /// The Certificate is being issued.
     Now,
-    /// Then.
+    /// The Certificate is renewed at this time.
     At(Timestamp),
-    /// It is never renewed, or waits for its next try.
+    /// The Certificate is never renewed, or waits for the next try.
     None,
 }
 
 impl Renewals {
-    /// Takes a change of Certificates in.
+    /// Takes in a change of Certificates.
     pub(super) fn saw(&mut self, change: &Change) {
         self.is_moving = true;
         match change {
@@ -54,7 +54,7 @@ impl Renewals {
     }
 
     fn take(&mut self, record: &Record) {
-        // One that cannot be read is told with the obstacles.
+        // A Certificate that cannot be parsed is reported with the obstacles.
         let Ok(certificate) = typed::<Certificate>(record.clone()) else { return };
         let status = &certificate.status;
         let is = |condition| is_true(&status.conditions, condition);
@@ -66,7 +66,7 @@ impl Renewals {
         self.plans.insert(certificate.name(), plan);
     }
 
-    /// What there is to say, if it is not what was said last.
+    /// Line with the next renewal; `None` while something is being issued, or if the renewal was printed last.
     pub(super) fn news(&mut self, now: Timestamp) -> Option<String> {
         if std::mem::take(&mut self.is_moving) || !self.is_known {
             return None;
@@ -80,7 +80,7 @@ impl Renewals {
                         *first = (*at, name.clone());
                     }
                 }
-                // What is under way, or begins now, is told by others.
+                // An issuance that is under way or begins now is reported elsewhere.
                 RenewalPlan::At(_) | RenewalPlan::Now => return None,
                 RenewalPlan::None => {}
             }
@@ -95,7 +95,7 @@ impl Renewals {
                 format!("next renewal: Certificate {name} at {}, in {length}", Time::new(*at))
             }
             None if self.plans.is_empty() => {
-                "next renewal: none, for there is no Certificate yet".to_owned()
+                "next renewal: none, as there is no Certificate yet".to_owned()
             }
             None => return None,
         };
@@ -127,7 +127,7 @@ mod tests {
         json!({"conditions": [{"type": "Ready", "status": "True"}], "renewalTime": renewal})
     }
 
-    /// What is said after each change, two looks later.
+    /// Checks the line after a change, at the second call.
     #[track_caller]
     fn check(renewals: &mut Renewals, change: &Change, expected: Option<&str>) {
         let now = NOW.parse().unwrap();
@@ -141,7 +141,7 @@ mod tests {
     fn the_next_renewal_is_told_whenever_it_is_another_one() {
         let mut renewals = Renewals::default();
         assert_eq!(renewals.news(NOW.parse().unwrap()), None, "nothing is known yet");
-        let none = "next renewal: none, for there is no Certificate yet";
+        let none = "next renewal: none, as there is no Certificate yet";
         check(&mut renewals, &Change::Resynced(Vec::new()), Some(none));
         let applied = |name, status| Change::Applied(certificate(name, &status));
         let later = good("2027-01-20T00:00:00Z");

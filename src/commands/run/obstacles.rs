@@ -1,4 +1,4 @@
-//! `run` tells what stands in the way of objects until somebody changes something: once, not at every try.
+//! `run` reports lasting faults of objects, which stay until somebody changes something: once, not at every try.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use crate::hints;
 use crate::model::Key;
 use crate::print::progress::Progress;
 
-/// Tells of obstacles until the controllers end. After each look at all of them it rests three times as long as that took: they
-/// change with every object that fails.
+/// Reports obstacles until the controllers end. After each pass over all obstacles the task sleeps three times as long as
+/// the pass took, because the obstacles change with every object that fails.
 pub async fn tell(mut obstacles: watch::Receiver<Obstacles>, mut progress: Progress) {
     let mut told = BTreeMap::new();
     loop {
@@ -30,7 +30,7 @@ pub async fn tell(mut obstacles: watch::Receiver<Obstacles>, mut progress: Progr
     }
 }
 
-/// What has not been told yet. What passes by itself is not told: while a CA is away, that would be a line for each object.
+/// Lines for unreported lasting obstacles. Temporary ones are left out: while a CA is away, each object would get a line.
 fn news(now: &Obstacles, told: &mut BTreeMap<Key, String>) -> Vec<String> {
     told.retain(|key, _| now.contains_key(key));
     let mut lines = Vec::new();
@@ -40,7 +40,7 @@ fn news(now: &Obstacles, told: &mut BTreeMap<Key, String>) -> Vec<String> {
             continue;
         }
         let hint = match &*obstacle.error {
-            // The CA's own words tell more than what could be said without its issuer.
+            // The CA's error text says more than a hint could say without the issuer.
             ReconcileError::Acme(_) => None,
             error => advice::for_error(error, key),
         };
@@ -63,7 +63,7 @@ mod tests {
     use crate::model::{Kind, ObjectName};
     use crate::reconcile::testing::at;
 
-    /// What is told of an Order that has to wait.
+    /// Lines for an Order that has to wait.
     fn told_of(denial: Denial) -> Vec<String> {
         let [holder, order] = [Kind::Certificate, Kind::Order]
             .map(|kind| Key::new(kind, ObjectName::new("web", "www")));

@@ -1,4 +1,4 @@
-//! `run` tells early what providers of dns01 solvers would refuse: once for each change of an issuer, not for each order.
+//! `run` reports early if providers of dns01 solvers would refuse: once for each change of an issuer, not for each order.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -19,10 +19,10 @@ use crate::solvers::dns01::solver::Dns01;
 use crate::store::resources::typed;
 use crate::store::{Change, Scope, Store};
 
-/// Kinds that say who is to be asked for what.
+/// Kinds whose changes determine which provider to ask for which names.
 const KINDS: [Kind; 3] = [Kind::Certificate, Kind::Issuer, Kind::ClusterIssuer];
 
-/// Asks without end. What cannot be told stands in nobody's way: the challenges themselves show it.
+/// Asks providers without end. A failure here blocks nothing: the challenges themselves show the fault later.
 pub async fn talk(store: Arc<dyn Store>, dns01: Dns01, printer: Printer) {
     let mut asked = BTreeSet::new();
     let mut changes = select_all(KINDS.map(|kind| store.watch(kind, Scope::all())));
@@ -40,7 +40,7 @@ pub async fn talk(store: Arc<dyn Store>, dns01: Dns01, printer: Printer) {
     pending::<()>().await;
 }
 
-/// What providers say that have not been asked since their issuers changed.
+/// Complaints of the providers that were not asked since their issuers changed.
 async fn complaints(
     changed: &[Record],
     store: &Arc<dyn Store>,

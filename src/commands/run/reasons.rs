@@ -1,6 +1,6 @@
-//! `run` tells what issuers, Orders and Challenges wait for: once for each change, not at every try of the same thing.
+//! `run` reports why issuers, Orders and Challenges wait: once for each change of the reason, not at every try.
 //!
-//! A reason is told a second after it came, and the same text once a minute at most: a journal must stay readable.
+//! A reason is printed a second after it came, and each text at most once a minute, so that a journal stays readable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use crate::reconcile::without_moment;
 use crate::store::resources::typed;
 use crate::store::{Change, Scope, Store};
 
-/// Kinds whose status says what they wait for.
+/// Kinds whose status has the reason of a wait.
 const KINDS: [Kind; 4] = [Kind::Issuer, Kind::ClusterIssuer, Kind::Order, Kind::Challenge];
-/// What passes within this time is not worth a line.
-const TICK: Duration = Duration::from_secs(1);
-/// So long the same is not told again of one object: reasons may take turns.
-const SILENCE: SignedDuration = SignedDuration::from_mins(1);
+/// Interval at which reasons are printed; a reason that passes within an interval gets no line.
+const PRINT_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum time between two lines of one object with the same text, since reasons may take turns.
+const REPEAT_PAUSE: SignedDuration = SignedDuration::from_mins(1);
 
-/// Tells of reasons until the store has no more changes; its faults are told by whoever follows the Certificates.
+/// Reports reasons until the watch of the store ends; `follow` reports faults of the store.
 pub async fn tell(
     store: &Arc<dyn Store>,
     obstacles: watch::Receiver<Obstacles>,
@@ -36,19 +36,19 @@ pub async fn tell(
 ) {
     let mut changes = select_all(KINDS.map(|kind| store.watch(kind, Scope::all())));
     let mut reasons = Reasons::default();
-    let mut tick = interval(TICK);
+    let mut tick = interval(PRINT_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             change = changes.next() => match change {
-                Some(Ok(Change::Applied(record))) => reasons.saw(record),
+                Some(Ok(Change::Applied(record))) => reasons.observe(record),
                 Some(Ok(Change::Resynced(records))) => {
                     for record in records {
-                        reasons.saw(record);
+                        reasons.observe(record);
                     }
                 }
                 Some(Ok(Change::Deleted(record))) => reasons.forget(&record.key),
-                Some(Err(error)) => tracing::debug!(%error, "these reasons are not heard"),
+                Some(Err(error)) => tracing::debug!(%error, "cannot watch these reasons"),
                 None => return std::future::pending().await,
             },
             _ = tick.tick() => {
@@ -61,28 +61,28 @@ pub async fn tell(
     }
 }
 
-/// What is known of the reasons of objects.
+/// Known reasons of objects.
 #[derive(Debug, Default)]
 struct Reasons {
     known: BTreeMap<Key, ReportedReason>,
-    /// Those whose reason is another one than what was told last.
+    /// Objects whose reason differs from the reason that was printed last.
     fresh: BTreeSet<Key>,
 }
 
 #[derive(Debug, Default)]
 struct ReportedReason {
-    /// As it is now.
+    /// Present reason.
     reason: String,
-    /// The same without the moment of the next try.
+    /// Present reason without the time of the next try.
     text: String,
-    /// What was told, and when.
+    /// Printed texts, with their times.
     told: BTreeMap<String, Timestamp>,
-    /// What was told last.
+    /// Text that was printed last.
     last: String,
 }
 
 impl Reasons {
-    fn saw(&mut self, record: Record) {
+    fn observe(&mut self, record: Record) {
         let key = record.key.clone();
         let Some((reason, next_try)) = reason(record) else { return self.forget(&key) };
         let known = self.known.entry(key.clone()).or_default();
@@ -100,13 +100,13 @@ impl Reasons {
         self.fresh.remove(key);
     }
 
-    /// What has not been told yet. What takes a person is told with the obstacles, and with what helps.
+    /// Lines for unprinted reasons. Reasons that need a person are printed with the obstacles, with a hint.
     fn news(&mut self, obstacles: &Obstacles, now: Timestamp) -> Vec<String> {
         let mut lines = Vec::new();
         let known = &mut self.known;
         self.fresh.retain(|key| {
             let Some(known) = known.get_mut(key) else { return false };
-            known.told.retain(|_, at| now.duration_since(*at) < SILENCE);
+            known.told.retain(|_, at| now.duration_since(*at) < REPEAT_PAUSE);
             if known.told.contains_key(&known.text) {
                 return true;
             }
@@ -121,7 +121,7 @@ impl Reasons {
     }
 }
 
-/// What an object says that it waits for, or why it has failed, with the moment of its next try; nothing of what waits for its turn.
+/// Reason why an object waits or has failed, with the time of the next try; `None` for a Challenge in the queue.
 fn reason(record: Record) -> Option<(String, Option<Timestamp>)> {
     let annotations = record.metadata().annotations;
     let (reason, holder) = match record.key.kind {
@@ -188,7 +188,7 @@ mod tests {
             let memory = Memory { next_try: *next_try, ..Memory::default() };
             memory.write(Holder::Challenge, &mut annotations);
             record.object["metadata"]["annotations"] = json!(annotations);
-            reasons.saw(record);
+            reasons.observe(record);
             let lines = reasons.news(&Obstacles::new(), at(*second));
             told.extend(lines.into_iter().map(|line| (*second, line)));
         }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn what_waits_for_its_turn_is_not_told() {
         let mut reasons = Reasons::default();
-        reasons.saw(challenge("waiting for a free slot", false));
+        reasons.observe(challenge("waiting for a free slot", false));
         assert!(reasons.news(&Obstacles::new(), at(0)).is_empty());
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let error = Arc::new(ReconcileError::from(error));
         let obstacle = Obstacle { error, since: at(0), next_try: at(9), tries: 1 };
         let obstacles = Obstacles::from([(record.key.clone(), obstacle)]);
-        reasons.saw(record);
+        reasons.observe(record);
         assert!(reasons.news(&obstacles, at(0)).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! `status`: what there is, on one screen, and what is stuck.
+//! `status`: shows the state of a store and its faults on one screen.
 
 pub mod page;
 pub mod store_status;
@@ -22,7 +22,7 @@ use crate::print::format::Format;
 /// Flags of `status`.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Show what there is in all namespaces
+    /// Show the status of all namespaces
     #[arg(long, short = 'A')]
     pub all_namespaces: bool,
     /// Only Certificates with these labels, such as app=web
@@ -33,21 +33,21 @@ pub struct StatusArgs {
     /// jsonpath-as-json=TEMPLATE writes what a template finds as JSON.
     #[arg(long, short, value_name = "FORMAT", value_parser = of_report, add = offered(&DOCUMENTS), help_heading = "Output")]
     pub output: Option<Format>,
-    /// Where answers are given
+    /// Places of answers on this machine
     #[command(flatten)]
     pub answers: AnswerArgs,
-    /// How to look at names
+    /// Flags of lookups and connections
     #[command(flatten)]
     pub look: LookArgs,
-    /// Whom to ask about DNS-01
+    /// Name servers for DNS-01
     #[command(flatten)]
     pub nameservers: NameserverArgs,
-    /// How many challenges run at once
+    /// Limit of challenges that run at once
     #[command(flatten)]
     pub slots: SlotArgs,
 }
 
-/// Runs `status`. Nothing is written, and nothing is spent at a CA.
+/// Runs `status`. Writes nothing, and spends nothing at a CA.
 ///
 /// # Errors
 /// Fails with 10 when something is stuck, with 2 or 11 when there is no Certificate, and when the store cannot be read.

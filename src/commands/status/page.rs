@@ -16,16 +16,16 @@ use crate::print::fold::fold;
 
 /// Columns before the text of a line.
 const INDENT: usize = 16;
-/// Columns of a page where no terminal says how many there are.
-const PIPED: usize = 80;
-/// Columns beyond which lines are hard to read.
-const WIDEST: usize = 120;
-/// Most renewals, and most objects that wait, that are named.
+/// Columns of a page without a terminal.
+const PIPED_COLUMNS: usize = 80;
+/// Maximum number of columns, beyond which lines are hard to read.
+const MAX_COLUMNS: usize = 120;
+/// Maximum number of renewals, and of waiting objects, that are named.
 const MOST_NAMED: usize = 3;
-/// Most causes that are named.
+/// Maximum number of causes that are named.
 const MOST_CAUSES: usize = 10;
 
-/// One screen: a line for each part, what is stuck below, worst last, where a terminal leaves off.
+/// Page of one screen: a line for each part, then the findings, the worst last, just above the prompt of a terminal.
 pub fn page(
     status: &StoreStatus,
     findings: &[Finding],
@@ -33,13 +33,13 @@ pub fn page(
     width: Option<usize>,
     colour: Colour,
 ) -> String {
-    let width = width.unwrap_or(PIPED).min(WIDEST);
+    let width = width.unwrap_or(PIPED_COLUMNS).min(MAX_COLUMNS);
     let mut text = String::new();
     let shown = |name: &ObjectName| if is_of_all { name.to_string() } else { name.name.clone() };
     part(&mut text, "Certificates", &certificates(status), width);
     if let Some(issuers) = status.issuers {
         let total = issuers.ready + issuers.not_ready;
-        let counts = counted(&[(issuers.ready, "ready"), (issuers.not_ready, "not ready")]);
+        let counts = tally(&[(issuers.ready, "ready"), (issuers.not_ready, "not ready")]);
         part(&mut text, "Issuers", &with_counts(total, &counts), width);
     }
     let renewals = status.renewals.iter().map(|(at, name)| {
@@ -49,7 +49,7 @@ pub fn page(
         };
         format!("{} {when}", shown(name))
     });
-    part(&mut text, "Next renewals", &named(renewals.collect(), "none"), width);
+    part(&mut text, "Next renewals", &join_first(renewals.collect(), "none"), width);
     part(&mut text, "Driver", &driver(status.driver.as_ref(), now), width);
     let StoreStatus { running, queued, slots, .. } = status;
     let challenges = format!("{running} of {slots} slots taken, {queued} queued");
@@ -59,7 +59,7 @@ pub fn page(
         let waits =
             waits.map(|(at, key)| format!("{key} until {at} (in {})", until(Some(*at), now)));
         part(&mut text, "CAs asked to wait", "", width);
-        for line in fold(&named(waits.collect(), ""), width.saturating_sub(2)) {
+        for line in fold(&join_first(waits.collect(), ""), width.saturating_sub(2)) {
             let _written = writeln!(text, "  {}", line.trim_end());
         }
     }
@@ -70,7 +70,7 @@ pub fn page(
 fn certificates(status: &StoreStatus) -> String {
     let of = status.certificates;
     let mut counts =
-        counted(&[(of.ready, "ready"), (of.issuing, "being issued"), (of.not_ready, "not ready")]);
+        tally(&[(of.ready, "ready"), (of.issuing, "being issued"), (of.not_ready, "not ready")]);
     if of.expired > 0 {
         let _written = write!(counts, "; {} expired", of.expired);
     }
@@ -81,14 +81,14 @@ fn with_counts(total: usize, counts: &str) -> String {
     if total == 0 { "none".to_owned() } else { format!("{total}: {counts}") }
 }
 
-/// What there is of each, without what there is none of.
-fn counted(counts: &[(usize, &str)]) -> String {
+/// Joins the counts that are not zero, each with its word.
+fn tally(counts: &[(usize, &str)]) -> String {
     let all = counts.iter().filter(|(count, _)| *count > 0);
     all.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The first few of a list, and how many more there are.
-fn named(mut all: Vec<String>, none: &str) -> String {
+/// Joins the first few texts of a list, with the number of further texts.
+fn join_first(mut all: Vec<String>, none: &str) -> String {
     let more = all.len().saturating_sub(MOST_NAMED);
     all.truncate(MOST_NAMED);
     if more > 0 {
@@ -117,7 +117,7 @@ fn part(text: &mut String, title: &str, words: &str, width: usize) {
     }
 }
 
-/// Errors and warnings, a few lines for each cause, worst last.
+/// Errors and warnings, with a few lines for each cause, worst last.
 fn stuck(findings: &[Finding], width: usize, colour: Colour) -> String {
     let told: Vec<&Finding> =
         findings.iter().filter(|it| it.is_error() || it.is_warning()).collect();
@@ -155,7 +155,7 @@ fn stuck(findings: &[Finding], width: usize, colour: Colour) -> String {
     text
 }
 
-/// The same for programs.
+/// Status as a report for programs.
 pub fn document(
     status: &StoreStatus,
     findings: &[Finding],

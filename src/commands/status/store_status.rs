@@ -1,5 +1,5 @@
-//! What there is, on one screen: how many Certificates and Issuers are in which state, what is renewed next, who works, what CAs have
-//! asked to wait for, and what is stuck.
+//! State of a store: numbers of Certificates and Issuers by state, next renewals, the driver, slots, and waits that CAs
+//! have asked for.
 
 use std::sync::Arc;
 
@@ -19,51 +19,51 @@ use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
-/// What there is in a store, or in one namespace of it.
+/// State of a store, or of one of its namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Certificates.
+    /// Numbers of Certificates.
     pub certificates: CertificateCounts,
-    /// Issuers and ClusterIssuers; `None` if they may not be read.
+    /// Numbers of Issuers and ClusterIssuers; `None` if neither kind may be read.
     pub issuers: Option<IssuerCounts>,
-    /// When Certificates that are ready are renewed, earliest first.
+    /// Renewal times of ready Certificates, earliest first.
     pub renewals: Vec<(Timestamp, ObjectName)>,
-    /// Who works; `None` if nobody does.
+    /// Program that drives; `None` if no controller is running.
     pub driver: Option<AtWork>,
-    /// Challenges that have a slot, of all namespaces that may be read.
+    /// Number of challenges with a slot, of all namespaces that may be read.
     pub running: usize,
-    /// Challenges that wait for one.
+    /// Number of challenges that wait for a slot.
     pub queued: usize,
-    /// How many slots there are.
+    /// Number of slots.
     pub slots: usize,
-    /// Until when CAs are not asked again about objects, earliest first: they have asked for that (`Retry-After`, RFC 8555 §6.6).
+    /// End of each wait that a CA has asked for (`Retry-After`, RFC 8555 §6.6), with the waiting object, earliest first.
     pub waits: Vec<(Timestamp, Key)>,
 }
 
-/// How many Certificates are in which state; each counts once.
+/// Numbers of Certificates by state; each Certificate counts once, except in `expired`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificateCounts {
-    /// `Ready`, and not being issued.
+    /// Certificates that are `Ready` and not being issued.
     pub ready: usize,
-    /// Being issued or renewed.
+    /// Certificates that are being issued or renewed.
     pub issuing: usize,
-    /// Neither.
+    /// Certificates that are neither ready nor being issued.
     pub not_ready: usize,
-    /// Those among all of them whose certificate has expired.
+    /// Certificates of any state whose certificate has expired.
     pub expired: usize,
 }
 
-/// How many Issuers and ClusterIssuers are in which state.
+/// Numbers of Issuers and ClusterIssuers by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IssuerCounts {
-    /// `Ready`.
+    /// Issuers that are `Ready`.
     pub ready: usize,
-    /// Not, or not yet.
+    /// Issuers that are not, or not yet, `Ready`.
     pub not_ready: usize,
 }
 
 impl CertificateCounts {
-    /// All of them.
+    /// Number of all Certificates.
     pub fn total(self) -> usize {
         self.ready + self.issuing + self.not_ready
     }
@@ -81,8 +81,8 @@ impl CertificateCounts {
     }
 }
 
-/// Reads what there is in a namespace, or in all if none is named. Slots are shared by all namespaces, and counted over all that may
-/// be read.
+/// Reads the state of a namespace, or of all namespaces if none is named. All namespaces share the slots, so challenges of
+/// all namespaces that may be read are counted.
 ///
 /// # Errors
 /// Fails when Certificates cannot be read, or the store fails.
@@ -121,7 +121,7 @@ pub async fn read(
     Ok(status)
 }
 
-/// Counts issuers, and notes those whose CA has asked to wait.
+/// Counts issuers, and records the issuers whose CA has asked to wait.
 async fn issuers(
     store: &Arc<dyn Store>,
     namespace: Option<&str>,
@@ -148,7 +148,7 @@ async fn issuers(
     Ok(counts)
 }
 
-/// Notes the Orders whose CA has asked to wait.
+/// Records the Orders whose CA has asked to wait.
 async fn orders(
     store: &Arc<dyn Store>,
     namespace: Option<&str>,
@@ -166,7 +166,7 @@ async fn orders(
     Ok(())
 }
 
-/// The Challenges of all namespaces, else of one, else none: what may be read.
+/// Lists the Challenges that may be read: of all namespaces, or else of the named one, or else none.
 async fn challenges(
     store: &Arc<dyn Store>,
     namespace: Option<&str>,

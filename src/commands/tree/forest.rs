@@ -1,5 +1,5 @@
-//! What hangs below an object, with how far each is: Certificate, CertificateRequest, Order, Challenge, and what a solver has
-//! made in a cluster, where that may be read.
+//! Trees of objects with their states: Certificate, CertificateRequest, Order, Challenge, and the objects that a solver has
+//! made in a cluster, if these may be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,29 +24,29 @@ use crate::store::manager::Manager;
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
-/// An object, and what hangs below it.
+/// An object with the objects below it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeNode {
     kind: String,
     name: ObjectName,
-    /// The name that a Challenge is about.
+    /// Domain of a Challenge.
     domain: Option<String>,
     state: NodeState,
     created: Option<Time>,
     below: Vec<Self>,
 }
 
-/// Reads trees of objects. What solvers have made is listed once for each namespace.
+/// Reads trees of objects. Objects of solvers are listed once for each namespace.
 #[derive(Debug)]
 pub struct TreeReader<'a> {
     store: &'a Arc<dyn Store>,
-    /// Where solvers make objects.
+    /// Cluster in which solvers make objects; `None` for a local store.
     cluster: Option<&'a ClusterStore>,
     solved: BTreeMap<String, Vec<Value>>,
     unread: BTreeSet<UnreadPart>,
 }
 
-/// Objects that may not be read, and so are in no tree.
+/// Kind of objects in a namespace that may not be read, and so are in no tree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnreadPart {
     /// Namespace.
@@ -55,17 +55,17 @@ pub struct UnreadPart {
     resource: String,
 }
 
-/// Trees, and what may not be read of them.
+/// Trees, with the kinds of objects that may not be read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forest {
     /// Trees.
     pub trees: Vec<TreeNode>,
-    /// What is missing in them, by namespace.
+    /// Kinds of objects that are missing in the trees, by namespace.
     pub unread: BTreeSet<UnreadPart>,
 }
 
 impl Forest {
-    /// What is missing, a line for each namespace.
+    /// Lines about the missing kinds, one for each namespace.
     pub fn unread_lines(&self) -> Vec<String> {
         let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for part in &self.unread {
@@ -73,36 +73,34 @@ impl Forest {
         }
         let line = |(namespace, resources): (&str, Vec<&str>)| {
             let resources = resources.join(", ");
-            format!(
-                "not shown, for no permission to list them in namespace {namespace}: {resources}"
-            )
+            format!("no permission to list in namespace {namespace}, so not shown: {resources}")
         };
         places.into_iter().map(line).collect()
     }
 }
 
 impl<'a> TreeReader<'a> {
-    /// What reads trees of that store.
+    /// Builds a reader of trees of a store.
     pub fn new(store: &'a Arc<dyn Store>, cluster: Option<&'a ClusterStore>) -> Self {
         Self { store, cluster, solved: BTreeMap::new(), unread: BTreeSet::new() }
     }
 
-    /// The tree below an object that has to be there.
+    /// Reads the tree below an object, which must exist.
     ///
     /// # Errors
-    /// Fails when it is not, or the store fails.
+    /// Fails when the object is not found, or the store fails.
     pub async fn tree(&mut self, root: &Key) -> Result<TreeNode, Failure> {
         let record = lookup::read(self.store, root).await?;
         Ok(self.node(record).await?)
     }
 
-    /// The trees with all that was missing in them.
+    /// Returns the trees, with the kinds of objects that were missing in them.
     pub fn forest(self, trees: Vec<TreeNode>) -> Forest {
         Forest { trees, unread: self.unread }
     }
 
-    /// What was listed; nothing of what may not be.
-    fn permitted<T>(
+    /// Unwraps a list; a forbidden list is recorded as unread, and empty.
+    fn unwrap_list<T>(
         &mut self,
         listed: Result<Vec<T>, StoreError>,
         (namespace, resource): (&str, String),
@@ -128,7 +126,7 @@ impl<'a> TreeReader<'a> {
         };
         match record.key.kind {
             Kind::Certificate => {
-                // What may not be read is noted where it is listed.
+                // A forbidden kind is recorded when it is listed.
                 let chain = unless_forbidden(chain::read(self.store, &record.key.name).await)?;
                 let chain = match chain {
                     Some(chain) => chain,
@@ -169,7 +167,7 @@ impl<'a> TreeReader<'a> {
         Ok(node)
     }
 
-    /// The objects of the next kind that belong to one, oldest first.
+    /// Lists the objects of the next kind that belong to an object, oldest first.
     async fn below(&mut self, record: &Record) -> Result<Vec<Record>, StoreError> {
         let next = match record.key.kind {
             Kind::Certificate => Kind::CertificateRequest,
@@ -184,19 +182,19 @@ impl<'a> TreeReader<'a> {
         let scope = Scope::owned_by(namespace, record.uid()).brief();
         let listed = self.store.list(next, &scope).await;
         let resource = format!("{}.{}", next.plural(), next.group());
-        let mut below = self.permitted(listed, (namespace, resource))?;
+        let mut below = self.unwrap_list(listed, (namespace, resource))?;
         below.sort_by_key(|it| (it.metadata().creation_timestamp, it.key.name.name.clone()));
         Ok(below)
     }
 
-    /// A Certificate of which nothing else may be read.
+    /// Chain of a Certificate of which nothing else may be read.
     fn bare(&self, certificate: Certificate) -> Chain {
         let (requests, orders, challenges) = Default::default();
         let in_cluster = self.store.in_cluster();
         Chain { certificate, requests, orders, challenges, issuer: None, in_cluster }
     }
 
-    /// What a solver has made for a Challenge; nothing where that may not be read.
+    /// Objects that a solver has made for a Challenge; empty if they may not be read.
     async fn solver_objects(&mut self, challenge: &Challenge) -> Result<Vec<TreeNode>, StoreError> {
         let Some(cluster) = self.cluster else { return Ok(Vec::new()) };
         let namespace = &challenge.metadata.namespace;
@@ -212,9 +210,9 @@ impl<'a> TreeReader<'a> {
                     object
                 };
                 let listed = match listed {
-                    // There may be no Gateway API.
+                    // The cluster may have no Gateway API.
                     Err(StoreError::Cluster(fault)) if fault.is_undefined() => Vec::new(),
-                    listed => self.permitted(listed, (namespace, resource.plural.to_owned()))?,
+                    listed => self.unwrap_list(listed, (namespace, resource.plural.to_owned()))?,
                 };
                 all.extend(listed.into_iter().map(named));
             }
@@ -225,7 +223,7 @@ impl<'a> TreeReader<'a> {
     }
 }
 
-/// An object that a solver has made.
+/// Node of an object that a solver has made.
 fn solver_node(object: &Value) -> TreeNode {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let kind = text("/kind").to_owned();
@@ -256,7 +254,7 @@ fn solver_node(object: &Value) -> TreeNode {
     }
 }
 
-/// The rows of trees, each branch below its stem.
+/// Rows of trees, each branch below its stem.
 pub fn rows(trees: &[TreeNode]) -> Vec<TreeRow> {
     fn add(node: &TreeNode, (own, below): (&str, &str), rows: &mut Vec<TreeRow>) {
         let domain = node.domain.as_ref().map(|domain| format!(" ({domain})"));
@@ -281,7 +279,7 @@ pub fn rows(trees: &[TreeNode]) -> Vec<TreeRow> {
     rows
 }
 
-/// The trees for programs: every object in the order of the rows, each with its owner.
+/// Trees as a report for programs: every object in the order of the rows, each with its owner.
 pub fn report(forest: &Forest) -> Value {
     fn add(node: &TreeNode, owner: Option<&TreeNode>, objects: &mut Vec<Value>) {
         let mut object = json!({

@@ -1,4 +1,4 @@
-//! `tree`: what hangs below a Certificate, how far each object is, and what it waits for; read-only.
+//! `tree`: shows the objects below a Certificate, with the state and the wait of each; read-only.
 
 pub mod forest;
 
@@ -25,15 +25,15 @@ use crate::print::{Printer, terminal, tree};
 use crate::store::Store;
 use crate::store::error::unless_forbidden;
 
-/// Changes that come within this time are shown together.
-const TOGETHER: Duration = Duration::from_millis(100);
-/// How often ages on a terminal are drawn anew.
-const AGES: Duration = Duration::from_secs(1);
+/// Time within which changes are collected and shown together.
+const COLLECT_TIME: Duration = Duration::from_millis(100);
+/// Interval at which ages on a terminal are drawn anew.
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Flags of `tree`.
 #[derive(Debug, clap::Args)]
 pub struct TreeArgs {
-    /// The object, KIND/NAME or KIND NAME; a name alone is a Certificate's; every Certificate of the namespace when there is none
+    /// The object, KIND/NAME or KIND NAME; a name alone is a Certificate's; without any, every Certificate of the namespace
     #[arg(num_args = 0..=2, value_name = "KIND/NAME", add = completers::object())]
     pub object: Vec<String>,
     /// Show the Certificates of all namespaces
@@ -42,10 +42,10 @@ pub struct TreeArgs {
     /// Only Certificates with these labels, such as app=web
     #[arg(long, short = 'l', value_name = "LABELS", conflicts_with = "object")]
     pub selector: Option<LabelSelector>,
-    /// Show it again whenever something changes, until Ctrl-C
+    /// Show the tree again at every change, until Ctrl-C
     #[arg(long, short = 'w')]
     pub watch: bool,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: ReportArgs,
 }
@@ -53,7 +53,7 @@ pub struct TreeArgs {
 /// Runs `tree`.
 ///
 /// # Errors
-/// Fails when the object is not there, the store cannot be read, or by being interrupted.
+/// Fails when the object is not found, the store cannot be read, or when interrupted.
 pub async fn run(args: TreeArgs, context: &mut Context) -> Result<(), Failure> {
     let store = if args.watch {
         context.at_hand(store_when_there(context).await?)
@@ -79,7 +79,7 @@ pub async fn run(args: TreeArgs, context: &mut Context) -> Result<(), Failure> {
     follow(&args, root.as_ref(), &store, (&mut printer, context)).await
 }
 
-/// Shows the trees whenever they have changed.
+/// Shows the trees again after each change.
 async fn follow(
     args: &TreeArgs,
     root: Option<&Key>,
@@ -116,7 +116,7 @@ async fn follow(
                     show(args, &forest, printer, context)?;
                     shown = Some(forest);
                 }
-                next = Instant::now() + AGES;
+                next = Instant::now() + REDRAW_INTERVAL;
             }
             change = changes.next() => {
                 let Some((kind, change)) = change else { break };
@@ -127,14 +127,14 @@ async fn follow(
                     Err(error) if error.may_pass() => {}
                     change => drop(change?),
                 }
-                next = next.min(Instant::now() + TOGETHER);
+                next = next.min(Instant::now() + COLLECT_TIME);
             }
         }
     }
     Ok(())
 }
 
-/// The trees that are asked for, by namespace and name.
+/// Reads the selected trees, by namespace and name.
 async fn forest(
     args: &TreeArgs,
     root: Option<&Key>,
@@ -149,7 +149,7 @@ async fn forest(
     let namespace = (!args.all_namespaces).then(|| context.namespace());
     let scope = |kind| target::scope(kind, namespace).brief();
     let mut roots = store.list(Kind::Certificate, &scope(Kind::Certificate)).await?;
-    // Those that no Certificate has made.
+    // CertificateRequests that no Certificate has made are roots, too.
     let requests = store.list(Kind::CertificateRequest, &scope(Kind::CertificateRequest)).await;
     let requests = unless_forbidden(requests)?.unwrap_or_default();
     roots.extend(requests.into_iter().filter(|it| it.metadata().controller().is_none()));

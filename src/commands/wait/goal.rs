@@ -1,4 +1,4 @@
-//! What `wait` waits for, and when that can no longer come: judged as those are judged who follow an order to its end.
+//! Goals of `wait`, and the end if a goal can no longer be reached: judged as `order` judges the issuances that it follows.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -24,42 +24,42 @@ use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
 
-/// What is waited for.
+/// Goal of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WaitGoal {
-    /// A condition with this status, `True` unless another one is named.
+    /// A condition has this status: `True` unless another status is named.
     Condition {
-        /// Its type, in any case.
+        /// Type of the condition, in any case.
         name: String,
-        /// Its status, in any case.
+        /// Status of the condition, in any case.
         status: String,
     },
-    /// The certificate, the answer to an order, or an account is there.
+    /// The certificate is issued, the order or challenge is valid, or the issuer has an account.
     Issued,
     /// The object is gone.
     Deleted,
     /// The object is there.
     Created,
-    /// A field has a value; any, where none is named.
+    /// A field has the named value, or any value if none is named.
     Field {
-        /// Where the field is.
+        /// Path of the field.
         path: Template,
-        /// The same as it was typed, without braces.
+        /// Path as it was typed, without braces.
         text: String,
-        /// The value.
+        /// Wanted value; `None` for any value.
         value: Option<String>,
     },
 }
 
-/// Why a text names nothing that can be waited for.
+/// Error of a text that names no goal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WaitGoalError {
-    /// There is no such form.
+    /// No form of a goal fits the text.
     #[error(
         "cannot wait for \"{0}\": condition=NAME[=STATUS], issued, create, delete or jsonpath='{{.PATH}}'[=VALUE]"
     )]
     Unknown(String),
-    /// The path cannot be read.
+    /// The path cannot be parsed.
     #[error("cannot read the path of \"{0}\": {1}")]
     Path(String, String),
 }
@@ -103,34 +103,34 @@ impl FromStr for WaitGoal {
     }
 }
 
-/// How far an object is from what is waited for.
+/// State of an object with respect to a goal.
 #[derive(Debug)]
 pub enum WaitState {
-    /// It is so; the object, unless it is gone.
+    /// The goal is reached; has the object, unless the object is gone.
     Met(Option<Box<Record>>),
-    /// It can no longer come.
+    /// The goal can no longer be reached.
     Unreachable(Box<Failure>),
-    /// Not yet, and what the object waits for itself, where that is known.
+    /// The goal is not reached yet; has the reason why the object waits, if known.
     Waiting(Option<String>),
 }
 
 impl WaitGoal {
-    /// Tells whether objects of a kind can ever be so.
+    /// Checks that objects of a kind can reach the goal.
     ///
     /// # Errors
-    /// Fails when they cannot.
+    /// Fails when objects of the kind can never reach the goal.
     pub fn check(&self, kind: Kind) -> Result<(), Failure> {
         let has_no_conditions = matches!(kind, Kind::Order | Kind::Challenge);
         if matches!(self, Self::Condition { .. }) && has_no_conditions {
             let what = format!("{kind}s have no conditions");
             return Err(Failure::usage(what)
-                .hint("wait for its end: --for=issued")
+                .hint("wait for the end: --for=issued")
                 .hint("or for a state: --for=jsonpath='{.status.state}'=valid"));
         }
         Ok(())
     }
 
-    /// What is waited for, in words behind the name of the object.
+    /// Goal in words, to follow the name of the object.
     pub fn words(&self) -> String {
         match self {
             Self::Condition { name, status } if status.eq_ignore_ascii_case("true") => {
@@ -138,17 +138,17 @@ impl WaitGoal {
             }
             Self::Condition { name, status } => format!("to have condition {name}={status}"),
             Self::Issued => "to be issued".to_owned(),
-            Self::Deleted => "to be gone".to_owned(),
-            Self::Created => "to be made".to_owned(),
+            Self::Deleted => "to be deleted".to_owned(),
+            Self::Created => "to be created".to_owned(),
             Self::Field { text, value: Some(value), .. } => format!("to have {text}={value}"),
             Self::Field { text, value: None, .. } => format!("to have {text}"),
         }
     }
 
-    /// Judges an object. A failure that somebody else has just written is read anew before it counts.
+    /// Judges an object. Before a failure counts, the object is read anew, in case another process has just written.
     ///
     /// # Errors
-    /// Fails when the store does.
+    /// Fails when the store fails.
     pub async fn judge(
         &self,
         store: &Arc<dyn Store>,
@@ -179,14 +179,14 @@ impl WaitGoal {
         }
     }
 
-    /// Tells whether the object has to come to a good end for it.
+    /// Returns whether only a successful end of the object reaches the goal.
     fn needs_success(&self, kind: Kind) -> bool {
         match self {
             Self::Issued => true,
             Self::Condition { name, status } => {
                 name.eq_ignore_ascii_case("ready") && status.eq_ignore_ascii_case("true")
             }
-            // A state that is final stays.
+            // A final state never changes.
             Self::Field { text, value, .. } => {
                 let is_state = text.trim_start_matches('$') == ".status.state";
                 matches!(kind, Kind::Order | Kind::Challenge) && is_state && value.is_some()
@@ -216,7 +216,7 @@ impl WaitGoal {
     }
 }
 
-/// Tells whether a condition has that status, and is about the object as it is now.
+/// Returns whether a condition has this status, and was observed for the present generation of the object.
 fn has_condition(object: &Value, name: &str, status: &str) -> bool {
     let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
     let is = |it: &Value, field: &str, wanted: &str| {
@@ -233,7 +233,7 @@ fn is_issuing(object: &Value) -> bool {
     has_condition(object, "Issuing", "True")
 }
 
-/// Whether an object can still come to a good end, and what it waits for.
+/// Judges whether an object can still end successfully, and why the object waits.
 async fn of_issuance(
     store: &Arc<dyn Store>,
     record: &Record,
@@ -249,29 +249,29 @@ async fn of_issuance(
             let is_denied = condition(conditions, "Denied")
                 .is_some_and(|denied| denied.status == ConditionStatus::True);
             if is_denied || request.status.failure_time.is_some() {
-                return Ok(ended(key, &state, &waits_for, (FailureKind::Unexpected, None)));
+                return Ok(unreachable(key, &state, &waits_for, (FailureKind::Unexpected, None)));
             }
-            WaitState::Waiting(awaited(store, key).await?)
+            WaitState::Waiting(read_awaited(store, key).await?)
         }
         Kind::Order => {
             let order: Order = typed(record)?;
             match order.status.state.filter(|state| state.is_failure()) {
                 Some(state) => {
                     let problem = facts::problem(&order);
-                    ended(
+                    unreachable(
                         key,
                         state.as_str(),
                         &order.status.reason,
                         (of_end(state, problem.as_ref()), problem),
                     )
                 }
-                None => WaitState::Waiting(awaited(store, key).await?),
+                None => WaitState::Waiting(read_awaited(store, key).await?),
             }
         }
         Kind::Challenge => {
             let challenge: Challenge = typed(record)?;
             match challenge.status.state.filter(|state| state.is_failure()) {
-                Some(state) => ended(
+                Some(state) => unreachable(
                     key,
                     state.as_str(),
                     &challenge.status.reason,
@@ -291,11 +291,11 @@ async fn of_issuance(
     })
 }
 
-async fn awaited(store: &Arc<dyn Store>, key: &Key) -> Result<Option<String>, StoreError> {
+async fn read_awaited(store: &Arc<dyn Store>, key: &Key) -> Result<Option<String>, StoreError> {
     crate::objects::awaited::awaited(store, key).await
 }
 
-/// The sort of a failed order or challenge.
+/// Kind of failure of a failed order or challenge.
 fn of_end(state: State, problem: Option<&Problem>) -> FailureKind {
     match (state, problem) {
         (State::Errored, Some(problem)) => FailureKind::of_problem(problem),
@@ -304,7 +304,7 @@ fn of_end(state: State, problem: Option<&Problem>) -> FailureKind {
     }
 }
 
-fn ended(
+fn unreachable(
     key: &Key,
     state: &str,
     why: &str,
@@ -326,13 +326,13 @@ async fn of_certificate(
     };
     let metadata = &chain.certificate.metadata;
     let issuing = condition(&chain.certificate.status.conditions, "Issuing");
-    // What an earlier wish has come to says nothing of this one.
+    // The result of an earlier generation says nothing about the present one.
     let is_outdated =
         issuing.is_some_and(|issuing| issuing.observed_generation < metadata.generation);
-    let judged = |chain: &_| verdict(chain, &Obstacles::new(), Some(BEFORE_ALL));
+    let judged = |chain: &_| verdict(chain, &Obstacles::new(), Some(LOWEST_REVISION));
     let first = judged(&chain);
     let told = match first {
-        // Several watches tell in no common order.
+        // Several watches have no common order.
         Verdict::Failed(_) => match chain::read_anew(store, key).await? {
             Some(chain) => judged(&chain),
             None => return Ok(WaitState::Waiting(None)),
@@ -348,7 +348,7 @@ async fn of_certificate(
             match too_late {
                 Some(until) => {
                     let failure = Failure::new(blocker.kind, blocker.what.clone());
-                    let failure = failure.hint(format!("wait again after {until:.0}, or longer"));
+                    let failure = failure.hint(format!("wait longer, or again after {until:.0}"));
                     WaitState::Unreachable(Box::new(failure.held_up_by(&blocker).about(key)))
                 }
                 None => WaitState::Waiting(Some(blocker.what)),
@@ -360,8 +360,8 @@ async fn of_certificate(
     })
 }
 
-/// A revision that every Certificate has left behind: whatever has come of it counts.
-const BEFORE_ALL: i64 = -1;
+/// Revision below that of every Certificate, so that every result counts.
+const LOWEST_REVISION: i64 = -1;
 
 #[cfg(test)]
 mod tests {
@@ -377,9 +377,9 @@ mod tests {
             ("condition=ready=True", "to have condition ready"),
             ("condition=Issuing=false", "to have condition Issuing=false"),
             ("issued", "to be issued"),
-            ("delete", "to be gone"),
-            ("deleted", "to be gone"),
-            ("create", "to be made"),
+            ("delete", "to be deleted"),
+            ("deleted", "to be deleted"),
+            ("create", "to be created"),
             ("jsonpath={.status.state}=valid", "to have .status.state=valid"),
             ("jsonpath={.status.revision}", "to have .status.revision"),
             ("jsonpath=.status.revision", "to have .status.revision"),

@@ -1,4 +1,4 @@
-//! `wait`: until objects are as they should be, or can no longer become so; read-only.
+//! `wait`: waits until objects reach a goal, or can no longer reach it; read-only.
 
 pub mod goal;
 pub mod named_objects;
@@ -29,10 +29,10 @@ use crate::print::{Group, Printer, Shape};
 use crate::store::Store;
 use crate::store::local::Access;
 
-/// How long nobody may work on a state folder before what is waited for counts as not to come: whoever is just starting has that time.
-const START: SignedDuration = SignedDuration::from_secs(5);
-/// How often it is looked without a change: what a watch does not tell, such as a CA's moment, comes with time.
-const LOOK: StdDuration = StdDuration::from_secs(1);
+/// Maximum time without a running controller on a state folder: time for a controller to start before the wait fails.
+const IDLE_MAX: SignedDuration = SignedDuration::from_secs(5);
+/// Interval between checks without a change: some facts, such as the time named by a CA, come without an event.
+const POLL_INTERVAL: StdDuration = StdDuration::from_secs(1);
 
 /// Flags of `wait`.
 #[derive(Debug, clap::Args)]
@@ -40,15 +40,15 @@ pub struct WaitArgs {
     /// KIND/NAME…, KIND NAME…, or KIND with --all or -l
     #[arg(required = true, value_name = "KIND/NAME", add = completers::objects())]
     pub objects: Vec<String>,
-    /// What to wait for: condition=NAME[=STATUS], issued, create, delete or jsonpath='{.PATH}'[=VALUE]
+    /// Goal: condition=NAME[=STATUS], issued, create, delete or jsonpath='{.PATH}'[=VALUE]
     ///
-    /// issued is a Certificate that is ready and not being issued again, an Order or a Challenge that is valid, or an issuer with
-    /// its account. When that can no longer come, the command ends at once with the cause.
+    /// issued is a Certificate that is ready and not being issued again, an Order or a Challenge that is valid, or an issuer
+    /// with its account. If the goal can no longer be reached, the command ends at once with the cause.
     #[arg(long = "for", value_name = "GOAL")]
     pub goal: WaitGoal,
-    /// Give up after this time; 0 looks once
+    /// Give up after this time; 0 checks once
     ///
-    /// With --local it ends as soon as nobody has worked on the state folder for 5 s: nothing moves then.
+    /// With --local the command also ends when no controller has run on the state folder for 5 s.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub timeout: Duration,
     /// Every object of the kind
@@ -57,7 +57,7 @@ pub struct WaitArgs {
     /// Only objects with these labels, such as app=web
     #[arg(long, short = 'l', value_name = "LABELS", conflicts_with = "all")]
     pub selector: Option<LabelSelector>,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -65,12 +65,12 @@ pub struct WaitArgs {
 /// Runs `wait`.
 ///
 /// # Errors
-/// Fails with the lowest exit code of all objects: at once when one can no longer become so, with 13 where nobody works on the state
-/// folder, with 124 when time is up.
+/// Fails with the lowest exit code of all objects: at once if an object can no longer reach the goal, with 13 if no
+/// controller runs on the state folder, with 124 when time is up.
 pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
     let deadline = Timestamp::now().saturating_add(args.timeout.0).unwrap_or(Timestamp::MAX);
     let store = match args.goal {
-        // The state may be made together with the object.
+        // The state folder may be made together with the object.
         WaitGoal::Created => {
             match timeout(args.timeout.unsigned(), store_when_there(context)).await {
                 Ok(store) => store?,
@@ -102,10 +102,10 @@ pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
         let mut waiting = Vec::new();
         for key in std::mem::take(&mut open) {
             match args.goal.judge(&store, &key, deadline).await? {
-                WaitState::Met(record) => met(&mut printer, &key, record.as_deref(), context)?,
+                WaitState::Met(record) => print(&mut printer, &key, record.as_deref(), context)?,
                 WaitState::Unreachable(failure) => failures.push((key, *failure)),
                 WaitState::Waiting(why) if is_last => {
-                    failures.push((key.clone(), late(&args, &key, why)));
+                    failures.push((key.clone(), timeout_failure(&args, &key, why)));
                 }
                 WaitState::Waiting(_) => waiting.push(key),
             }
@@ -121,12 +121,12 @@ pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
             if !std::mem::replace(&mut is_told, true) {
                 printer.note(lead::NOBODY_DRIVES);
             }
-            // In a cluster a controller comes by itself; objects may be made by anybody.
+            // In a cluster a controller starts by itself; other programs may create objects.
             let since = *idle_since.get_or_insert_with(Timestamp::now);
-            let is_started = Timestamp::now().duration_since(since) < START;
+            let is_started = Timestamp::now().duration_since(since) < IDLE_MAX;
             if !store.in_cluster() && args.goal != WaitGoal::Created && !is_started {
                 failures.extend(std::mem::take(&mut open).into_iter().map(|key| {
-                    let failure = idle(&args, &key);
+                    let failure = idle_failure(&args, &key);
                     (key, failure)
                 }));
                 break;
@@ -135,7 +135,7 @@ pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
             (is_told, idle_since) = (true, None);
         }
         let left = deadline.duration_since(Timestamp::now());
-        let pause = StdDuration::try_from(left).unwrap_or_default().min(LOOK);
+        let pause = StdDuration::try_from(left).unwrap_or_default().min(POLL_INTERVAL);
         tokio::select! {
             change = changes.next() => if let Some((kind, Err(error))) = change {
                 let root = roots.iter().find(|root| root.kind == kind);
@@ -152,8 +152,8 @@ pub async fn run(args: WaitArgs, context: &mut Context) -> Result<(), Failure> {
     conclude(failures, &printer, &store, context).await
 }
 
-/// Says that an object is as it should be, in kubectl's words, or prints it.
-fn met(
+/// Prints that an object has reached the goal, in kubectl's words, or prints the object for programs.
+fn print(
     printer: &mut Printer,
     key: &Key,
     record: Option<&Record>,
@@ -177,21 +177,21 @@ fn met(
     Ok(())
 }
 
-/// Nobody works on the folder.
-fn idle(args: &WaitArgs, key: &Key) -> Failure {
-    let message = format!("{key} {} does not come: {}", args.goal.words(), lead::NOBODY_DRIVES);
+/// Failure if no controller runs on the state folder.
+fn idle_failure(args: &WaitArgs, key: &Key) -> Failure {
+    let message = format!("cannot wait for {key} {}: {}", args.goal.words(), lead::NOBODY_DRIVES);
     Failure::new(FailureKind::Person, message).about(key)
 }
 
-/// Time is up.
-fn late(args: &WaitArgs, key: &Key, why: Option<String>) -> Failure {
+/// Failure when time is up.
+fn timeout_failure(args: &WaitArgs, key: &Key, why: Option<String>) -> Failure {
     let (goal, timeout) = (args.goal.words(), args.timeout);
     let why = why.map(|why| format!(": it waits for {why}")).unwrap_or_default();
     let message = format!("timed out after {timeout} waiting for {key} {goal}{why}");
     Failure::new(FailureKind::Timeout, message).about(key).late()
 }
 
-/// Tells each failure with its cause; the one with the lowest exit code counts.
+/// Prints each failure with its cause; returns the lowest exit code.
 async fn conclude(
     failures: Vec<(Key, Failure)>,
     printer: &Printer,

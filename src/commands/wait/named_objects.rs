@@ -1,4 +1,4 @@
-//! Which objects `wait` is about.
+//! Selection of the objects that `wait` waits for.
 
 use std::sync::Arc;
 
@@ -11,25 +11,24 @@ use crate::input::target::Targets;
 use crate::model::{Key, Record};
 use crate::store::Store;
 
-/// The words of a command line that name what is waited for.
+/// Words and flags of the command line that select objects.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedObjects<'a> {
     /// Kinds and names.
     pub words: &'a [String],
-    /// Whether every object of a kind is meant.
+    /// Whether every object of a kind is selected.
     pub all: bool,
-    /// Labels of those that are meant.
+    /// Labels of the selected objects.
     pub selector: Option<&'a LabelSelector>,
-    /// Namespace of those that have one.
+    /// Namespace of namespaced objects.
     pub namespace: &'a str,
 }
 
 impl NamedObjects<'_> {
-    /// The objects that the words name; those that are not there yet only where their making is waited for, and those that are
-    /// gone where that is.
+    /// Keys of the selected objects. Named objects that do not exist are kept only if the goal is their creation or deletion.
     ///
     /// # Errors
-    /// Fails when the words name none, one is not there, a kind can never be so, or the store fails.
+    /// Fails when nothing is named, an object is not found, a kind can never reach the goal, or the store fails.
     pub async fn keys(&self, goal: &WaitGoal, store: &Arc<dyn Store>) -> Result<Vec<Key>, Failure> {
         let Self { words, all, selector, namespace } = *self;
         let wanted = Targets::parse(words)?;

@@ -1,4 +1,4 @@
-//! Which objects hang below one: found by their owners, and remembered when they are gone.
+//! Objects below a root object: found by their owners, and remembered after deletion.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::Store;
 use crate::store::error::StoreError;
 
-/// Longest chain of owners: Challenge, Order, CertificateRequest, Certificate.
+/// Maximum length of a chain of owners: Challenge, Order, CertificateRequest, Certificate.
 const GENERATIONS: usize = 4;
 
 /// An object and everything below it.
@@ -18,17 +18,17 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Starts with the object itself.
+    /// Starts with the root object.
     pub(super) fn of(root: Key) -> Self {
         Self { root, members: BTreeSet::new() }
     }
 
-    /// The object itself.
+    /// Root object.
     pub(super) fn root(&self) -> &Key {
         &self.root
     }
 
-    /// Tells whether an object, or what an event is about, belongs.
+    /// Returns whether an object, or the object of an event, is the root or below the root.
     pub(super) async fn holds(
         &mut self,
         store: &Arc<dyn Store>,
@@ -61,7 +61,7 @@ impl Family {
     }
 }
 
-/// Key and UID of what an event is about.
+/// Key and UID of the object of an event.
 pub(super) fn involved(event: &Record) -> Option<(Key, String)> {
     let kind = event.text("/involvedObject/kind");
     let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind)?;

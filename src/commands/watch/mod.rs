@@ -1,4 +1,4 @@
-//! `watch`: live tables on a terminal, one line per change when piped; read-only.
+//! `watch`: shows live tables on a terminal, or prints one line per change; read-only.
 
 mod family;
 mod news;
@@ -24,19 +24,19 @@ use crate::print::screen::Screen;
 use crate::print::{Printer, terminal};
 use crate::store::{Scope, Store};
 
-/// How often a terminal is drawn anew at most; without changes it is once a second, because of the ages.
-const TICK: Duration = Duration::from_millis(100);
+/// Minimum time between two drawings of a terminal; without changes, a drawing each second updates the ages.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Flags of `watch`.
 #[derive(Debug, clap::Args)]
 pub struct WatchArgs {
-    /// One object with all that hangs below it, KIND/NAME or KIND NAME; a name alone is a Certificate's
+    /// One object with all objects below it, KIND/NAME or KIND NAME; a name alone is a Certificate's
     #[arg(num_args = 0..=2, value_name = "KIND/NAME", add = completers::object())]
     pub object: Vec<String>,
     /// Watch all namespaces
     #[arg(long, short = 'A')]
     pub all_namespaces: bool,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: StreamArgs,
 }
@@ -44,7 +44,7 @@ pub struct WatchArgs {
 /// Runs `watch`, which ends when it is interrupted.
 ///
 /// # Errors
-/// Fails when the words name no object, the store cannot be read, or by being interrupted.
+/// Fails when the words name no object, the store cannot be read, or when interrupted.
 pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> {
     if !args.object.is_empty() && args.all_namespaces {
         let what = "a name belongs to one namespace, so it cannot be combined with -A";
@@ -60,13 +60,13 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
         words => Some(lookup::object(&store, words, context.namespace()).await?),
     };
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
-    let mut changes = watched(&store, root.as_ref(), namespace.as_deref());
+    let mut changes = watch_all(&store, root.as_ref(), namespace.as_deref());
     let watched_root = root.clone();
     let mut scene =
         WatchedObjects::new(Arc::clone(&store), root.map(Family::of), args.all_namespaces);
     let mut screen = is_screen.then(Screen::default);
-    let mut tick = tokio::time::interval(TICK);
-    // The second that is on the screen; none when something has changed since.
+    let mut tick = tokio::time::interval(REDRAW_INTERVAL);
+    // Second of the last drawing; `None` if something has changed since.
     let mut drawn = None;
     let mut is_missing_told = false;
     while !printer.is_closed() {
@@ -84,10 +84,10 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
                 let news = scene.take(kind, change, context.now()).await?;
                 drawn = None;
                 if screen.is_none() {
-                    tell(&mut printer, &news)?;
+                    print(&mut printer, &news)?;
                     if let Some(root) = scene.missing().filter(|_| !is_missing_told) {
                         is_missing_told = true;
-                        tell_missing(&store, root, context).await?;
+                        print_missing(&store, root, context).await?;
                     }
                 }
             }
@@ -106,8 +106,8 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The changes of the six kinds, and of events about them.
-fn watched(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) -> Changes {
+/// Watches the six kinds, and the events about them.
+fn watch_all(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) -> Changes {
     let events = match (root, namespace) {
         (Some(key), _) => target::events_scope(&key.name.namespace),
         (None, Some(namespace)) => target::events_scope(namespace),
@@ -117,8 +117,8 @@ fn watched(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) 
     of_kinds(store, objects.into_iter().chain([(Kind::Event, events)]))
 }
 
-/// Says that the object is not there, and where one of its name is: it may come, or be misspelt.
-async fn tell_missing(
+/// Prints that the object does not exist, and where an object of this name is: the name may be misspelt.
+async fn print_missing(
     store: &Arc<dyn Store>,
     root: &Key,
     context: &Context,
@@ -131,7 +131,7 @@ async fn tell_missing(
     Ok(())
 }
 
-fn tell(printer: &mut Printer, news: &[news::News]) -> Result<(), Failure> {
+fn print(printer: &mut Printer, news: &[news::News]) -> Result<(), Failure> {
     for news in news {
         if printer.format().is_for_people() {
             printer.text(&news.line())?;
@@ -172,7 +172,7 @@ mod tests {
                 Headers::Shown,
                 Colours { out: Colour::On, talk: Colour::On },
             );
-            tell(&mut printer, std::slice::from_ref(&news)).unwrap();
+            print(&mut printer, std::slice::from_ref(&news)).unwrap();
             assert_eq!(out.text(), expected);
         }
     }

@@ -1,4 +1,4 @@
-//! What a change means, in one line: which state, condition or reason is new, or what event was told.
+//! Meaning of a change in one line: the new state, condition or reason, or the event.
 
 use std::fmt::Write as _;
 
@@ -11,18 +11,18 @@ use crate::print::document;
 /// One line of news.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct News {
-    /// When it was heard.
+    /// Time of the change.
     pub at: Timestamp,
-    /// Of what.
+    /// Object that changed, or that the event is about.
     pub subject: Key,
     /// Whether the line names the namespace.
     pub namespaces: bool,
-    /// What is new.
+    /// New state, condition, reason or event, as text.
     pub text: String,
 }
 
 impl News {
-    /// The line for people and logs, newline included.
+    /// Line for people and logs, with a newline.
     pub(super) fn line(&self) -> String {
         let Key { kind, name: ObjectName { namespace, name } } = &self.subject;
         let mut line = format!("{} ", Time::new(self.at));
@@ -30,12 +30,12 @@ impl News {
             // Writing into memory cannot fail.
             let _written = write!(line, "{namespace} ");
         }
-        // A text of several lines is one change still.
+        // A text of several lines is still one change.
         let text = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
         line + &format!("{}/{name} {text}\n", kind.singular())
     }
 
-    /// The line for programs.
+    /// Line for programs.
     pub(super) fn json_line(&self) -> String {
         document::json_line(&json!({
             "apiVersion": "kubectl-acme/v1alpha1",
@@ -51,23 +51,23 @@ impl News {
     }
 }
 
-/// What is new in an object, one text per change.
+/// Facts that are new in an object, one text per change.
 pub(super) fn of_object(before: Option<&Value>, after: &Value) -> Vec<Fact> {
-    let known = before.map(standing).unwrap_or_default();
+    let known = before.map(facts_of).unwrap_or_default();
     let is_known = |fact: &Fact| known.iter().any(|known| known.text == fact.text);
-    let mut facts: Vec<Fact> = standing(after).into_iter().filter(|fact| !is_known(fact)).collect();
+    let mut facts: Vec<Fact> = facts_of(after).into_iter().filter(|fact| !is_known(fact)).collect();
     if before.is_none() && facts.is_empty() {
         facts.push(Fact::new("created", moment(after.pointer("/metadata/creationTimestamp"))));
     }
     facts
 }
 
-/// What can be said of an object.
+/// Fact about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
-    /// What it is.
+    /// Fact as text.
     pub text: String,
-    /// Since when, where the object says so.
+    /// Start of the fact, if the object has the time.
     pub since: Option<Timestamp>,
 }
 
@@ -81,14 +81,14 @@ fn moment(value: Option<&Value>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }
 
-/// When the status was written last, where somebody has noted that.
+/// Time of the last write of the status, if `managedFields` has it.
 fn status_written(object: &Value) -> Option<Timestamp> {
     let managed = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     let of_status = managed.into_iter().flatten().filter(|by| by["subresource"] == "status");
     of_status.filter_map(|by| moment(by.get("time"))).max()
 }
 
-/// What an event tells; nothing when nothing new was told.
+/// Text of an event; `None` if the event has not occurred again.
 pub(super) fn of_event(before: Option<&Record>, event: &Record) -> Option<String> {
     let count = |record: &Record| record.object["count"].as_u64().unwrap_or(1);
     if before.is_some_and(|before| count(before) == count(event)) {
@@ -103,7 +103,7 @@ pub(super) fn of_event(before: Option<&Record>, event: &Record) -> Option<String
     Some(format!("{warning}{}: {message}{times}", event.text("/reason")))
 }
 
-/// Tells whether nothing more is to come by itself.
+/// Returns whether the object is at its end until somebody changes something.
 pub(super) fn is_settled(object: &Value) -> bool {
     let is = |kind: &str, status: &str| {
         conditions(object).any(|c| c["type"] == kind && c["status"] == status)
@@ -117,8 +117,8 @@ pub(super) fn is_settled(object: &Value) -> bool {
     }
 }
 
-/// What can be said of an object now.
-fn standing(object: &Value) -> Vec<Fact> {
+/// Facts about an object now.
+fn facts_of(object: &Value) -> Vec<Fact> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let flag = |pointer: &str| object.pointer(pointer) == Some(&Value::Bool(true));
     let mut texts = Vec::new();
@@ -132,7 +132,7 @@ fn standing(object: &Value) -> Vec<Fact> {
         texts.push("runs".to_owned());
     }
     if flag("/status/presented") {
-        texts.push("its answer is up".to_owned());
+        texts.push("answer presented".to_owned());
     }
     let written = status_written(object);
     let mut facts: Vec<Fact> = texts.into_iter().map(|text| Fact::new(text, written)).collect();

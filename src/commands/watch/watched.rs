@@ -1,4 +1,4 @@
-//! What is watched, as it is known right now, and how it looks on a screen.
+//! Watched objects in their present state, and their view on a screen.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::print::screen::Frame;
 use crate::store::error::StoreError;
 use crate::store::{Change, Store};
 
-/// Lines of news that are remembered for the screen.
-const REMEMBERED: usize = 100;
+/// Maximum number of lines of news that are kept for the screen.
+const MAX_RECENT: usize = 100;
 
-/// Everything that is watched.
+/// Watched objects, with the recent news.
 #[derive(Debug)]
 pub(super) struct WatchedObjects {
     store: Arc<dyn Store>,
@@ -26,23 +26,23 @@ pub(super) struct WatchedObjects {
     namespaces: bool,
     objects: BTreeMap<Key, Record>,
     recent: VecDeque<News>,
-    /// Kinds of which all that is there has been told once.
+    /// Kinds whose existing objects have been listed once.
     begun: Vec<Kind>,
-    /// What is known of those that complain.
+    /// Known causes of faulty objects.
     known: KnownNews,
 }
 
 impl WatchedObjects {
-    /// Starts with nothing known.
+    /// Starts without objects.
     pub(super) fn new(store: Arc<dyn Store>, family: Option<Family>, namespaces: bool) -> Self {
         let (objects, recent, begun) = (BTreeMap::new(), VecDeque::new(), Vec::new());
         Self { store, family, namespaces, objects, recent, begun, known: KnownNews::default() }
     }
 
-    /// Takes a change in and returns what is new.
+    /// Takes in a change and returns the news.
     ///
     /// # Errors
-    /// Fails when the store does.
+    /// Fails when the store fails.
     pub(super) async fn take(
         &mut self,
         kind: Kind,
@@ -51,22 +51,22 @@ impl WatchedObjects {
     ) -> Result<Vec<News>, StoreError> {
         let mut told = Vec::new();
         match change {
-            Change::Applied(record) => self.applied(record, (false, now), &mut told).await?,
-            Change::Deleted(record) => self.deleted(&record.key, now, &mut told),
-            Change::Resynced(records) => self.resynced(kind, records, now, &mut told).await?,
+            Change::Applied(record) => self.apply(record, (false, now), &mut told).await?,
+            Change::Deleted(record) => self.remove(&record.key, now, &mut told),
+            Change::Resynced(records) => self.resync(kind, records, now, &mut told).await?,
         }
         told.sort_by_key(|news| news.at);
         self.recent.extend(told.iter().cloned());
-        // What is found of one kind may be older than what was found of another.
+        // News from the first list of one kind may be older than news of another kind.
         self.recent.make_contiguous().sort_by_key(|news| news.at);
-        while self.recent.len() > REMEMBERED {
+        while self.recent.len() > MAX_RECENT {
             self.recent.pop_front();
         }
         Ok(told)
     }
 
-    /// Of what is found, not seen to happen, the object says since when it is so.
-    async fn applied(
+    /// Takes in an object. Facts of a listed object, whose change was not observed, get their time from the object.
+    async fn apply(
         &mut self,
         record: Record,
         (is_found, now): (bool, Timestamp),
@@ -98,14 +98,14 @@ impl WatchedObjects {
         Ok(())
     }
 
-    fn deleted(&mut self, key: &Key, now: Timestamp, told: &mut Vec<News>) {
+    fn remove(&mut self, key: &Key, now: Timestamp, told: &mut Vec<News>) {
         if self.objects.remove(key).is_some() && key.kind != Kind::Event {
             told.push(self.news(key.clone(), "deleted".to_owned(), now));
         }
     }
 
-    /// At the beginning, what is settled and what has been told is no news.
-    async fn resynced(
+    /// Takes in the list of a kind. In the first list, settled objects and existing events are no news.
+    async fn resync(
         &mut self,
         kind: Kind,
         records: Vec<Record>,
@@ -120,12 +120,12 @@ impl WatchedObjects {
         let gone: Vec<Key> =
             known.filter(|key| records.iter().all(|r| r.key != **key)).cloned().collect();
         for key in gone {
-            self.deleted(&key, now, told);
+            self.remove(&key, now, told);
         }
         for record in records {
             let is_old = kind == Kind::Event || news::is_settled(&record.object);
             let mut heard = Vec::new();
-            self.applied(record, (is_first, now), &mut heard).await?;
+            self.apply(record, (is_first, now), &mut heard).await?;
             if !(is_first && is_old) {
                 told.extend(heard);
             }
@@ -133,7 +133,7 @@ impl WatchedObjects {
         Ok(())
     }
 
-    /// The object that is watched, where it is known not to be there: not yet, not any more, or by a slip of the pen.
+    /// Watched root object if it is known not to exist: not yet, not any more, or misspelt.
     pub(super) fn missing(&self) -> Option<&Key> {
         let root = self.family.as_ref()?.root();
         let is_missing = self.begun.contains(&root.kind) && !self.objects.contains_key(root);
@@ -144,11 +144,11 @@ impl WatchedObjects {
         News { at, subject, namespaces: self.namespaces, text }
     }
 
-    /// Draws what runs: a table per kind, and below it the latest news.
+    /// Draws the unsettled objects: a table per kind, and the latest news below.
     pub(super) fn frame(&self, frame: &mut Frame, now: Timestamp) {
         let namespaces = if self.namespaces { Namespaces::Shown } else { Namespaces::Hidden };
         for kind in Kind::SIX {
-            let objects = self.shown(kind);
+            let objects = self.to_draw(kind);
             if objects.is_empty() {
                 continue;
             }
@@ -171,8 +171,8 @@ impl WatchedObjects {
         frame.footer(format!("{}  Ctrl-C ends", Time::new(now)));
     }
 
-    /// Certificates always, everything else while it runs.
-    fn shown(&self, kind: Kind) -> Vec<&Value> {
+    /// Objects to draw: all Certificates, and unsettled objects of other kinds.
+    fn to_draw(&self, kind: Kind) -> Vec<&Value> {
         let of_kind = self.objects.iter().filter(|(key, _)| key.kind == kind);
         let objects = of_kind.map(|(_, record)| &record.object);
         let mut shown: Vec<&Value> =

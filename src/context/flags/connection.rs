@@ -1,4 +1,4 @@
-//! Which cluster, as whom, and who works in it: flags shared by every command.
+//! Flags of every command that choose the cluster, the user, and the program that works on the resources.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::lease::Terms;
 use crate::store::cluster::Connection;
 use crate::store::cluster::lease::NAMESPACE;
 
-/// The heading of flags that mean nothing without a cluster.
+/// Heading of the flags that have no effect without a cluster.
 pub const HEADING: &str = "Cluster flags";
 
 /// Flags of every command that say where in a cluster resources are.
@@ -19,7 +19,7 @@ pub const HEADING: &str = "Cluster flags";
 pub struct ClusterArgs {
     /// Kubeconfig in place of ~/.kube/config
     ///
-    /// It goes before KUBECONFIG as well.
+    /// This file goes before KUBECONFIG as well.
     #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Context in place of the current one
@@ -31,10 +31,10 @@ pub struct ClusterArgs {
     /// Group to act as, repeatable
     #[arg(long = "as-group", global = true, value_name = "GROUP", hide_short_help = true)]
     pub groups: Vec<String>,
-    /// Longest that one request to the cluster may take, such as 5s; 0 means no limit
-    #[arg(long, global = true, value_name = "DURATION", value_parser = patience, hide_short_help = true)]
+    /// Longest time for one request to the cluster, such as 5s; 0 means no limit
+    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_timeout, hide_short_help = true)]
     pub request_timeout: Option<Duration>,
-    /// Namespace of the Lease that says who drives
+    /// Namespace of the Lease that names the leader
     #[arg(
         long,
         global = true,
@@ -43,16 +43,16 @@ pub struct ClusterArgs {
         hide_short_help = true
     )]
     pub leader_election_namespace: String,
-    /// Who is to work on the resources
+    /// Program that works on the resources
     #[arg(long, global = true, value_name = "WHO", default_value = "auto", value_enum)]
     pub driver: DriverChoice,
-    /// How a turn is taken, as the flags of the commands that may hold the Lease say.
+    /// Times of the Lease, from the flags of the commands that may hold it.
     #[arg(skip)]
     pub terms: Terms,
 }
 
 impl ClusterArgs {
-    /// What leads to the cluster.
+    /// Returns the settings of the connection to the cluster.
     pub fn connection(&self, namespace: Option<&str>) -> Connection {
         Connection {
             kubeconfig: self.kubeconfig.clone(),
@@ -64,15 +64,15 @@ impl ClusterArgs {
         }
     }
 
-    /// The same with no cluster named.
+    /// Removes the flags that name a cluster or a user.
     #[must_use]
     pub fn without_place(self) -> Self {
         Self { kubeconfig: None, context: None, user: None, groups: Vec::new(), ..self }
     }
 }
 
-/// Reads a duration as kubectl does: with a unit, or in whole seconds.
-fn patience(text: &str) -> Result<Duration, String> {
+/// Reads a duration as kubectl does: with a unit, or in whole seconds; zero means no limit.
+fn parse_timeout(text: &str) -> Result<Duration, String> {
     let given = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => duration(text)?.0.unsigned_abs(),
@@ -80,13 +80,13 @@ fn patience(text: &str) -> Result<Duration, String> {
     Ok(if given.is_zero() { Duration::MAX } else { given })
 }
 
-/// Who is to work on the resources of a cluster.
+/// Program that works on the resources of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DriverChoice {
-    /// cert-manager where it holds its Lease, else this process
+    /// cert-manager if it holds its Lease, else this process
     #[default]
     Auto,
-    /// cert-manager, whether it is seen or not
+    /// cert-manager, even if this process cannot see it
     CertManager,
     /// This process; refused while another one holds the Lease
     #[value(name = "self")]
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Option<Duration>) {
-        assert_eq!(patience(text).ok(), expected, "{text}");
+        assert_eq!(parse_timeout(text).ok(), expected, "{text}");
     }
 
     #[test]

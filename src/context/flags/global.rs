@@ -11,15 +11,15 @@ use crate::print::format::Format;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Global flags")]
 pub struct GlobalArgs {
-    /// The format that the command is to write, as its own flags say
+    /// Format of the command's output, from its own flags
     #[arg(skip)]
     pub format: Option<Format>,
-    /// The reports that the command is to make, as its own flags say; nothing where it makes none
+    /// Reports that the command is to make, from its own flags; `None` for a command without reports
     #[arg(skip)]
     pub reports: Option<Vec<ReportChoice>>,
     /// Keep resources on this machine, in DIR
     ///
-    /// Without DIR they are in $XDG_STATE_HOME/kubectl-acme, else in ~/.local/state/kubectl-acme.
+    /// Without DIR the resources are in $XDG_STATE_HOME/kubectl-acme, else in ~/.local/state/kubectl-acme.
     #[arg(
         long,
         global = true,
@@ -43,8 +43,8 @@ pub struct GlobalArgs {
     pub cluster_resource_namespace: String,
     /// Flags that are always given, as YAML [default: $XDG_CONFIG_HOME/kubectl-acme/config.yaml]
     ///
-    /// A key is a flag without its dashes; below the name of a command stand flags of that command alone. A flag that is
-    /// typed wins, and so does its environment form.
+    /// A key is a flag without its dashes; keys below the name of a command are flags of that command alone. Flags that are
+    /// typed, and environment variables, override the file.
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub config: Option<PathBuf>,
     /// When to use colour
@@ -56,10 +56,10 @@ pub struct GlobalArgs {
         hide_short_help = true
     )]
     pub color: crate::print::colour::ColourChoice,
-    /// How much is said on stderr
+    /// Amount and form of output on stderr
     #[command(flatten)]
     pub log: LogArgs,
-    /// Which cluster, and as whom
+    /// Cluster and user
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }

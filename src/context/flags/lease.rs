@@ -1,4 +1,4 @@
-//! On what terms the Lease is held and how long others are waited for: flags of the commands that may hold it.
+//! Flags of the commands that may hold the Lease: the times of the Lease, and the wait before a takeover.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use crate::context::failure::Failure;
 use crate::model;
 use crate::store::cluster::lease;
 
-/// The heading of these flags, which mean nothing without a cluster.
+/// Heading of the Lease flags, which have no effect without a cluster.
 pub const HEADING: &str = "Lease of a cluster";
 
 /// Flags of the commands that may hold the Lease, as cert-manager has them.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = HEADING)]
 pub struct LeaseArgs {
-    /// How long the Lease counts after it was last written, in whole seconds
+    /// Time for which the Lease is valid after each renewal, in whole seconds
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration, hide_short_help = true)]
     pub leader_election_lease_duration: model::Duration,
-    /// How long work goes on while the Lease cannot be written
+    /// Longest time that work goes on without a renewal of the Lease
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, hide_short_help = true)]
     pub leader_election_renew_deadline: model::Duration,
-    /// How often the Lease is written
+    /// Time between two renewals of the Lease
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration, hide_short_help = true)]
     pub leader_election_retry_period: model::Duration,
-    /// How long nobody may drive before a command that watches takes over
+    /// Time without a leader before a command that watches takes over
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = duration, hide = true)]
     pub patience: model::Duration,
 }
 
-/// How a command takes its turn in a cluster.
+/// Times by which a command takes the Lease of a cluster and holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// On what terms it holds the Lease.
+    /// Times of the Lease itself.
     pub lease: lease::Terms,
-    /// So long nobody may drive before it does: cert-manager's replicas look for the Lease every 15 s.
+    /// Time without a leader before this command drives: cert-manager's replicas look for the Lease every 15 s.
     pub patience: Duration,
 }
 
@@ -44,17 +44,17 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// So long nothing has to move, where somebody else drives, before that is said.
+    /// Returns the time without progress under another leader after which a message says so.
     pub fn standstill(&self) -> Duration {
         self.patience * 3 / 2
     }
 }
 
 impl LeaseArgs {
-    /// Reads them.
+    /// Returns the times, checked against each other.
     ///
     /// # Errors
-    /// Fails when a holder would lose the Lease before it writes it again, or others could take it before work has stopped.
+    /// Fails if a holder would lose the Lease before renewing it, or others could take the Lease before work has stopped.
     pub fn terms(&self) -> Result<Terms, Failure> {
         let terms = Terms {
             lease: lease::Terms {
@@ -66,13 +66,13 @@ impl LeaseArgs {
         };
         let lease::Terms { duration, renew_deadline, retry_period } = terms.lease;
         let why = if duration.subsec_nanos() != 0 {
-            "--leader-election-lease-duration must be whole seconds: a Lease holds no others"
+            "--leader-election-lease-duration must be whole seconds: a Lease holds nothing finer"
         } else if duration <= renew_deadline {
             "--leader-election-lease-duration must be longer than --leader-election-renew-deadline: others could work before this \
              process has stopped"
         } else if renew_deadline <= retry_period || retry_period.is_zero() {
-            "--leader-election-renew-deadline must be longer than --leader-election-retry-period, and that longer than nothing: \
-             the Lease would be lost before it is written again"
+            "--leader-election-renew-deadline must be longer than --leader-election-retry-period, and that longer than \
+             zero: the Lease would be lost before it is renewed"
         } else {
             return Ok(terms);
         };
@@ -92,7 +92,7 @@ mod tests {
         lease: LeaseArgs,
     }
 
-    /// Reads durations of Lease, deadline and period; the refusal begins so, or there is none.
+    /// Reads durations of Lease, deadline and period; checks the beginning of the refusal, or that there is none.
     #[track_caller]
     fn check([duration, deadline, period]: [&str; 3], refused: Option<&str>) {
         let words = [

@@ -1,4 +1,4 @@
-//! How much is said on stderr, and in which form: flags of every command.
+//! Flags of every command for the amount and the form of output on stderr.
 
 use std::str::FromStr as _;
 
@@ -12,10 +12,10 @@ use crate::print::json_line::OURS;
 use crate::print::log::LogFormat;
 use crate::print::talk::Tone;
 
-/// The levels of logs, the loudest last.
+/// Levels of logs, the most verbose last.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-/// What can be named beside this program: the crates with which it talks to others.
-const OTHERS: [&str; 12] = [
+/// Crates that a filter may name beside this program: its libraries for networks and files.
+const LOGGED_CRATES: [&str; 12] = [
     "axum",
     "h2",
     "hickory_proto",
@@ -30,28 +30,28 @@ const OTHERS: [&str; 12] = [
     "tower",
 ];
 
-/// Flags of every command that say how much is said on stderr.
+/// Flags of every command for the amount and the form of output on stderr.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct LogArgs {
-    /// Tell each step; -vv: requests and answers
+    /// Show each step; -vv: requests and answers
     ///
-    /// Tells on stderr what is asked of the CA and of DNS providers, what self-checks see, and what is written. Given
+    /// Shows on stderr the requests to the CA and to DNS providers, the results of self-checks, and what is written. Given
     /// twice, requests and answers are shown with their bodies, without keys, credentials and the tokens of challenges.
     /// KUBECTL_ACME_VERBOSE=2 stands for -vv.
     #[arg(long, short, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// Say only warnings and errors
+    /// Print only warnings and errors
     ///
-    /// Nothing is said on stderr but warnings and errors: no notes, no progress. Results on stdout stay.
+    /// Stderr gets warnings and errors alone: no notes, no progress. Results on stdout stay.
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// What to log on stderr, such as debug or debug,hyper=info
+    /// Filter of logs on stderr, such as debug or debug,hyper=info
     ///
-    /// A level (off, error, warn, info, debug, trace) is for this program's own lines; CRATE=LEVEL is for those of a crate
-    /// that it uses, kubectl_acme::PART=LEVEL for those of a part of it. -v is info, -vv is debug.
+    /// A level (off, error, warn, info, debug, trace) is for this program's own lines; CRATE=LEVEL is for lines of a library,
+    /// kubectl_acme::PART=LEVEL for lines of a part of this program. -v is info, -vv is debug.
     #[arg(long, global = true, value_name = "FILTER", hide_short_help = true)]
     pub log: Option<String>,
-    /// Form of what is said on stderr
+    /// Format of output on stderr
     ///
     /// With json every line is one document with time, level, target, message and fields, for collectors of logs.
     #[arg(
@@ -66,15 +66,15 @@ pub struct LogArgs {
 }
 
 impl LogArgs {
-    /// How the conversation is held.
+    /// Returns the tone of messages: quiet or not, text or JSON.
     pub fn tone(&self) -> Tone {
         Tone { quiet: self.quiet, json: self.log_format == LogFormat::Json }
     }
 
-    /// What is logged; without flags, only what somebody should look at.
+    /// Returns the filter of logs; without flags, warnings and errors of this program.
     ///
     /// # Errors
-    /// Fails when the filter has a word that means nothing.
+    /// Fails if the filter has an unknown word.
     pub fn filter(&self) -> Result<EnvFilter, Failure> {
         let directives = match (&self.log, self.verbose) {
             (Some(filter), _) => directives(filter).map_err(|why| {
@@ -82,7 +82,7 @@ impl LogArgs {
                 let levels = LEVELS.join(", ");
                 Failure::usage(format!("cannot use {flag} {filter}: {why}"))
                     .hint(format!("levels: {levels}; for this program's own lines, or NAME=LEVEL"))
-                    .hint(format!("names: {OURS}, {OURS}::PART, {}", OTHERS.join(", ")))
+                    .hint(format!("names: {OURS}, {OURS}::PART, {}", LOGGED_CRATES.join(", ")))
             })?,
             (None, 0) => format!("{OURS}=warn"),
             (None, 1) => format!("{OURS}=info"),
@@ -93,11 +93,11 @@ impl LogArgs {
     }
 }
 
-/// A filter as the library reads it, where a level alone is ours.
+/// Translates a filter for the library: a level alone is for this program's own lines.
 fn directives(filter: &str) -> Result<String, String> {
     let words = filter.split(',').map(str::trim).filter(|word| !word.is_empty());
     let directives = words.map(|word| match word.split_once('=') {
-        // One that asks for spans is the library's to judge.
+        // The library judges a word that asks for spans.
         _ if word.contains('[') => Ok(word.to_owned()),
         None if is_level(word) => Ok(format!("{OURS}={word}")),
         None if is_known(word) => Ok(word.to_owned()),
@@ -105,21 +105,21 @@ fn directives(filter: &str) -> Result<String, String> {
         Some((name, level)) if !is_level(level) => {
             Err(format!("\"{level}\" is not a level for {name}"))
         }
-        Some((name, _)) if !is_known(name) => Err(format!("nothing here has the name {name}")),
+        Some((name, _)) if !is_known(name) => Err(format!("there is no crate or part {name}")),
         Some(_) => Ok(word.to_owned()),
     });
     let directives: Vec<String> = directives.collect::<Result<_, _>>()?;
-    if directives.is_empty() { Err("it says nothing".to_owned()) } else { Ok(directives.join(",")) }
+    if directives.is_empty() { Err("it is empty".to_owned()) } else { Ok(directives.join(",")) }
 }
 
 fn is_level(word: &str) -> bool {
     LevelFilter::from_str(word).is_ok()
 }
 
-/// Tells whether a name is that of this program, a part of it, or a crate that it uses.
+/// Returns whether a name is that of this program, a part of it, or a crate that it uses.
 fn is_known(name: &str) -> bool {
     let first = name.split("::").next().unwrap_or_default();
-    first == OURS || OTHERS.contains(&first)
+    first == OURS || LOGGED_CRATES.contains(&first)
 }
 
 #[cfg(test)]
@@ -148,8 +148,8 @@ mod tests {
     fn words_that_mean_nothing_are_refused() {
         check("loud", Err("\"loud\" is neither a level nor a name"));
         check("hyper=loud", Err("\"loud\" is not a level for hyper"));
-        check("hiper=debug", Err("nothing here has the name hiper"));
-        check(" ,", Err("it says nothing"));
+        check("hiper=debug", Err("there is no crate or part hiper"));
+        check(" ,", Err("it is empty"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Looking at names as the CA would: flags shared by whoever looks.
+//! Flags of the commands that probe names as the CA would.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use crate::dns::zone::{Trust, Zones};
 use crate::fetch::{Fetcher, Overrides};
 use crate::hints::invocation;
 
-/// How names are looked at.
+/// Flags for probes of names.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Looking at names")]
 pub struct LookArgs {
-    /// Where HOST is (*: every host)
+    /// Address of HOST (*: every host)
     ///
-    /// In place of what DNS says, for split DNS and tests; repeatable.
+    /// In place of the address in DNS, for split DNS and tests; repeatable.
     #[arg(long, value_name = "HOST=ADDR[:PORT]", value_delimiter = ',')]
     pub http01_resolve: Vec<String>,
-    /// The same for TLS-ALPN-01, where a port stands for 443; repeatable
+    /// Address of HOST for TLS-ALPN-01, with a port in place of 443; repeatable
     #[arg(long, hide_short_help = true, value_name = "HOST=ADDR[:PORT]", value_delimiter = ',')]
     pub tls_alpn_resolve: Vec<String>,
-    /// Resolver of every look-up
+    /// Resolver for every lookup
     ///
-    /// Without it the system's.
+    /// Without this flag, the system's resolver.
     #[arg(long, value_name = "HOST:PORT")]
     pub dns: Option<String>,
 }
 
 impl LookArgs {
-    /// What looks at names by these flags.
+    /// Returns the fetcher that probes names by these flags.
     ///
     /// # Errors
-    /// Fails when a flag cannot be read, or the resolver's host has no address.
+    /// Fails if a flag cannot be read, or the resolver's host has no address.
     pub async fn fetcher(&self) -> Result<Fetcher, Failure> {
         let resolver: Arc<dyn Resolve> = match self.server().await? {
             None => Arc::new(SystemResolver::new()),
@@ -51,10 +51,10 @@ impl LookArgs {
         Ok(Fetcher { resolver, overrides })
     }
 
-    /// Where `--dns` is, if it is given.
+    /// Returns the addresses of `--dns`, if the flag is given.
     ///
     /// # Errors
-    /// Fails when its host has no address.
+    /// Fails if the host of the flag has no address.
     pub async fn server(&self) -> Result<Option<Vec<SocketAddr>>, Failure> {
         let Some(text) = &self.dns else { return Ok(None) };
         let found = server_addresses(text, &SystemResolver::new()).await;
@@ -65,7 +65,7 @@ impl LookArgs {
     }
 }
 
-/// Who is asked about the records of DNS-01.
+/// Flags for the name servers that are asked for the records of DNS-01.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Looking at names")]
 pub struct NameserverArgs {
@@ -79,7 +79,7 @@ pub struct NameserverArgs {
         value_parser = |text: &str| Server::parse(text)
     )]
     pub dns01_recursive_nameservers: Vec<Server>,
-    /// Ask only these resolvers for the records of DNS-01, where the servers of zones cannot be reached
+    /// Ask only these resolvers for the records of DNS-01, if the servers of zones cannot be reached
     #[arg(
         long,
         hide_short_help = true,
@@ -94,11 +94,11 @@ pub struct NameserverArgs {
 }
 
 impl NameserverArgs {
-    /// What finds zones and their servers by these flags, in cert-manager's order: those named, that of `--dns`, the
-    /// system's, two public ones.
+    /// Returns the finder of zones and their servers, with resolvers in cert-manager's order: those named, that of `--dns`,
+    /// the system's, two public ones.
     ///
     /// # Errors
-    /// Fails when the host of `--dns` has no address.
+    /// Fails if the host of `--dns` has no address.
     pub async fn zones(&self, look: &LookArgs, fetcher: &Fetcher) -> Result<Zones, Failure> {
         let resolvers = match (&self.dns01_recursive_nameservers[..], look.server().await?) {
             ([], Some(addresses)) => addresses.into_iter().map(Server::Plain).collect(),

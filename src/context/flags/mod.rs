@@ -1,4 +1,4 @@
-//! Groups of flags that several verbs have, and what is made of them.
+//! Groups of flags that several commands share, and the values that they give.
 
 pub mod connection;
 pub mod global;
@@ -14,7 +14,7 @@ use crate::model::Duration;
 /// Reads a duration as Go does.
 ///
 /// # Errors
-/// Fails when the text is none, or negative.
+/// Fails if the text is not a duration, or is negative.
 pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::parse(text)
         .filter(|d| !d.0.is_negative())

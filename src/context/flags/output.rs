@@ -1,18 +1,18 @@
-//! `-o`: how results are written, be they resources, reports of our own, or streams of changes.
+//! `-o`: formats of results: of resources, of reports of our own, and of streams of changes.
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use crate::print::format::{Format, FormatError};
 
-/// Formats of documents, as they are offered at TAB; a template follows the sign.
+/// Formats of documents, as they are offered at TAB; a template follows `=`.
 pub const DOCUMENTS: [&str; 5] = ["json", "yaml", "jsonl", "jsonpath=", "jsonpath-as-json="];
-/// Those of a report with a table in it.
+/// Formats of a report with a table in it.
 pub const TABLES: [&str; 7] =
     ["wide", "json", "yaml", "jsonl", "csv", "jsonpath=", "jsonpath-as-json="];
 /// Formats of streams.
-const STREAMS: [&str; 1] = ["jsonl"];
-/// Formats that resources have beside those of documents.
-const RESOURCES: [&str; 3] = ["wide", "name", "custom-columns="];
+const STREAM_FORMATS: [&str; 1] = ["jsonl"];
+/// Formats of resources, beside the formats of documents.
+const RESOURCE_FORMATS: [&str; 3] = ["wide", "name", "custom-columns="];
 
 /// Offers formats at TAB.
 pub fn offered(formats: &[&'static str]) -> ArgValueCandidates {
@@ -20,13 +20,13 @@ pub fn offered(formats: &[&'static str]) -> ArgValueCandidates {
     ArgValueCandidates::new(move || formats.iter().map(CompletionCandidate::new).collect())
 }
 
-/// How a report is written.
+/// Output flags of a report.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct ReportArgs {
     /// Format: json, yaml, jsonl or jsonpath=TEMPLATE
     ///
-    /// jsonpath-as-json=TEMPLATE writes what a template finds as JSON.
+    /// jsonpath-as-json=TEMPLATE writes the result of a template as JSON.
     #[arg(long, short, value_name = "FORMAT", value_parser = of_report, add = offered(&DOCUMENTS))]
     pub output: Option<Format>,
     /// Leave the headings of tables out
@@ -34,25 +34,25 @@ pub struct ReportArgs {
     pub no_headers: bool,
 }
 
-/// Reads the format of definitions, which are documents alone.
+/// Reads the format of definitions, which have no table.
 ///
 /// # Errors
-/// Fails when it is another one.
+/// Fails for any other format.
 pub fn of_documents(text: &str) -> Result<Format, FormatError> {
     match of_report(text)? {
         Format::Table | Format::Wide => {
-            Err(none(text, "definition", "yaml, json, jsonl, jsonpath= or jsonpath-as-json="))
+            Err(refusal(text, "definition", "yaml, json, jsonl, jsonpath= or jsonpath-as-json="))
         }
         format => Ok(format),
     }
 }
 
-/// How a stream of changes is written.
+/// Output flags of a stream of changes.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct StreamArgs {
     /// Format: jsonl, which is one JSON document for each change
-    #[arg(long, short, value_name = "FORMAT", value_parser = of_stream, add = offered(&STREAMS))]
+    #[arg(long, short, value_name = "FORMAT", value_parser = of_stream, add = offered(&STREAM_FORMATS))]
     pub output: Option<Format>,
     /// Leave the headings of tables out
     #[arg(long)]
@@ -74,20 +74,20 @@ impl From<&StreamArgs> for OutputArgs {
 /// Reads the format of a report.
 ///
 /// # Errors
-/// Fails when it is another one.
+/// Fails for any other format.
 pub fn of_report(text: &str) -> Result<Format, FormatError> {
     match text.parse()? {
         Format::CustomColumns(_) | Format::Name => {
-            Err(none(text, "report", "json, yaml, jsonl, jsonpath= or jsonpath-as-json="))
+            Err(refusal(text, "report", "json, yaml, jsonl, jsonpath= or jsonpath-as-json="))
         }
         format => Ok(format),
     }
 }
 
-/// Reads the format of a report with a table in it, which spreadsheets read, too.
+/// Reads the format of a report with a table in it, which may also be CSV.
 ///
 /// # Errors
-/// Fails when it is another one.
+/// Fails for any other format.
 pub fn of_table(text: &str) -> Result<Format, FormatError> {
     if text == "csv" { Ok(Format::Csv) } else { of_report(text) }
 }
@@ -95,11 +95,11 @@ pub fn of_table(text: &str) -> Result<Format, FormatError> {
 fn of_stream(text: &str) -> Result<Format, FormatError> {
     match text.parse()? {
         format @ (Format::Jsonl | Format::Table | Format::Wide) => Ok(format),
-        _ => Err(none(text, "stream of changes", "jsonl")),
+        _ => Err(refusal(text, "stream of changes", "jsonl")),
     }
 }
 
-fn none(text: &str, what: &str, others: &str) -> FormatError {
+fn refusal(text: &str, what: &str, others: &str) -> FormatError {
     let name = text.split('=').next().unwrap_or(text);
     FormatError {
         message: format!("a {what} cannot be written as {name}"),
@@ -107,26 +107,26 @@ fn none(text: &str, what: &str, others: &str) -> FormatError {
     }
 }
 
-/// Whether the timeline of what was done is shown at the end.
+/// Choice whether the timeline of the work is shown at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum TimelineChoice {
-    /// Where it fits 25 lines; else a line that sums it up
+    /// If the timeline fits 25 lines; else one line as a summary
     #[default]
     Auto,
-    /// Whole, however long it is
+    /// The whole timeline, however long
     Always,
     /// Not at all
     Never,
 }
 
-/// How results are written.
+/// Output flags of resources.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Format: wide, name, json, yaml, jsonl and others
     ///
-    /// They are jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE and custom-columns=SPEC.
-    #[arg(long, short, value_name = "FORMAT", add = offered(&[&RESOURCES[..], &DOCUMENTS].concat()))]
+    /// The others are jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE and custom-columns=SPEC.
+    #[arg(long, short, value_name = "FORMAT", add = offered(&[&RESOURCE_FORMATS[..], &DOCUMENTS].concat()))]
     pub output: Option<Format>,
     /// Leave the headings of tables out
     #[arg(long)]
@@ -170,9 +170,9 @@ mod tests {
         for format in DOCUMENTS.map(whole) {
             assert!(of_documents(&format).is_ok() && of_report(&format).is_ok(), "{format}");
         }
-        for format in RESOURCES.map(whole) {
+        for format in RESOURCE_FORMATS.map(whole) {
             assert!(format.parse::<Format>().is_ok(), "{format}");
         }
-        assert!(STREAMS.into_iter().all(|format| of_stream(format).is_ok()));
+        assert!(STREAM_FORMATS.into_iter().all(|format| of_stream(format).is_ok()));
     }
 }

@@ -1,9 +1,9 @@
-//! `--report`: in which forms a command reports to the system that runs it, and where.
+//! `--report`: forms of the reports for the CI system, and the places of the reports.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The forms as they are offered at TAB; a file follows the sign.
+/// Forms as they are offered at TAB; a file follows `=`.
 pub const REPORTS: [&str; 5] = ["github", "junit=", "sarif=", "markdown=", "none"];
 
 /// A form of a report.
@@ -20,7 +20,7 @@ pub enum ReportForm {
 }
 
 impl ReportForm {
-    /// The form of that name.
+    /// Returns the form of that name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "github" => Some(Self::Github),
@@ -32,10 +32,10 @@ impl ReportForm {
     }
 }
 
-/// Where a report is written.
+/// Place of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportPlace {
-    /// Where reports of that form belong: commands of a workflow to standard error, the others to standard output.
+    /// Usual place of the form: workflow commands go to standard error, the other forms to standard output.
     Unsaid,
     /// Standard output.
     Stdout,
@@ -46,21 +46,21 @@ pub enum ReportPlace {
 /// A report that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportChoice {
-    /// None, where one would be chosen.
+    /// No report, even if the CI system has one by default.
     Nothing,
-    /// One in this form.
+    /// Report in this form, at this place.
     Wanted(ReportForm, ReportPlace),
 }
 
-/// Why a text asks for no report.
+/// Reason why a text does not name a report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportChoiceError {
     /// There is no such form.
     #[error(
-        "there is no report {0:?}: github, junit, sarif, markdown or none, and =FILE behind all but the last"
+        "there is no report {0:?}: use github, junit, sarif, markdown or none, with =FILE after all but the last"
     )]
     Unknown(String),
-    /// The sign is there, and no file.
+    /// There is no file after `=`.
     #[error("{0}= names no file")]
     NoFile(String),
 }

@@ -1,8 +1,8 @@
-//! How many challenges are in flight at once: flags.
+//! Flag for the number of challenges in flight at once.
 
 use crate::reconcile::schedule::Limits;
 
-/// How many challenges may be in flight.
+/// Flag for the number of challenges in flight at once.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SlotArgs {
     /// Most challenges in flight
@@ -17,7 +17,7 @@ pub struct SlotArgs {
 }
 
 impl SlotArgs {
-    /// The limits of the scheduler.
+    /// Returns the limits of the scheduler.
     pub fn limits(&self) -> Limits {
         let slots = usize::try_from(self.max_concurrent_challenges);
         Limits { max_in_flight: slots.unwrap_or(usize::MAX) }

@@ -175,7 +175,7 @@ impl fmt::Display for WebReply {
             Self::Http2(bytes) => write!(f, "a frame of HTTP/2: {bytes}"),
             Self::NotHttp => f.write_str("no HTTP"),
             Self::Ended => f.write_str("the connection ended without an answer"),
-            Self::Silent => f.write_str("the connection was taken, and nothing came"),
+            Self::Silent => f.write_str("the connection was accepted, and no answer came"),
             Self::NotConnected => f.write_str("no connection"),
         }
     }

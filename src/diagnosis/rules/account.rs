@@ -302,7 +302,7 @@ fn key_is_of_another_account(case: &Case, found: &mut Vec<Finding>) {
         let secret = of.secrets.iter().find(|secret| secret.purpose == SecretUse::AccountKey);
         let Some(secret) = secret else { continue };
         let asked = format!("newAccount with the key in Secret {}", secret.name);
-        let came = format!("the account {other} has it");
+        let came = format!("the key belongs to account {other}");
         let own = stored(format!("{}: status.acme.uri", of.key), case.at, &account.recorded);
         found.push(
             Finding::new(

@@ -42,7 +42,7 @@ fn admission_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
         }
         let (kind, configuration) = of.configuration.split_once(' ').unwrap_or_default();
         let asked = format!("{}: webhook {}", of.configuration, of.webhook);
-        let rules = format!("is asked about new {}", of.asked_about.join(", "));
+        let rules = format!("is called for new {}", of.asked_about.join(", "));
         let rules = stored(asked, case.at, rules);
         for certificate in case.certificates.iter().filter(|it| it.is_open()) {
             let name = certificate.certificate.name();

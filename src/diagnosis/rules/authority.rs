@@ -159,7 +159,7 @@ fn one_family_is_lost(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let asked = |address: &std::net::SocketAddr| format!("connection to {address}");
-        let shown = told(asked(&six.address), authority.at, "nothing came back");
+        let shown = told(asked(&six.address), authority.at, "no answer");
         let other = told(asked(&four.address), authority.at, format!("made in {took} ms"));
         found.push(
             about(of, &directory.url, CauseId::Env07, Grade::Likely, shown)
@@ -254,7 +254,7 @@ fn order_has_no_challenges(case: &Case, found: &mut Vec<Finding>) {
         }
         let name = order.name();
         let came = match order.status.url.as_str() {
-            "" => "no url: it was not made at the CA".to_owned(),
+            "" => "no url: the order was not created at the CA".to_owned(),
             url => format!("{url}, and no Challenge"),
         };
         let shown = stored(format!("Order {name}: status"), case.at, &came);

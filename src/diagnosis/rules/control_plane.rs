@@ -183,12 +183,12 @@ fn definitions_are_missing(case: &Case, found: &mut Vec<Finding>) {
         let (group, short) = version.split_once('/').unwrap_or((version, ""));
         let served = &kinds[0].served;
         let came = match &served[..] {
-            [] => format!("nothing of {group}"),
+            [] => format!("no version of {group}"),
             served if served.iter().any(|one| one == short) => format!("no {plurals}"),
-            served => format!("of {group} only {}", served.join(", ")),
+            served => format!("only {} of {group}", served.join(", ")),
         };
         details.push(format!("{plurals} of {version}"));
-        shown.push(stored(format!("what the API server serves of {version}"), case.at, came));
+        shown.push(stored(format!("resources of {version} at the API server"), case.at, came));
     }
     let mut shown = shown.into_iter();
     let Some(first) = shown.next() else { return };
@@ -223,7 +223,7 @@ fn definitions_are_old(case: &Case, found: &mut Vec<Finding>) {
     found.push(
         Finding::new(CauseId::Ctl09, grade, "cert-manager", shown)
             .shown_by(others)
-            .with("DETAIL", format!("{first}, where the controller is {controller}")),
+            .with("DETAIL", format!("{first}, but the controller is {controller}")),
     );
 }
 
@@ -281,7 +281,7 @@ fn gateway_api_is_off(case: &Case, found: &mut Vec<Finding>) {
             certificate.is_open() && issuer_key(&certificate.certificate).as_ref() == Some(&of.key)
         });
         if is_by_route && is_wanted {
-            let came = "enable-gateway-api is not among them";
+            let came = "enable-gateway-api is not set";
             push(&of.key, Grade::Likely, stored(deployment(controller, "args"), case.at, came));
         }
     }

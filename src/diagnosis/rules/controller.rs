@@ -31,14 +31,14 @@ fn nobody_works(case: &Case, found: &mut Vec<Finding>) {
     }
     let lapsed = case.control.lapsed.iter().map(|lease| {
         let came = format!(
-            "nobody holds it; {} did, and renewed it last at {}",
+            "no holder; {} held the Lease, and renewed it last at {}",
             lease.holder, lease.renewed
         );
         stored(format!("Lease {}/cert-manager-controller", lease.namespace), case.at, came)
     });
     let mut shown: Vec<Evidence> = lapsed.collect();
     if shown.is_empty() {
-        shown.push(stored("Lease cert-manager-controller", case.at, "nobody holds it"));
+        shown.push(stored("Lease cert-manager-controller", case.at, "no holder"));
     }
     found.extend(shown.into_iter().filter_map(|shown| idle(case, shown)));
 }
@@ -145,7 +145,7 @@ fn stuck(case: &Case, queued: &QueuedCase) -> Option<Vec<Evidence>> {
         }
     }
     let told = causes.into_iter().map(|(cause, one)| {
-        let asked = format!("what Challenge {} is stuck at", one.challenge);
+        let asked = format!("cause that stops Challenge {}", one.challenge);
         stored(asked, case.at, format!("{cause}: {}", catalogue::entry(cause).title))
     });
     Some(told.collect())
@@ -155,9 +155,9 @@ fn stuck(case: &Case, queued: &QueuedCase) -> Option<Vec<Evidence>> {
 fn runs(case: &Case, one: &RunningCase) -> Evidence {
     let age = one.since.map(|since| case.at.duration_since(since.timestamp()).as_mins());
     let age = age.map(|minutes| format!(", {minutes} min old")).unwrap_or_default();
-    let reason = if one.reason.is_empty() { "it says nothing" } else { &one.reason };
+    let reason = if one.reason.is_empty() { "no reason given" } else { &one.reason };
     let asked = format!("Challenge {} for {}", one.challenge, one.domain);
-    stored(asked, case.at, format!("it runs{age}: {reason}"))
+    stored(asked, case.at, format!("running{age}: {reason}"))
 }
 
 /// Reports whether an object has been in deletion for longer than clean-up takes, and is held by finalizers.

@@ -37,13 +37,13 @@ const DEFECTS: [KnownDefect; 3] = [
     KnownDefect {
         since: Release::new(1, 0, 0),
         until: Release::new(1, 21, 0),
-        what: "ends an order at an error of the network that passes",
+        what: "fails an order at a temporary network error",
         sign: network_has_ended_it,
     },
     KnownDefect {
         since: Release::new(1, 21, 0),
         until: Release::new(1, 22, 0),
-        what: "issues anew with its gate ACMEUseARI at each stale answer of the CA",
+        what: "issues again at each stale answer of the CA if its gate ACMEUseARI is on",
         sign: issued_again_and_again,
     },
 ];
@@ -64,7 +64,7 @@ fn release_has_a_defect(case: &Case, found: &mut Vec<Finding>) {
             let name = of.certificate.name();
             let asked = format!("Deployment {}: image", controller.name);
             let tag = stored(asked, case.at, &controller.release);
-            let detail = format!("{release} {}, which {} does no more", defect.what, defect.until);
+            let detail = format!("{release} {}; {} no longer does", defect.what, defect.until);
             found.push(
                 Finding::new(CauseId::Ctl08, Grade::Likely, format!("Certificate {name}"), shown)
                     .shown_by([tag])
@@ -115,7 +115,7 @@ fn issued_again_and_again(
     let since = of.certificate.metadata.creation_timestamp?.timestamp();
     let days = case.at.duration_since(since).as_hours() / 24;
     let asked = format!("Certificate {}: status.revision", of.certificate.name());
-    let came = format!("{revision}, {days} days after it was made");
+    let came = format!("{revision}, {days} days after the Certificate was made");
     (days / revision < MIN_RENEWAL_DAYS).then(|| stored(asked, case.at, came))
 }
 

@@ -118,9 +118,9 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
         });
         let elsewhere = (cause == CauseId::Prv13).then(|| {
             if is_without_alias {
-                return format!("{at} is no CNAME: what is written at the acme-dns server is never looked up");
+                return format!("{at} is not a CNAME: the record at the acme-dns server is never looked up");
             }
-            format!("the CNAME leads to {at}, which has another value: it belongs to another registration than the one in the Secret")
+            format!("the CNAME leads to {at}, which has another value: that name belongs to another registration than the one in the Secret")
         });
         let alias = alias.or(elsewhere);
         // One silent server keeps the answer from being seen for as long as the server is silent.

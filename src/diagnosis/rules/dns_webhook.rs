@@ -37,7 +37,7 @@ fn ambient_credentials_are_refused(case: &Case, found: &mut Vec<Finding>) {
             _ => "issuer-ambient-credentials",
         };
         let flags = case.control.controllers.iter().map(|of| {
-            let came = format!("{flag} is {}", of.flag(flag).unwrap_or("not among them"));
+            let came = format!("{flag} is {}", of.flag(flag).unwrap_or("not set"));
             stored(format!("Deployment {}: args", of.name), case.at, came)
         });
         found.push(
@@ -70,9 +70,9 @@ fn webhook_is_away(case: &Case, found: &mut Vec<Finding>) {
                 found.push(finding.with("DETAIL", detail).with("PLACE", &service.namespace));
             }
             (WebhookApi::Absent, _) => {
-                let shown = stored(group, case.at, "there is none");
+                let shown = stored(group, case.at, "not found");
                 let finding = of_webhook(CauseId::Prv10, Grade::Certain, of, shown);
-                found.push(finding.with("DETAIL", format!("nothing serves {}", of.group)));
+                found.push(finding.with("DETAIL", format!("no APIService serves {}", of.group)));
             }
             (WebhookApi::Available, Some(served)) if !served.contains(&of.solver) => {
                 let served = match &served[..] {

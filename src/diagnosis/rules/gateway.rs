@@ -122,7 +122,7 @@ fn listener_waits_for_secret(case: &Case, found: &mut Vec<Finding>) {
             let what = format!("{}, Secret {}", described(listener), secrets.join(", "));
             let detail = match ungranted {
                 Some(ungranted) => format!("{which} is {what}, and {ungranted}"),
-                None => format!("{which} is {what}, which is not there yet"),
+                None => format!("{which} is {what}, which does not exist yet"),
             };
             let finding = open.finding(CauseId::Gw03, Grade::Certain, shown, detail);
             let finding = finding.shown_by([open.stored(which, what)]);
@@ -153,8 +153,8 @@ fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
                 && route.status.parents.is_empty()
             {
                 let name = named("HTTPRoute", &route.metadata);
-                let came = format!("nothing of {}", shown(one.parent, one.namespace));
-                let why = format!("{name}: nobody who serves Gateways has taken it up");
+                let came = format!("no status by {}", shown(one.parent, one.namespace));
+                let why = format!("no Gateway controller has accepted {name}");
                 faults.push((Grade::Likely, why, open.stored(format!("{name}: status"), came)));
             }
         } else {
@@ -188,7 +188,7 @@ fn waits_for_controller(open: &OpenPath<'_>, one: &NamedParent<'_>) -> Option<Ro
     }
     let name = named("Gateway", &gateway.metadata);
     let class = &gateway.spec.gateway_class_name;
-    let why = format!("no controller has taken up {name}, of class {class}");
+    let why = format!("no controller has accepted {name}, of class {class}");
     let shown = open.stored(
         format!("{name}: condition Accepted"),
         format!("Unknown, {}", describe_condition(accepted)),

@@ -144,7 +144,7 @@ impl<'a> NamedParent<'a> {
 pub(super) fn broken_hop(open: &OpenPath<'_>, one: &NamedParent<'_>) -> Option<BrokenHop> {
     let Some(found) = one.found else {
         let at = format!("{} {}/{}", kind(one.parent), one.namespace, one.parent.name);
-        return Some(BrokenHop { at, why: "there is none of that name".to_owned() });
+        return Some(BrokenHop { at, why: "does not exist".to_owned() });
     };
     hosts_are_others(open)
         .or_else(|| set_is_refused(open, found))
@@ -160,7 +160,7 @@ fn hosts_are_others(open: &OpenPath<'_>) -> Option<BrokenHop> {
         return None;
     }
     let at = format!("{}: spec.hostnames", named(ROUTE, &route.metadata));
-    Some(BrokenHop { at, why: format!("it is for {} alone", hosts.join(", ")) })
+    Some(BrokenHop { at, why: format!("it is for {} only", hosts.join(", ")) })
 }
 
 /// Finds a ListenerSet whose Gateway does not exist, or does not take the set.
@@ -183,7 +183,7 @@ fn set_is_refused(open: &OpenPath<'_>, found: FoundParent<'_>) -> Option<BrokenH
     let allowed = &gateway.spec.allowed_listeners.namespaces;
     let why = namespace_refusal(open, (allowed, "None"), (namespace, own), "ListenerSets")?;
     let at = format!("{}: spec.allowedListeners", named(GATEWAY, &gateway.metadata));
-    Some(BrokenHop { at, why: format!("it {why}, and {} is one", found.shown()) })
+    Some(BrokenHop { at, why: format!("the Gateway {why}, so not {}", found.shown()) })
 }
 
 /// Finds that no listener of a parent takes the route.
@@ -207,7 +207,7 @@ fn listeners_refuse(
 
 fn listener_refuses(open: &OpenPath<'_>, listener: &ListenerCase, of: &Metadata) -> Option<String> {
     if listener.protocol != "HTTP" {
-        return Some("takes no plain HTTP".to_owned());
+        return Some("accepts no plain HTTP".to_owned());
     }
     let allowed = &listener.allowed_routes;
     let places = (of.namespace.as_str(), open.wanted.namespace.as_str());
@@ -216,11 +216,11 @@ fn listener_refuses(open: &OpenPath<'_>, listener: &ListenerCase, of: &Metadata)
     let of_kind = || {
         let kinds: Vec<&str> = allowed.kinds.iter().map(|kind| kind.kind.as_str()).collect();
         let has_it = kinds.is_empty() || allowed.kinds.iter().any(is_route);
-        (!has_it).then(|| format!("takes {} alone", kinds.join(", ")))
+        (!has_it).then(|| format!("accepts {} only", kinds.join(", ")))
     };
     let of_host = || {
         let is_covered = covers(&listener.hostname, &open.wanted.domain);
-        (!is_covered).then(|| format!("is for {} alone", listener.hostname))
+        (!is_covered).then(|| format!("is for {} only", listener.hostname))
     };
     namespace_refusal(open, (&allowed.namespaces, "Same"), places, "routes")
         .or_else(of_kind)
@@ -235,15 +235,18 @@ fn namespace_refusal(
     what: &str,
 ) -> Option<String> {
     match if allowed.from.is_empty() { unsaid } else { &allowed.from } {
-        "Same" if own != other => Some(format!("takes {what} of namespace {own} alone")),
+        "Same" if own != other => Some(format!("accepts {what} of namespace {own} only")),
         "Selector" => {
             let labels = open.path.namespaces.get(other)?;
             let wanted = selection(&allowed.selector);
             let is_fit = allowed.selector.fits(labels);
-            (!is_fit)
-                .then(|| format!("takes {what} of namespaces with {wanted}, and {other} is none"))
+            (!is_fit).then(|| {
+                format!(
+                    "accepts {what} of namespaces with {wanted} only, which {other} does not match"
+                )
+            })
         }
-        "None" => Some(format!("takes no {what}")),
+        "None" => Some(format!("accepts no {what}")),
         _ => None,
     }
 }
@@ -366,14 +369,14 @@ mod tests {
         };
         says(
             &of(json!({"team": "mail"})),
-            "takes routes of namespaces with team=web, and web is none",
+            "accepts routes of namespaces with team=web only, which web does not match",
         );
         check(&of(json!({"team": "web"})), &[]);
         let unread = through(public(), listener(teams.clone(), json!([])), |path| {
             path.routes[0].metadata.creation_timestamp = None;
         });
         check(&unread, &[]);
-        says(&through(public(), listener(json!({}), json!([])), |_| ()), "of namespace edge alone");
+        says(&through(public(), listener(json!({}), json!([])), |_| ()), "of namespace edge only");
     }
 
     #[test]
@@ -384,7 +387,7 @@ mod tests {
                 path.routes[0].metadata.creation_timestamp = None;
             })
         };
-        says(&of(json!([{"group": GROUP, "kind": "GRPCRoute"}])), "takes GRPCRoute alone");
+        says(&of(json!([{"group": GROUP, "kind": "GRPCRoute"}])), "accepts GRPCRoute only");
         check(&of(json!([{"kind": "GRPCRoute"}, {"group": GROUP, "kind": "HTTPRoute"}])), &[]);
     }
 
@@ -411,15 +414,15 @@ mod tests {
         check(&of(json!({"from": "All"}), true), &[]);
         says(
             &of(json!({}), true),
-            "Gateway edge/public: spec.allowedListeners: it takes no ListenerSets",
+            "Gateway edge/public: spec.allowedListeners: the Gateway accepts no ListenerSets",
         );
-        says(&of(json!({"from": "Same"}), true), "takes ListenerSets of namespace edge alone");
+        says(&of(json!({"from": "Same"}), true), "accepts ListenerSets of namespace edge only");
         says(
             &of(json!({"from": "All"}), false),
             "ListenerSet web/own: spec.parentRef: there is no Gateway edge/public",
         );
         let gone = through(set, json!([]), |path| path.note("listenersets", "web/own"));
-        says(&gone, "ListenerSet web/own: there is none of that name");
+        says(&gone, "ListenerSet web/own: does not exist");
     }
 
     #[test]
@@ -458,6 +461,6 @@ mod tests {
         let case = through(public(), listener(json!({"from": "All"}), json!([])), |path| {
             path.routes[0].spec.hostnames = vec!["other.example.com".into()];
         });
-        says(&case, "spec.hostnames: it is for other.example.com alone");
+        says(&case, "spec.hostnames: it is for other.example.com only");
     }
 }

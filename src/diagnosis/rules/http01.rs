@@ -169,7 +169,7 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
             };
             let arrivals = look.arrivals.iter();
             let arrivals =
-                arrivals.map(|came| stored("what came to the listener", came.at, came.to_string()));
+                arrivals.map(|came| stored("request to the listener", came.at, came.to_string()));
             found.push(
                 of_name(cause, grade, name, shown)
                     .shown_by(on_path)

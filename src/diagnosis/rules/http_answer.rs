@@ -43,7 +43,7 @@ pub(super) fn stateless(look: &AddressLook) -> Option<String> {
     let own = look.expected.split_once('.')?.1;
     (thumbprint != own).then(|| {
         format!(
-            "it answers every token by itself, for the account with the key thumbprint {thumbprint}; the account here has {own}"
+            "it answers every token by itself, for the account with the key thumbprint {thumbprint}; this account has {own}"
         )
     })
 }
@@ -69,7 +69,7 @@ pub(super) fn lacks(name: &NameCase, look: &Observation, expected: Option<&str>)
         Seen::Reply { status, body, .. }
             if *status != 200 && expected.is_some_and(|it| body.trim_end() == it) =>
         {
-            format!("status {status} beside the right answer, where a CA takes 200 alone")
+            format!("status {status} with the right answer, but a CA accepts 200 only")
         }
         _ => saw(look),
     }

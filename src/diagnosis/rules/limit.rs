@@ -117,7 +117,7 @@ fn stale_resolver_finding(
 ) -> Finding {
     let spec = &challenge.spec;
     let seen = facts::seen_everywhere_at(challenge).map(|at| {
-        let asked = format!("Challenge {}: told to the CA", challenge.name());
+        let asked = format!("Challenge {}: validation requested", challenge.name());
         stored(asked, at, "every name server had the value")
     });
     let all = case.certificates.iter().flat_map(|of| &of.challenges);
@@ -157,7 +157,7 @@ fn is_inner_zone(case: &Case, name: &str) -> bool {
 
 /// Describes how long resolvers may keep a name's absence, by its zone's SOA record (RFC 2308 §5), and after which lookup.
 fn describe_absence_ttl(case: &Case, name: &str) -> String {
-    const BY_NSEC: &str = " (with NSEC, RFC 8198, although nobody asked for that very name)";
+    const BY_NSEC: &str = " (by NSEC, RFC 8198, even if that very name was never looked up)";
     let mut looks = case.names.iter().filter(|one| one.name == name);
     let zone = looks.find_map(|one| one.dns.as_ref()?.zone.as_ref());
     let by_nsec = if zone.is_some_and(|zone| zone.ds_tags.is_empty()) { "" } else { BY_NSEC };

@@ -60,7 +60,7 @@ fn issuer_is_missing(case: &Case, found: &mut Vec<Finding>) {
         let name = of.certificate.name();
         let near: Vec<String> = issuer.near.iter().map(ToString::to_string).collect();
         let near = if near.is_empty() {
-            "no similar one is there".to_owned()
+            "no issuer has a similar name".to_owned()
         } else {
             let verb = if near.len() == 1 { "is" } else { "are" };
             format!("there {verb} {}", near.join(", "))
@@ -358,7 +358,7 @@ fn too_much_in_one_certificate(case: &Case, found: &mut Vec<Finding>) {
             );
         }
         if count > NAMES && acme.is_some_and(|acme| is_lets_encrypt(&acme.server)) {
-            push("spec.dnsNames", format!("{count} names, where Let's Encrypt takes {NAMES}"));
+            push("spec.dnsNames", format!("{count} names, but Let's Encrypt allows {NAMES}"));
         }
     }
 }

@@ -93,7 +93,7 @@ fn another_solver_takes_it(case: &Case, found: &mut Vec<Finding>) {
             format!("Challenge {}: spec.solver", lost.challenge.name()),
             case.at,
             format!(
-                "that of solvers[{winner}]; the record is published, and the zone does not have it"
+                "that of solvers[{winner}]; the record is published, but the zone does not have it"
             ),
         );
         let name = lost.of.certificate.name();

@@ -177,7 +177,7 @@ fn class_is_missing(case: &Case, found: &mut Vec<Finding>) {
         // Some controllers go by the name of the class alone.
         let (grade, there) = match names.as_slice() {
             [] => (Grade::Likely, "there are none".to_owned()),
-            [only] => (Grade::Certain, format!("there is {only} alone")),
+            [only] => (Grade::Certain, format!("there is only {only}")),
             names => (Grade::Certain, format!("there are {}", names.join(", "))),
         };
         let asked = open.ingress().map_or_else(
@@ -210,7 +210,7 @@ fn classes_share_the_default(case: &Case, found: &mut Vec<Finding>) {
         let sites: Vec<&str> = namesakes(&open, ingress).filter_map(IngressCase::class).collect();
         let Some(site) = sites.first().filter(|_| !sites.contains(&given)) else { continue };
         let defaults = defaults.join(", ");
-        let came = format!("{defaults}: the API server gave it {given}");
+        let came = format!("{defaults}: the API server gave the Ingress {given}");
         let shown = open.stored("IngressClasses that are the default", &came);
         let detail = format!(
             "{} names no class and got {given}, one of the defaults {defaults}; the site has {site}",
@@ -239,7 +239,7 @@ fn nobody_takes_ingress(case: &Case, found: &mut Vec<Finding>) {
             None => continue,
             // The controller of this class notes addresses.
             Some(class) if others > 0 => {
-                (Grade::Likely, format!("others of the class {class} have one, {others} of them"))
+                (Grade::Likely, format!("{others} others of the class {class} have one"))
             }
             Some(class) => (Grade::Possible, format!("none of the class {class} has one")),
         };

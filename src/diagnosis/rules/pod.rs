@@ -92,7 +92,7 @@ fn objects_are_gone(case: &Case, found: &mut Vec<Finding>) {
         let asked = format!("objects of Challenge {}", challenge.name());
         let shown = open.stored(
             asked,
-            format!("status.presented is true, and {what} in namespace {of} is not there"),
+            format!("status.presented is true, but {what} in namespace {of} does not exist"),
         );
         let tracked = path.ingresses.iter().map(|ingress| &ingress.metadata).find(|metadata| {
             let has = |name: &&str| {
@@ -143,7 +143,7 @@ fn start_fault(
     };
     if let Some(scheduled) = is_false("PodScheduled") {
         let said = join_words(&scheduled.reason, &scheduled.message);
-        return Some((Grade::Certain, format!("no node takes it: {said}")));
+        return Some((Grade::Certain, format!("no node accepts it: {said}")));
     }
     match pod.status.phase.as_str() {
         phase @ ("Failed" | "Succeeded") => {
@@ -221,7 +221,7 @@ fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
             // A Pod that does not start has a cause of its own, or may still start.
             None if start_fault(pod, age, None).is_some() || age < POD_START_MAX => continue,
             None if !pod.is_ready() => (Grade::Likely, "the Pod is not ready".to_owned()),
-            None => (Grade::Likely, "the Pod is ready, and no EndpointSlice has it".to_owned()),
+            None => (Grade::Likely, "the Pod is ready, but no EndpointSlice has it".to_owned()),
         };
         let name = named("Service", of);
         let shown = open.stored(format!("endpoints of {name}"), format!("none is ready: {why}"));
@@ -283,7 +283,7 @@ fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
         let owner = of.controller();
         let owner = owner.map_or_else(
             || "it has no owner".to_owned(),
-            |owner| format!("its owner {} {} is not there", owner.kind, owner.name),
+            |owner| format!("its owner {} {} does not exist", owner.kind, owner.name),
         );
         let came = format!("{owner}, and it is {} min old", age(of, case.at).as_mins());
         let (cause, word) = match kind {

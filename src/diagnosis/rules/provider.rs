@@ -154,7 +154,7 @@ impl Refused<'_> {
             // Another rule reports a name that has no zone itself.
             let first = (self.has_zone && !shown.is_empty()).then(|| shown.remove(0))?;
             let answer = format!(
-                "it leads to a name in the zone {zone}, which is a registry's: the domain that it names does not exist"
+                "it leads to a name in the registry's zone {zone}: the domain of that name does not exist"
             );
             return Some(
                 Finding::new(CauseId::D0109, self.grade, self.domain, first)
@@ -170,7 +170,7 @@ impl Refused<'_> {
         let at = first.at;
         let mut more = shown;
         if !known.is_empty() {
-            more.push(stored(format!("{provider}: what there is"), at, known.join(", ")));
+            more.push(stored(format!("{provider}: known names"), at, known.join(", ")));
         }
         if let Some(rfc2136) = &self.dns01.rfc2136 {
             let came = match rfc2136.tsig_key_name.as_str() {
@@ -260,7 +260,7 @@ impl Refused<'_> {
         } else if has("BADSIG") {
             format!(": the key {key} has another secret there, or another algorithm")
         } else if has("BADTIME") {
-            ": its clock and the one here are more than five minutes apart".to_owned()
+            ": its clock and the clock here are more than five minutes apart".to_owned()
         } else if has("NOTZONE") {
             format!(": the record is not in the zone that was named{of_zone}")
         } else if has("REFUSED") && self.refusal.is_unsigned {
@@ -272,7 +272,7 @@ impl Refused<'_> {
         } else if has("REFUSED") {
             format!(": the key {key} may not change that record{of_zone}, or the zone is not there")
         } else if has("NOTAUTH") {
-            format!(": it is not the primary server{of_zone}, or does not let the key {key} in")
+            format!(": it is not the primary server{of_zone}, or does not accept the key {key}")
         } else {
             String::new()
         }

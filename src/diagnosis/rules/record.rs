@@ -103,7 +103,7 @@ fn one_value_of_two_is_kept(case: &Case, found: &mut Vec<Finding>) {
         let Some(other) = other.filter(|_| is_wanted) else { continue };
         let Some(look) = answer.observations.first() else { continue };
         let grade = if name.is_fresh(case.at) { Grade::Possible } else { Grade::Likely };
-        let came = format!("{other:?}, which is for the other of the two");
+        let came = format!("{other:?}, which is the value of the other challenge");
         let shown = seen(look, came);
         found.push(about(CauseId::D0113, grade, name, shown).with("VALUE", &answer.expected));
     }
@@ -227,8 +227,7 @@ fn record_hides_the_host(case: &Case, found: &mut Vec<Finding>) {
         if given.is_hidden && !is_there {
             continue;
         }
-        let asked =
-            format!("A and AAAA of {}, and of a name beside it that nobody has made", name.name);
+        let asked = format!("A and AAAA of {}, and of a made-up name beside it", name.name);
         let records = given.records.join(", ");
         let came = if given.is_hidden { format!("nothing, and {records}") } else { records };
         let grade = if given.is_hidden { Grade::Certain } else { Grade::Likely };

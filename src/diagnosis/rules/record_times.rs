@@ -50,7 +50,7 @@ fn gone_since_it_was_seen(name: &NameCase, answer: &AnswerLook) -> Option<Findin
         return None;
     }
     let before = stored(
-        format!("Challenge {}: told to the CA", challenge.name()),
+        format!("Challenge {}: validation requested", challenge.name()),
         at,
         "every name server had the record",
     );
@@ -88,7 +88,7 @@ fn authority_was_told_too_early(case: &Case, found: &mut Vec<Finding>) {
             format!("{:#}", wait.0),
         );
         let answer = format!(
-            "the CA was told {:#} after it was made, without a look, and found none",
+            "the CA was asked to validate {:#} after the record was made, without a self-check, and found none",
             wait.0
         );
         found.push(
@@ -117,8 +117,9 @@ fn nobody_waited_long_enough(case: &Case, found: &mut Vec<Finding>) {
             case.at,
             made.timestamp().to_string(),
         );
-        let answer =
-            format!("it is there {took} s after it was made, and nobody waits for it any longer");
+        let answer = format!(
+            "it is there {took} s after it was made, but no process waits for it any longer"
+        );
         found.push(
             about(CauseId::D0120, Grade::Likely, name, made)
                 .shown_by([seen(look, "every name server has it")])

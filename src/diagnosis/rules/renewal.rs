@@ -66,7 +66,7 @@ fn another_certificate_is_served(case: &Case, found: &mut Vec<Finding>) {
                     .with(
                         "DETAIL",
                         format!(
-                            "{} shows another one: {}, not {}",
+                            "{} presents another one: {}, not {}",
                             served.address.ip(),
                             served.certificate.serial,
                             kept.certificate.serial
@@ -238,7 +238,7 @@ fn margin_is_too_small(case: &Case, found: &mut Vec<Finding>) {
             format!("{margin:#} are left of a life of {life:#}")
         } else {
             let before = given.unwrap_or_default();
-            format!("its renewBefore of {before:#} is not used, since its life is {life:#}")
+            format!("its renewBefore of {before:#} is not used, because its life is {life:#}")
         };
         let written = given.map_or_else(String::new, |before| format!(", renewBefore {before:#}"));
         let came = format!("a life of {life:#}, renewed {margin:#} before its end{written}");
@@ -285,7 +285,7 @@ fn renewal_is_overdue(case: &Case, found: &mut Vec<Finding>) {
         let shown = stored(format!("Certificate {}: status", of.certificate.name()), case.at, came);
         found.push(
             about(of, CauseId::Hyg06, Grade::Likely, shown)
-                .with("WHY", format!("it was to begin at {since}, and nobody has begun it")),
+                .with("WHY", format!("it was due at {since}, and no controller has begun it")),
         );
     }
 }

@@ -85,7 +85,7 @@ fn quote_certificate(case: &Case, of: &CertificateCase) -> Option<Finding> {
     let mut nearest: Vec<String> =
         near.iter().map(|entry| format!("{} ({})", entry.id, entry.title)).collect();
     if nearest.is_empty() {
-        nearest.push("none has them".to_owned());
+        nearest.push("no entry has these words".to_owned());
     }
     let finding = Finding::new(CauseId::Ord17, Grade::Likely, subject.clone(), quote.shown)
         .with("WHO", subject)
@@ -217,8 +217,8 @@ fn of_step(case: &Case, of: &CertificateCase, since: Timestamp) -> Option<Quote>
     if is_unbegun {
         let asked = format!("Certificate {}: condition Issuing", of.certificate.name());
         let due = of.due.as_ref().map(|due| due.message.as_str()).unwrap_or_default();
-        let came = format!("nobody has set it, although the certificate is due: {due}");
-        let writer = format!("what is to be begun since {}", Time::new(since));
+        let came = format!("not set, although the certificate is due: {due}");
+        let writer = format!("the issuance that should have begun at {}", Time::new(since));
         return Some(Quote { writer, shown: stored(asked, case.at, came) });
     }
     if case.driver == DriverCase::Nobody || !is_true(conditions, "Issuing") {
@@ -238,7 +238,7 @@ fn of_step(case: &Case, of: &CertificateCase, since: Timestamp) -> Option<Quote>
     let issuing = issuing.filter(|message| !message.is_empty());
     let message = issuing.map(|message| format!("{message}; ")).unwrap_or_default();
     Some(Quote {
-        writer: format!("what it waits for since {}", Time::new(since)),
+        writer: format!("the step that has been open since {}", Time::new(since)),
         shown: stored(asked, case.at, format!("{message}{step}")),
     })
 }

@@ -47,7 +47,7 @@ fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
         };
         let who = match best {
             Some(Admits::Neighbours) => "only Pods of its own namespace",
-            _ => "nobody",
+            _ => "no client",
         };
         let came = format!("selects {name}, and lets {who} reach its port {PORT}");
         let shown =
@@ -98,7 +98,7 @@ fn plugin_shuts_off(
     let pod = named("Pod", &pod.metadata);
     let came = match kept_away {
         KeptAway::PlainRequests => format!("holds for {pod}, and refuses plain HTTP (STRICT)"),
-        KeptAway::Port => format!("selects {pod}, and lets nobody reach its port {PORT}"),
+        KeptAway::Port => format!("selects {pod}, and lets no client reach its port {PORT}"),
     };
     let policy = match policy.metadata.namespace.as_str() {
         "" => format!("{} {}", policy.kind.word(), policy.metadata.name),

@@ -68,11 +68,9 @@ fn key_secret_is_a_leftover(case: &Case, found: &mut Vec<Finding>) {
         let is_empty = matches!(&secret.state, SecretState::NoEntry(entries) if entries.is_empty());
         let shown = match says {
             Some(ready) => stored(format!("{}: condition Ready", of.key), case.at, &ready.message),
-            None if is_empty && !acme.disable_account_key_generation => stored(
-                format!("Secret {}", secret.name),
-                case.at,
-                "it is there, and has no entries",
-            ),
+            None if is_empty && !acme.disable_account_key_generation => {
+                stored(format!("Secret {}", secret.name), case.at, "it exists, but has no entries")
+            }
             None => continue,
         };
         found.push(
@@ -206,7 +204,7 @@ fn key_is_not_made(case: &Case, found: &mut Vec<Finding>) {
         };
         if !is_size {
             let algorithm = if key.algorithm.is_empty() { "RSA" } else { &key.algorithm };
-            let came = format!("{algorithm} of {size} bits, which is never made");
+            let came = format!("{algorithm} of {size} bits, a size that is not supported");
             found.push(
                 about(of, CauseId::Ord14, Grade::Certain, "spec.privateKey", &came, case)
                     .with("DETAIL", came.clone()),
@@ -288,7 +286,7 @@ fn field_is_not_known(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.control.dropped {
         let fields = of.fields.join(", ");
         let asked = format!("{}: the manifest that was applied last", of.object);
-        let shown = stored(asked, case.at, format!("it has {fields}, which the object has not"));
+        let shown = stored(asked, case.at, format!("it has {fields}, which the object lacks"));
         let name = format!("{}.{}", of.object.kind.plural(), of.object.kind.group());
         let release = case.control.definitions.get(&name);
         let release = release.map(|it| stored(format!("definition {name}"), case.at, it));

@@ -53,12 +53,12 @@ pub(super) fn looks(held: &HeldCase) -> Vec<Evidence> {
     let at = held.validated.unwrap_or(held.at);
     let requests = held.records.iter().map(|record| {
         let asked = if record.url.is_empty() { &record.hostname } else { &record.url };
-        stored(format!("the CA's look at {asked}"), at, record.to_string())
+        stored(format!("the CA's validation of {asked}"), at, record.to_string())
     });
     let is_elsewhere = |problem: &&Problem| foreign::perspective(problem) == Perspective::Secondary;
     let elsewhere = held.problem.as_ref().filter(is_elsewhere).map(|_| {
-        let came = "other places of the world; from its own place it has seen the answer";
-        stored(format!("from where the CA has missed the answer of {}", held.name), at, came)
+        let came = "other places of the world; from its own place the CA has seen the answer";
+        stored(format!("places from which the CA missed the answer of {}", held.name), at, came)
     });
     requests.chain(elsewhere).collect()
 }
@@ -112,7 +112,7 @@ fn answer_was_gone(case: &Case, found: &mut Vec<Finding>) {
         if is_here && !case.in_cluster && look.name.webroot.is_none() {
             let used = look.used;
             let detail =
-                format!("{used} has the answer as seen from here, and had it not for the CA");
+                format!("{used} gives the answer to this machine, and did not give it to the CA");
             let finding = look.finding(CauseId::Http27, grade).with("DETAIL", detail);
             found.push(finding.with("NODE-ADDRESS", used.to_string()));
             continue;

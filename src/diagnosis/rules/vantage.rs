@@ -152,7 +152,7 @@ fn cluster_looks_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         let detail = match own_address(case, &outer) {
             _ if is_by_words => format!("cert-manager says: {}", first.came),
             Some(of) => format!("{} is the address of {of}", outer.join(", ")),
-            None => format!("{} answers whoever comes from outside", outer.join(", ")),
+            None => format!("{} answers requests from outside", outer.join(", ")),
         };
         let finding = Finding::new(cause, grade, name.shown(), first)
             .shown_by(outside)

@@ -232,7 +232,7 @@ fn machines_take_turns(case: &Case, found: &mut Vec<Finding>) {
             continue;
         };
         let good = path(name, "/.well-known/acme-challenge/…, asked again", good, case);
-        let detail = format!("{} has the answer now and then", look.address.ip());
+        let detail = format!("{} gives the answer only sometimes", look.address.ip());
         found.push(
             about(of, CauseId::Http27, Grade::Certain, case)
                 .shown_by([good])

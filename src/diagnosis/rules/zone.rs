@@ -194,14 +194,14 @@ fn dnssec_fault(case: &Case, dns: &DnsCase) -> Option<(Grade, Vec<Evidence>, Str
     if let Some(server) = speaking().find(is_strange) {
         let asked = format!("DNSKEY of {} at {}", bare(&zone.name), place(server));
         let keys = told(asked, case.at, format!("keys {}", tags(&server.key_tags)));
-        let why = format!("{parent} has a DS record of other keys than the zone has");
+        let why = format!("{parent} has a DS record of keys that the zone does not have");
         return Some((Grade::Certain, vec![ds(), keys], why));
     }
     let is_over = |server: &&ZoneServer| server.signed_until.is_some_and(|until| until < case.at);
     if let Some(server) = speaking().find(is_over) {
         let until = server.signed_until?;
         let asked = format!("signature of the SOA of {} at {}", bare(&zone.name), place(server));
-        let why = format!("its signatures have run out, {until:.0}");
+        let why = format!("its signatures expired at {until:.0}");
         return Some((Grade::Certain, vec![told(asked, case.at, &why), ds()], why));
     }
     let is_unsigned =

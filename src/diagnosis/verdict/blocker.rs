@@ -81,7 +81,7 @@ pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Blocker> {
         kind: FailureKind::Timeout,
         of: Kind::Order,
         what: format!(
-            "{}: the CA has it as {state}, and asks for patience until {until:.0}",
+            "{}: {state} at the CA, which asks to wait until {until:.0}",
             Key::new(Kind::Order, order.name())
         ),
         until: Some(until),
@@ -176,10 +176,8 @@ mod tests {
             (chain(State::Processing, Some(at(0))), "processing"),
             (chain(State::Ready, None), "ready"),
         ] {
-            let what = format!(
-                "Order a/web-1-5: the CA has it as {word}, and asks for patience until {}",
-                at(3600)
-            );
+            let what =
+                format!("Order a/web-1-5: {word} at the CA, which asks to wait until {}", at(3600));
             assert_eq!(told(&chain), Some(what));
             assert!(beyond(&chain, at(3600)).is_none());
         }

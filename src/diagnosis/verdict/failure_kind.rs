@@ -86,26 +86,26 @@ impl FailureKind {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Unexpected => "Something unexpected: the message says what.",
-            Self::Usage => "Wrong usage, a wrong manifest, or an object that is not there.",
+            Self::Usage => "Wrong usage, a wrong manifest, or an object that does not exist.",
             Self::Validation => "Validation failed: the CA did not see the answer of a challenge.",
             Self::RateLimited => "A limit of the CA was reached, or it has paused the account.",
             Self::CaUnreachable => "The CA cannot be reached, or fails itself.",
             Self::Account => {
-                "The CA does not take the account, its external binding, or asks for its terms."
+                "The CA refuses the account or its external binding, or its terms are not accepted."
             }
             Self::Cluster => {
-                "The cluster cannot be reached, lacks the definitions, or does not permit it."
+                "The cluster cannot be reached, lacks the definitions, or denies permission."
             }
             Self::Solver => "A solver or a DNS provider cannot do its work.",
             Self::CausesFound => {
-                "diagnose found what keeps a certificate from being issued, or certificate check one that must be replaced."
+                "diagnose found a cause that stops an issuance, or certificate check a certificate that must be replaced."
             }
             Self::WarningsFound => {
-                "diagnose found warnings only, and they count; or certificate check could not find out all."
+                "diagnose found only warnings, which count as failures; or certificate check could not find out everything."
             }
             Self::OwnedByAnother => "Another controller or process works on the same objects.",
             Self::Person => "A person has to do something first; the message says what.",
-            Self::Timeout => "The time given was over before all was done.",
+            Self::Timeout => "The time limit was over before everything was done.",
             Self::Interrupted => "Interrupted by Ctrl-C (SIGINT); what was done so far is kept.",
             Self::Terminated => "Ended by SIGTERM; what was done so far is kept.",
         }

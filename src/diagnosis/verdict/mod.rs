@@ -204,7 +204,7 @@ fn no_issuer(chain: &Chain) -> Failed {
 /// Builds the failure of a Certificate whose issuer is of a kind that is not ours.
 pub fn foreign_issuer(certificate: &Certificate) -> Failed {
     let (key, kind) = (key_of(certificate), certificate.spec.issuer_ref.effective_kind());
-    let what = format!("{key}: issuerRef.kind is {kind}, which is not ours");
+    let what = format!("{key}: issuerRef.kind is {kind}, which this program does not serve");
     Failed::new(FailureKind::Usage, what).helped_by(NextStep::IssuerKind)
 }
 
@@ -594,7 +594,7 @@ mod tests {
             issuer: None,
             in_cluster: true,
         };
-        let expected = "Certificate shop/web: issuerRef.kind is AWSPCAIssuer, which is not ours";
+        let expected = "Certificate shop/web: issuerRef.kind is AWSPCAIssuer, which this program does not serve";
         assert_eq!(no_issuer(&chain).message, expected);
         assert_eq!(chain.keys().len(), 1, "{:?}", chain.keys());
     }

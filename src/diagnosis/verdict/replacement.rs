@@ -159,7 +159,7 @@ fn revoked(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<Replaceme
     let at = revocation.at.map(Time::timestamp);
     let detail = match &revocation.url {
         Some(list) => format!("{}: {list}", revocation.reason.unwrap_or("no reason given")),
-        None => "this program had its CA revoke it".to_owned(),
+        None => "revoked by this program".to_owned(),
     };
     found.push(reason(ReplacementCause::Revoked, at, detail));
 }
@@ -255,7 +255,7 @@ fn untrusted(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<Replace
 
 fn differs(facts: &ReplacementFacts<'_>, _: Timestamp, found: &mut Vec<ReplacementReason>) {
     if facts.server.is_some_and(|server| !server.fits_name) {
-        let detail = "it is not for the name of the server that shows it";
+        let detail = "it is not for the name of the server that presents it";
         found.push(reason(ReplacementCause::NamesDiffer, None, detail));
     }
     let Some(asked) = facts.asked.filter(|_| facts.missing.is_none()) else { return };

@@ -1,5 +1,5 @@
-//! The webhooks that the API server asks before it takes an object: cert-manager's own, and those of others that are asked about the
-//! objects of an issuance.
+//! Admission webhooks, which the API server calls before it accepts an object: cert-manager's own, and webhooks of
+//! others that are called for the objects of an issuance.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::diagnosis::case::network_policy::LabelSelection;
 use crate::model::ObjectName;
 use crate::store::cluster::raw_objects::Resource;
 
-/// Objects that each issuance makes, by group and plural.
-const MADE: [(&str, &str); 4] = [
+/// Resources that each issuance creates, by group and plural.
+const ISSUANCE_RESOURCES: [(&str, &str); 4] = [
     ("", "secrets"),
     ("cert-manager.io", "certificaterequests"),
     ("acme.cert-manager.io", "orders"),
@@ -25,7 +25,7 @@ const SLICES: Resource = Resource {
     kind: "EndpointSlice",
     plural: "endpointslices.discovery.k8s.io",
 };
-const CONFIGURATIONS: [Resource; 2] = [
+const WEBHOOK_CONFIGURATIONS: [Resource; 2] = [
     Resource {
         api_version: "admissionregistration.k8s.io/v1",
         kind: "ValidatingWebhookConfiguration",
@@ -39,9 +39,9 @@ const CONFIGURATIONS: [Resource; 2] = [
 ];
 
 impl Look<'_> {
-    /// The configurations of webhooks, each with its kind.
+    /// Lists the webhook configurations, each with its kind.
     pub(crate) async fn configurations(&self) -> Vec<(&'static str, Value)> {
-        let listed = CONFIGURATIONS.map(|resource| async move {
+        let listed = WEBHOOK_CONFIGURATIONS.map(|resource| async move {
             let listed = self.of(resource, "");
             let listed = self.read(resource.plural, listed.fitting("", "")).await;
             listed.unwrap_or_default().into_iter().map(move |one| (resource.kind, one))
@@ -49,8 +49,8 @@ impl Look<'_> {
         join_all(listed).await.into_iter().flatten().collect()
     }
 
-    /// cert-manager's own webhooks of `configurations`, and those of others that have to be asked about an issuance in one of
-    /// `namespaces`; each with how many endpoints of its Service are ready.
+    /// Selects cert-manager's own webhooks of `configurations`, and webhooks of others that must admit an issuance in
+    /// one of `namespaces`; each with the number of ready endpoints of its Service.
     pub(crate) async fn admission(
         &self,
         configurations: &[(&str, Value)],
@@ -59,7 +59,7 @@ impl Look<'_> {
         let each = configurations.iter();
         let mut all: Vec<AdmissionCase> =
             each.flat_map(|(kind, one)| webhooks(kind, one, namespaces)).collect();
-        // cert-manager's own are first, so that others leave them room.
+        // cert-manager's own come first: the number of Services that are read is bounded.
         all.sort_by_key(|of| !of.is_own());
         let mut services: Vec<&ObjectName> = Vec::new();
         for service in all.iter().filter_map(|of| of.service.as_ref()) {
@@ -72,7 +72,7 @@ impl Look<'_> {
             let label = format!("kubernetes.io/service-name={}", service.name);
             let slices = self.of(SLICES, &service.namespace);
             let slices = self.read(SLICES.plural, slices.fitting(&label, "")).await;
-            (service, slices.map(|slices| slices.iter().map(ready).sum::<usize>()))
+            (service, slices.map(|slices| slices.iter().map(count_ready).sum::<usize>()))
         });
         let endpoints: BTreeMap<ObjectName, Option<usize>> =
             join_all(endpoints).await.into_iter().collect();
@@ -83,13 +83,13 @@ impl Look<'_> {
     }
 }
 
-/// How many endpoints of a slice are ready; one that does not say so is.
-fn ready(slice: &Value) -> usize {
+/// Counts the ready endpoints of a slice; an endpoint without the condition counts as ready.
+fn count_ready(slice: &Value) -> usize {
     let endpoints = list(slice, "/endpoints").iter();
     endpoints.filter(|one| one["conditions"]["ready"].as_bool() != Some(false)).count()
 }
 
-/// cert-manager's own webhooks of a configuration, and those of others whose word is needed about an issuance in one of `namespaces`.
+/// Selects webhooks of one configuration: cert-manager's own, and those that must admit an issuance in `namespaces`.
 fn webhooks(kind: &str, configuration: &Value, namespaces: &[Value]) -> Vec<AdmissionCase> {
     let case = |webhook: &Value| {
         let client = &webhook["clientConfig"];
@@ -107,7 +107,7 @@ fn webhooks(kind: &str, configuration: &Value, namespaces: &[Value]) -> Vec<Admi
         if case.is_own() {
             return Some(case);
         }
-        let asked_about = asked_about(webhook);
+        let asked_about = guarded_resources(webhook);
         let of = |namespace: &&Value| is_selected(&webhook["namespaceSelector"], namespace);
         let guarded = namespaces.iter().filter(of).map(|it| name_of(it).name);
         let guarded: Vec<String> = guarded.collect();
@@ -117,9 +117,9 @@ fn webhooks(kind: &str, configuration: &Value, namespaces: &[Value]) -> Vec<Admi
     list(configuration, "/webhooks").iter().filter_map(case).collect()
 }
 
-/// The plurals of [`MADE`] whose creation a webhook is asked about. Webhooks that choose objects by their labels or by expressions are
-/// asked about none: whom they mean is not judged here.
-fn asked_about(webhook: &Value) -> Vec<String> {
+/// Plurals of [`ISSUANCE_RESOURCES`] whose creation calls a webhook. Empty for webhooks that select objects by labels
+/// or expressions: those are not evaluated here.
+fn guarded_resources(webhook: &Value) -> Vec<String> {
     let chooses = |field: &str| match &webhook[field] {
         Value::Object(fields) => !fields.is_empty(),
         Value::Array(items) => !items.is_empty(),
@@ -141,10 +141,14 @@ fn asked_about(webhook: &Value) -> Vec<String> {
                 && text(rule, "/scope") != "Cluster"
         })
     };
-    MADE.iter().filter(|one| is_asked(one)).map(|(_, plural)| (*plural).to_owned()).collect()
+    ISSUANCE_RESOURCES
+        .iter()
+        .filter(|one| is_asked(one))
+        .map(|(_, plural)| (*plural).to_owned())
+        .collect()
 }
 
-/// Tells whether a selector of labels chooses a Namespace; an empty selector chooses each.
+/// Returns whether a label selector matches a Namespace; an empty selector matches every Namespace.
 fn is_selected(selector: &Value, namespace: &Value) -> bool {
     let selection = serde_json::from_value::<Option<LabelSelection>>(selector.clone());
     let labels = namespace.pointer("/metadata/labels").cloned().unwrap_or_default();
@@ -163,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// The webhooks of a configuration that has this one, each as what it is asked about and where.
+    /// Webhooks of a configuration with this one, each as the resources and namespaces for which it is called.
     fn scopes(webhook: &Value) -> Vec<String> {
         let configuration = json!({"metadata": {"name": "policy"}, "webhooks": [webhook]});
         let labels = json!({"policies": "enforced", "kubernetes.io/metadata.name": "web"});

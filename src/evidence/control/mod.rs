@@ -1,5 +1,5 @@
-//! The cluster itself: who works on the objects, and what may keep them from it. A bounded number of requests, side by side; each
-//! may fail, and none writes anything: a review of a right is a question that nothing is kept of.
+//! State of the cluster: the controllers that work on the objects, and what may hinder them. A bounded number of
+//! concurrent requests; each may fail, and none stores anything: the API server keeps nothing of an access review.
 
 pub(crate) mod admission;
 pub(crate) mod objects;
@@ -35,18 +35,18 @@ use crate::store::cluster::survey;
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
-/// Most objects and namespaces that are asked for one by one.
+/// Largest number of objects and namespaces that are read one by one.
 pub(super) const MOST_ASKED: usize = 10;
-/// Most letters of a sentence that is kept of others.
-const MOST_SAID: usize = 500;
-/// Most warnings that are kept.
-const MOST_WARNINGS: usize = 100;
-/// Where Helm puts cert-manager.
-const HELM: &str = "cert-manager";
-/// Labels of cert-manager's controller.
+/// Largest number of characters kept of a message by others.
+const MAX_MESSAGE_CHARS: usize = 500;
+/// Largest number of warnings that are kept.
+const MAX_WARNINGS: usize = 100;
+/// Namespace in which Helm installs cert-manager.
+const HELM_NAMESPACE: &str = "cert-manager";
+/// Label selector of cert-manager's controller.
 pub(super) const CONTROLLER: &str = "app.kubernetes.io/name=cert-manager";
-/// What the controller cannot do without in the namespace of a Certificate.
-const NEEDED: [(&str, &str); 5] = [
+/// Permissions that the controller must have in the namespace of a Certificate, by verb and resource.
+const CONTROLLER_PERMISSIONS: [(&str, &str); 5] = [
     ("update", "certificates.cert-manager.io"),
     ("create", "certificaterequests.cert-manager.io"),
     ("create", "orders.acme.cert-manager.io"),
@@ -66,18 +66,18 @@ pub(super) const DEFINITIONS: Resource = Resource {
     plural: "customresourcedefinitions.apiextensions.k8s.io",
 };
 
-/// What the questions are about.
+/// Objects that the requests to the cluster are about.
 #[derive(Debug, Default)]
 pub(super) struct Around {
-    /// Whether there is anything to ask about.
+    /// Whether there is any Certificate or issuer to ask about.
     is_asked: bool,
-    /// Certificates that have to be issued, a bounded number, each with why.
+    /// Certificates that have to be issued, a bounded number, each with the reason.
     pub(super) open: Vec<(Certificate, String)>,
-    /// Namespaces of all that have to be issued.
+    /// Namespaces of all Certificates that have to be issued.
     namespaces: BTreeSet<String>,
-    /// Objects about which others may have warned.
+    /// Objects, by kind and name, that Events of others may warn about.
     objects: BTreeSet<(String, ObjectName)>,
-    /// Objects that a manifest was applied to, a bounded number.
+    /// Objects applied with `kubectl apply`, a bounded number.
     pub(super) applied: Vec<Key>,
     /// Webhooks for DNS-01 that are in use, each with its issuer; a bounded number.
     pub(super) webhooks: Vec<(Key, Webhook)>,
@@ -126,7 +126,7 @@ impl Around {
     }
 }
 
-/// One look at a cluster, and what of it could not be seen.
+/// Reader of a cluster, which notes what could not be read.
 pub(super) struct Look<'a> {
     pub(super) by: &'a Investigator,
     pub(super) cluster: &'a ClusterStore,
@@ -139,7 +139,7 @@ impl Look<'_> {
         self.cluster.foreign(resource, namespace, Manager::Person)
     }
 
-    /// What was read within the time of a probe; what may not be read is noted, and left out.
+    /// Returns what `read` yields within the probe timeout; otherwise notes `what` with the reason and returns `None`.
     pub(super) async fn read<T>(
         &self,
         what: &str,
@@ -155,12 +155,12 @@ impl Look<'_> {
         None
     }
 
-    /// Those of all namespaces; of Helm's where others may not be looked into.
+    /// Lists the objects of all namespaces, or of Helm's namespace if listing all is forbidden.
     async fn everywhere(&self, resource: Resource, labels: &str) -> Vec<Value> {
         let read = async {
             match self.of(resource, "").fitting(labels, "").await {
                 Err(error) if error.lacks_permission() => {
-                    self.of(resource, HELM).fitting(labels, "").await
+                    self.of(resource, HELM_NAMESPACE).fitting(labels, "").await
                 }
                 listed => listed,
             }
@@ -170,7 +170,7 @@ impl Look<'_> {
 }
 
 impl Investigator {
-    /// Looks at the cluster; and says in one line what of it may not be seen.
+    /// Reads the state of the cluster; the second value names in one line what could not be read.
     pub(super) async fn control(&self, around: &Around) -> (ControlCase, Option<Unseen>) {
         let (Some(cluster), Some(store)) = (&self.cluster, &self.store) else {
             return (ControlCase::default(), None);
@@ -189,10 +189,10 @@ impl Investigator {
             warnings(&look, around),
         );
         let controllers = Look::controllers(&deployments, &pods);
-        let ending = namespaces.iter().filter_map(ending).collect();
+        let ending = namespaces.iter().filter_map(find_ending).collect();
         let (admission, lacking, dns_webhooks, dropped, next_keys, immutable, quotas, secrets) = tokio::join!(
             look.admission(&webhooks, &namespaces),
-            lacking(&look, around, &controllers),
+            find_lacking(&look, around, &controllers),
             look.dns_webhooks(around, &controllers),
             look.dropped(around),
             look.next_keys(around),
@@ -217,12 +217,12 @@ impl Investigator {
             lacking,
             warnings,
         };
-        (case, hidden(look.hidden.into_inner()))
+        (case, merge_unread(look.hidden.into_inner()))
     }
 }
 
-/// All that could not be read, as one: each of it alone would say no more.
-fn hidden(hidden: BTreeMap<String, (String, bool)>) -> Option<Unseen> {
+/// Merges everything that could not be read into one entry: separate entries would say no more.
+fn merge_unread(hidden: BTreeMap<String, (String, bool)>) -> Option<Unseen> {
     let (why, _) = hidden.values().next()?.clone();
     let is_forbidden = hidden.values().all(|(_, is_forbidden)| *is_forbidden);
     let what = hidden.into_keys().collect::<Vec<_>>().join(", ");
@@ -241,9 +241,9 @@ pub(super) fn name_of(object: &Value) -> ObjectName {
     ObjectName::new(text(object, "/metadata/namespace"), text(object, "/metadata/name"))
 }
 
-/// As much of what others say as is kept.
+/// Shortens a message by others to the length that is kept.
 pub(super) fn cut(said: &str) -> String {
-    said.chars().take(MOST_SAID).collect()
+    said.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 async fn leases(look: &Look<'_>) -> (Vec<LeaseCase>, Vec<LapsedLeaseCase>) {
@@ -263,7 +263,7 @@ async fn leases(look: &Look<'_>) -> (Vec<LeaseCase>, Vec<LapsedLeaseCase>) {
     (holders.into_iter().map(lease).collect(), lapsed)
 }
 
-/// The releases that labels of the definitions name.
+/// Reads the releases that the labels of the CustomResourceDefinitions name, by definition.
 async fn definitions(look: &Look<'_>) -> BTreeMap<String, String> {
     let listed = look.of(DEFINITIONS, "");
     let listed = look.read(DEFINITIONS.plural, listed.outlined(CONTROLLER, "")).await;
@@ -275,7 +275,7 @@ async fn definitions(look: &Look<'_>) -> BTreeMap<String, String> {
     listed.unwrap_or_default().iter().filter_map(release).collect()
 }
 
-/// The namespaces in which a Certificate has to be issued, a bounded number.
+/// Reads the namespaces in which a Certificate has to be issued, a bounded number.
 async fn namespaces(look: &Look<'_>, around: &Around) -> Vec<Value> {
     let asked = around.namespaces.iter().take(MOST_ASKED).map(|name| async move {
         let namespace = look.of(NAMESPACES, "");
@@ -284,8 +284,8 @@ async fn namespaces(look: &Look<'_>, around: &Around) -> Vec<Value> {
     join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// The name of a namespace that is being deleted, and what the API server says that holds it; `None` if it stays.
-fn ending(namespace: &Value) -> Option<(String, String)> {
+/// Returns the name of a namespace that is being deleted, and the API server's reasons why it is not gone yet.
+fn find_ending(namespace: &Value) -> Option<(String, String)> {
     let is_ending = text(namespace, "/status/phase") == "Terminating";
     let holds = list(namespace, "/status/conditions").iter();
     let holds = holds.filter(|condition| text(condition, "/status") == "True");
@@ -293,7 +293,7 @@ fn ending(namespace: &Value) -> Option<(String, String)> {
     is_ending.then(|| (name_of(namespace).name, cut(&holds.join("; "))))
 }
 
-/// What others have warned of, of the objects that are asked about.
+/// Reads the warning Events about the objects of the case.
 async fn warnings(look: &Look<'_>, around: &Around) -> Vec<WarningCase> {
     let mut places: BTreeSet<&str> = around.namespaces.iter().map(String::as_str).collect();
     if places.len() > MOST_ASKED {
@@ -321,39 +321,39 @@ async fn warnings(look: &Look<'_>, around: &Around) -> Vec<WarningCase> {
             by: reporter(event).to_owned(),
         })
     };
-    events.iter().filter_map(warning).take(MOST_WARNINGS).collect()
+    events.iter().filter_map(warning).take(MAX_WARNINGS).collect()
 }
 
-/// When an Event was written last: Events of `events.k8s.io` have other fields for it.
+/// Time of the last occurrence of an Event: Events of `events.k8s.io` have other fields for this time.
 fn last_time(event: &Value) -> Option<Timestamp> {
     let fields = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/firstTimestamp"];
     fields.iter().find_map(|field| text(event, field).parse().ok())
 }
 
-/// How often what an Event tells has happened.
+/// Number of occurrences of an Event.
 fn count(event: &Value) -> u64 {
     let fields = ["/series/count", "/count"].iter();
     fields.filter_map(|field| event.pointer(field)?.as_u64()).max().unwrap_or(1)
 }
 
-/// The program that wrote an Event, as it calls itself; empty if it does not.
+/// Name of the program that wrote an Event; empty if the Event has none.
 fn reporter(event: &Value) -> &str {
     let fields = ["/reportingComponent", "/source/component"].iter();
     fields.map(|field| text(event, field)).find(|by| !by.is_empty()).unwrap_or_default()
 }
 
-/// What the controller's account may not do where a Certificate has to be issued. Few may ask that.
-async fn lacking(
+/// Finds permissions that the controller's account lacks where a Certificate has to be issued. Few users may ask this.
+async fn find_lacking(
     look: &Look<'_>,
     around: &Around,
     controllers: &[ControllerCase],
 ) -> Vec<LackingCase> {
-    // Where there are several, another one may work here.
+    // If there are several controllers, another one may work in this namespace.
     let ([controller], Some(namespace)) = (controllers, around.namespaces.first()) else {
         return Vec::new();
     };
     let account = &ObjectName::new(&controller.name.namespace, &controller.account);
-    let asked = NEEDED.map(|(verb, resource)| async move {
+    let asked = CONTROLLER_PERMISSIONS.map(|(verb, resource)| async move {
         let wanted = Permission::new(verb, resource, namespace);
         let may = timeout(PROBE_TIMEOUT, look.cluster.account_may(account, &wanted)).await;
         (may == Ok(Some(false))).then(|| LackingCase {

@@ -1,4 +1,4 @@
-//! What an API server keeps of objects beside what they say: fields that it dropped, and who has written a Secret.
+//! Objects that hinder an issuance: dropped fields, next keys, quotas, immutable Secrets, Secrets that others wrote.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,11 @@ use crate::model::{Key, Kind, ObjectName, Secret};
 use crate::store::cluster::raw_objects::Resource;
 use crate::store::resources::typed;
 
-/// Where `kubectl apply` keeps the manifest.
-const APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
-/// cert-manager's words for a Secret that is not as it was issued, or gone.
-const CHANGED: [&str; 6] = [
+/// JSON pointer to the manifest that `kubectl apply` stores.
+const LAST_APPLIED_POINTER: &str =
+    "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+/// cert-manager's reasons for a Secret that was changed after issuance or deleted.
+const CHANGED_SECRET_REASONS: [&str; 6] = [
     "SecretMismatch",
     "IncorrectCertificate",
     "InvalidKeyPair",
@@ -27,10 +28,10 @@ const CHANGED: [&str; 6] = [
     "MissingData",
     "DoesNotExist",
 ];
-/// Who writes the Secrets of certificates rightly: cert-manager's controllers and this program.
+/// Field managers that may write the Secrets of certificates: cert-manager's controllers and this program.
 const OWN_WRITERS: [&str; 2] = ["cert-manager", "kubectl-acme"];
-/// Tools that manage objects, by how their labels and annotations begin, or their names.
-const TOOLS: [&str; 8] = [
+/// Tools that manage objects, by the prefix of their labels and annotations.
+const TOOL_PREFIXES: [&str; 8] = [
     "argocd.argoproj.io",
     "kustomize.toolkit.fluxcd.io",
     "helm.toolkit.fluxcd.io",
@@ -46,18 +47,18 @@ const QUOTAS: Resource =
 const SECRETS: Resource = Resource { api_version: "v1", kind: "Secret", plural: "secrets" };
 
 impl Look<'_> {
-    /// Fields that a manifest had and that the object has not.
+    /// Finds fields that the applied manifest has and the stored object lacks.
     pub(crate) async fn dropped(&self, around: &Around) -> Vec<DroppedCase> {
         let asked = around.applied.iter().map(|key| async move {
             let read = self.read(&key.kind.plural(), self.store.get(key)).await.flatten()?;
-            let applied = read.object.pointer(APPLIED).and_then(Value::as_str)?;
+            let applied = read.object.pointer(LAST_APPLIED_POINTER).and_then(Value::as_str)?;
             let applied: Value = serde_json::from_str(applied).ok()?;
             let mut fields = Vec::new();
-            missing(&applied["spec"], &read.object["spec"], "spec", &mut fields);
+            find_missing(&applied["spec"], &read.object["spec"], "spec", &mut fields);
             if fields.is_empty() {
                 return None;
             }
-            // Whoever has taken a field away since did so on purpose.
+            // A field that the definition knows was removed later, on purpose.
             let name = format!("{}.{}", key.kind.plural(), key.kind.group());
             let definition = self.of(DEFINITIONS, "");
             let definition = self.read(DEFINITIONS.plural, definition.get(&name)).await.flatten();
@@ -72,7 +73,7 @@ impl Look<'_> {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
-    /// The Secrets of keys that the next certificates are to have.
+    /// Checks the Secrets with the keys of the next certificates.
     pub(crate) async fn next_keys(&self, around: &Around) -> Vec<NextKeyCase> {
         let asked = around.open.iter().map(|(certificate, _)| async move {
             let status = &certificate.status;
@@ -96,7 +97,7 @@ impl Look<'_> {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
-    /// Counts of quotas that are used up where something is to be issued.
+    /// Finds used-up counts of quotas in namespaces where a Certificate has to be issued.
     pub(crate) async fn quotas(&self, around: &Around) -> Vec<QuotaCase> {
         let open = around.open.iter().map(|(certificate, _)| &certificate.metadata.namespace);
         let namespaces: BTreeSet<&String> = open.collect();
@@ -108,7 +109,7 @@ impl Look<'_> {
         all.flat_map(|quota| used_up(&quota)).collect()
     }
 
-    /// The Secrets that are to have a new certificate and may not be changed.
+    /// Finds immutable Secrets that are to get a new certificate.
     pub(crate) async fn immutable(&self, around: &Around) -> Vec<ImmutableSecretCase> {
         let issuing = around
             .open
@@ -124,12 +125,13 @@ impl Look<'_> {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
-    /// Who has written the Secrets that are not as they were issued.
+    /// Finds the writers of Secrets that were changed after issuance.
     pub(crate) async fn secrets(&self, around: &Around) -> Vec<IssuedSecretCase> {
-        let changed = around.open.iter().filter(|(_, why)| CHANGED.contains(&why.as_str()));
+        let changed =
+            around.open.iter().filter(|(_, why)| CHANGED_SECRET_REASONS.contains(&why.as_str()));
         let asked = changed.map(|(certificate, _)| async move {
             let (name, secret) = (certificate.name(), &certificate.spec.secret_name);
-            // Their content is not asked for.
+            // Only the metadata is requested, not the content.
             let read = self.of(SECRETS, &name.namespace);
             let this = format!("metadata.name={secret}");
             let read = self.read("secrets", read.outlined("", &this)).await?;
@@ -147,7 +149,8 @@ impl Look<'_> {
             });
             let names = ["labels", "annotations"].map(|field| metadata[field].as_object());
             let names = names.into_iter().flatten().flat_map(serde_json::Map::keys);
-            let marks = names.filter(|name| TOOLS.iter().any(|tool| name.starts_with(tool)));
+            let marks =
+                names.filter(|name| TOOL_PREFIXES.iter().any(|tool| name.starts_with(tool)));
             Some(IssuedSecretCase {
                 certificate: name,
                 secret: secret.clone(),
@@ -159,7 +162,7 @@ impl Look<'_> {
     }
 }
 
-/// The plain counts of a quota of which nothing is left.
+/// Returns the plain counts of a quota that are used up.
 fn used_up(quota: &Value) -> Vec<QuotaCase> {
     let text = |name: &str| quota["metadata"][name].as_str().unwrap_or_default().to_owned();
     let count = |list: &str, resource: &str| -> Option<u64> {
@@ -180,28 +183,28 @@ fn used_up(quota: &Value) -> Vec<QuotaCase> {
     full.collect()
 }
 
-/// Adds the paths of what one value has and another lacks. An API server leaves out what is null.
-fn missing(applied: &Value, stored: &Value, path: &str, found: &mut Vec<String>) {
+/// Adds the paths of fields that `applied` has and `stored` lacks. An API server leaves out null fields.
+fn find_missing(applied: &Value, stored: &Value, path: &str, found: &mut Vec<String>) {
     match (applied, stored) {
         (Value::Object(applied), Value::Object(stored)) => {
             for (name, value) in applied.iter().filter(|(_, value)| !value.is_null()) {
                 let path = format!("{path}.{name}");
                 match stored.get(name) {
-                    Some(stored) => missing(value, stored, &path, found),
+                    Some(stored) => find_missing(value, stored, &path, found),
                     None => found.push(path),
                 }
             }
         }
         (Value::Array(applied), Value::Array(stored)) if applied.len() == stored.len() => {
             for (index, (applied, stored)) in applied.iter().zip(stored).enumerate() {
-                missing(applied, stored, &format!("{path}[{index}]"), found);
+                find_missing(applied, stored, &format!("{path}[{index}]"), found);
             }
         }
         _ => {}
     }
 }
 
-/// Tells whether a definition knows a field, in the version that is read here.
+/// Returns whether a definition knows a field in version `v1`.
 fn is_defined(definition: &Value, path: &str) -> bool {
     let mut versions = list(definition, "/spec/versions").iter();
     let Some(version) = versions.find(|version| version["name"] == "v1") else { return true };
@@ -237,7 +240,7 @@ mod tests {
         let applied = json!({"a": 1, "b": {"c": null, "d": [{"e": 1}, {"f": 2}]}, "g": {}});
         let stored = json!({"a": 2, "b": {"d": [{"e": 1}, {}]}});
         let mut found = Vec::new();
-        missing(&applied, &stored, "spec", &mut found);
+        find_missing(&applied, &stored, "spec", &mut found);
         assert_eq!(found, ["spec.b.d[1].f", "spec.g"]);
     }
 

@@ -1,28 +1,28 @@
-//! The Deployments of cert-manager's controller in a cluster.
+//! Deployments of cert-manager's controller in a cluster.
 
 use serde_json::Value;
 
 use super::{Look, cut, list, name_of, text};
 use crate::diagnosis::case::control::ControllerCase;
 
-/// Variables that send requests through a proxy.
-const PROXIES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"];
-/// Variables that exempt names from that.
-const EXEMPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
+/// Environment variables that send requests through a proxy.
+const PROXY_VARIABLES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"];
+/// Environment variables that exempt names from the proxy.
+const EXEMPTION_VARIABLES: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
 impl Look<'_> {
-    /// The Deployments of the controller, with what their Pods say.
+    /// Selects the Deployments of the controller, and adds the states of their unhealthy Pods.
     pub(crate) fn controllers(deployments: &[Value], pods: &[Value]) -> Vec<ControllerCase> {
         let is_controller = |object: &&Value| {
             let labels = object.pointer("/metadata/labels");
             let component = labels.and_then(|all| all["app.kubernetes.io/component"].as_str());
             component.is_none_or(|component| component == "controller")
         };
-        deployments.iter().filter(is_controller).map(|it| controller(it, pods)).collect()
+        deployments.iter().filter(is_controller).map(|it| read_controller(it, pods)).collect()
     }
 }
 
-fn controller(deployment: &Value, pods: &[Value]) -> ControllerCase {
+fn read_controller(deployment: &Value, pods: &[Value]) -> ControllerCase {
     let name = name_of(deployment);
     let template = &deployment["spec"]["template"]["spec"];
     let container = list(template, "/containers").first().unwrap_or(&Value::Null);
@@ -38,7 +38,7 @@ fn controller(deployment: &Value, pods: &[Value]) -> ControllerCase {
     let named = |names: &'static [&str]| {
         environment.iter().filter(is_set).filter(move |one| names.contains(&text(one, "/name")))
     };
-    let exempt = named(&EXEMPTIONS).flat_map(|one| text(one, "/value").split(','));
+    let exempt = named(&EXEMPTION_VARIABLES).flat_map(|one| text(one, "/value").split(','));
     let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_u64);
     let own = pods.iter().filter(|pod| text(pod, "/metadata/namespace") == name.namespace);
     ControllerCase {
@@ -48,17 +48,17 @@ fn controller(deployment: &Value, pods: &[Value]) -> ControllerCase {
             "" => "default".to_owned(),
             account => account.to_owned(),
         },
-        proxies: named(&PROXIES).map(|one| text(one, "/name").to_owned()).collect(),
+        proxies: named(&PROXY_VARIABLES).map(|one| text(one, "/name").to_owned()).collect(),
         exempt: exempt.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
         wanted: count("/spec/replicas").unwrap_or(1),
         ready: count("/status/readyReplicas").unwrap_or(0),
-        ailing: own.filter_map(ailing).collect(),
+        ailing: own.filter_map(describe_unhealthy).collect(),
         name,
     }
 }
 
-/// What a Pod says that is not well.
-fn ailing(pod: &Value) -> Option<String> {
+/// Describes why a Pod is unhealthy; `None` if it is healthy.
+fn describe_unhealthy(pod: &Value) -> Option<String> {
     let name = text(pod, "/metadata/name");
     let says = list(pod, "/status/containerStatuses").iter().find_map(|container| {
         let restarts = container["restartCount"].as_u64().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Webhooks for DNS-01 that issuers name: whether the API server reaches them, what they serve, and what accounts may do.
+//! DNS-01 webhooks that issuers name: whether the API server reaches them, their served resources, and permissions.
 
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -13,8 +13,8 @@ use crate::model::{Key, Kind, ObjectName};
 use crate::store::cluster::permissions::Permission;
 use crate::store::cluster::raw_objects::Resource;
 
-/// The version of the API in which cert-manager calls webhooks.
-const VERSION: &str = "v1alpha1";
+/// Version of the API in which cert-manager calls webhooks.
+const WEBHOOK_API_VERSION: &str = "v1alpha1";
 
 const API_SERVICES: Resource = Resource {
     api_version: "apiregistration.k8s.io/v1",
@@ -24,7 +24,7 @@ const API_SERVICES: Resource = Resource {
 const SERVICES: Resource = Resource { api_version: "v1", kind: "Service", plural: "services" };
 
 impl Look<'_> {
-    /// Every webhook for DNS-01 that an issuer names, but those that this program is itself.
+    /// Reads the state of every DNS-01 webhook that an issuer names, except those that this program itself implements.
     pub(crate) async fn dns_webhooks(
         &self,
         around: &Around,
@@ -47,16 +47,16 @@ impl Look<'_> {
     ) -> DnsWebhookCase {
         let Webhook { group_name: group, solver_name: solver, config } = webhook;
         let services = self.of(API_SERVICES, "");
-        let name = format!("{VERSION}.{group}");
+        let name = format!("{WEBHOOK_API_VERSION}.{group}");
         let read = self.read(API_SERVICES.plural, services.get(&name)).await;
         let (api, service) = match &read {
             None => (WebhookApi::Unknown, None),
             Some(None) => (WebhookApi::Absent, None),
-            Some(Some(found)) => state(found),
+            Some(Some(found)) => read_api_service(found),
         };
         let is_available = api == WebhookApi::Available;
         let served = async {
-            let served = timeout(PROBE_TIMEOUT, self.cluster.served(group, VERSION));
+            let served = timeout(PROBE_TIMEOUT, self.cluster.served(group, WEBHOOK_API_VERSION));
             if is_available { served.await.ok()?.ok() } else { None }
         };
         let may_call = async {
@@ -84,7 +84,7 @@ impl Look<'_> {
         };
         let mut secrets = Vec::new();
         if let Some(config) = config {
-            named_secrets(config, place, &mut secrets);
+            find_secrets(config, place, &mut secrets);
         }
         let closed = secrets.into_iter().map(|secret| async {
             let wanted = Permission::on("get", &Key::new(Kind::Secret, secret.clone()));
@@ -110,8 +110,8 @@ impl Look<'_> {
     }
 }
 
-/// What an APIService says of itself, and the Service behind it.
-fn state(found: &Value) -> (WebhookApi, Option<ObjectName>) {
+/// Reads the availability of an APIService, and the Service behind it.
+fn read_api_service(found: &Value) -> (WebhookApi, Option<ObjectName>) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let service = &found["spec"]["service"];
     let service = ObjectName::new(text(&service["namespace"]), text(&service["name"]));
@@ -128,14 +128,14 @@ fn state(found: &Value) -> (WebhookApi, Option<ObjectName>) {
     (api, Some(service).filter(|service| !service.name.is_empty()))
 }
 
-/// The Secrets that a webhook's configuration names, in the form that most have: `…SecretRef: {name: …}`.
-fn named_secrets(config: &Value, namespace: &str, found: &mut Vec<ObjectName>) {
+/// Adds the Secrets that a webhook's configuration names in the usual form: `…SecretRef: {name: …}`.
+fn find_secrets(config: &Value, namespace: &str, found: &mut Vec<ObjectName>) {
     let Some(fields) = config.as_object() else { return };
     for (field, value) in fields {
         let name = value["name"].as_str().filter(|_| field.ends_with("ecretRef"));
         match name {
             Some(name) => found.push(ObjectName::new(namespace, name)),
-            None => named_secrets(value, namespace, found),
+            None => find_secrets(value, namespace, found),
         }
     }
 }
@@ -153,7 +153,7 @@ mod tests {
             "endpoint": "c",
         });
         let mut found = Vec::new();
-        named_secrets(&config, "web", &mut found);
+        find_secrets(&config, "web", &mut found);
         assert_eq!(found, [ObjectName::new("web", "a"), ObjectName::new("web", "b")]);
     }
 
@@ -164,9 +164,9 @@ mod tests {
             let conditions = json!([{"type": "Available", "status": status, "reason": "R"}]);
             json!({"spec": {"service": service}, "status": {"conditions": conditions}})
         };
-        assert_eq!(state(&of("True")).0, WebhookApi::Available);
-        assert!(matches!(state(&of("False")).0, WebhookApi::Unavailable { .. }));
-        let (api, behind) = state(&json!({"spec": {"service": service}}));
+        assert_eq!(read_api_service(&of("True")).0, WebhookApi::Available);
+        assert!(matches!(read_api_service(&of("False")).0, WebhookApi::Unavailable { .. }));
+        let (api, behind) = read_api_service(&json!({"spec": {"service": service}}));
         assert_eq!((api, behind), (WebhookApi::Unknown, Some(ObjectName::new("dns", "hook"))));
     }
 }

@@ -1,4 +1,4 @@
-//! What stands between a route and whoever serves it: Gateways, ListenerSets, and what permits the one to refer to the other.
+//! Objects that serve a route: Gateways, ListenerSets, and the labels and grants that permit references between them.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use crate::store::cluster::raw_objects::Resource;
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
-/// Most objects of one kind that are read one by one.
-const MOST_NAMED: usize = 10;
+/// Largest number of objects of one kind that are read one by one.
+const MAX_NAMED: usize = 10;
 
 const NAMESPACES: Resource = resource("v1", "Namespace", "namespaces");
 const LISTENER_SETS: Resource = resource(
@@ -35,7 +35,7 @@ const GRANTS: Resource = resource(
 );
 
 impl PathReader<'_> {
-    /// The parents that solvers and their routes name, and what these refer to.
+    /// Reads the parents that solvers and their routes name, and the objects that these refer to.
     pub(crate) async fn read_gateways(&mut self) {
         let (mut gateways, mut sets) = (BTreeSet::new(), BTreeSet::new());
         let mut name = |parent: &ParentReference, own: &str| {
@@ -68,7 +68,7 @@ impl PathReader<'_> {
         self.read_grants().await;
     }
 
-    /// Those of a kind that are there; a kind that is not defined has none.
+    /// Reads the named objects of a kind; none if the cluster does not define the kind.
     async fn each<T: DeserializeOwned>(
         &mut self,
         plural: &str,
@@ -76,7 +76,7 @@ impl PathReader<'_> {
         names: BTreeSet<ObjectName>,
     ) -> Vec<T> {
         let cluster = self.cluster;
-        let read = names.into_iter().take(MOST_NAMED).map(|name| async move {
+        let read = names.into_iter().take(MAX_NAMED).map(|name| async move {
             let all = cluster.foreign(resource, &name.namespace, Manager::Person);
             let found = timeout(PROBE_TIMEOUT, all.get(&name.name)).await;
             (name, found)
@@ -118,7 +118,7 @@ impl PathReader<'_> {
         of_sets.chain(of_gateways)
     }
 
-    /// Labels of namespaces, where somebody goes by them.
+    /// Reads the labels of namespaces, if a Gateway or listener selects by them.
     async fn read_namespaces(&mut self) {
         let by_listener =
             self.listeners().any(|(_, one)| one.allowed_routes.namespaces.from == "Selector");
@@ -139,7 +139,7 @@ impl PathReader<'_> {
         self.path.namespaces.extend(labels);
     }
 
-    /// ReferenceGrants of namespaces to which something of another one refers.
+    /// Reads the ReferenceGrants of namespaces to which objects of other namespaces refer.
     async fn read_grants(&mut self) {
         let mut names: BTreeSet<String> = BTreeSet::new();
         for (own, listener) in self.listeners() {
@@ -153,7 +153,7 @@ impl PathReader<'_> {
             names.extend(elsewhere.filter(|namespace| *namespace != route.metadata.namespace));
         }
         let cluster = self.cluster;
-        let read = names.into_iter().take(MOST_NAMED).map(|namespace| async move {
+        let read = names.into_iter().take(MAX_NAMED).map(|namespace| async move {
             let found = list(cluster, GRANTS, &namespace, "", "").await;
             (namespace, found)
         });

@@ -1,4 +1,4 @@
-//! The path to solvers in a cluster: what is read of it, once for each namespace and kind. No request goes along the path.
+//! Objects on the path to solvers in a cluster, read once for each namespace and kind. No request goes along the path.
 
 pub(crate) mod gateways;
 pub(crate) mod plugin_policies;
@@ -24,12 +24,12 @@ use crate::store::cluster::raw_objects::Resource;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// What marks the objects of solvers.
-const SOLVER: &str = "acme.cert-manager.io/http01-solver=true";
-/// Most names of load balancers that are looked up.
-const MOST_BALANCERS: usize = 5;
-/// Most namespaces that are asked one by one.
-const MOST_NAMESPACES: usize = 5;
+/// Label of the objects of solvers.
+const SOLVER_LABEL: &str = "acme.cert-manager.io/http01-solver=true";
+/// Largest number of names of load balancers that are looked up.
+const MAX_BALANCERS: usize = 5;
+/// Largest number of namespaces that are listed one by one.
+const MAX_NAMESPACES: usize = 5;
 
 pub(super) const PODS: Resource = resource("v1", "Pod", "pods");
 pub(super) const SERVICES: Resource = resource("v1", "Service", "services");
@@ -54,7 +54,7 @@ pub(super) const LISTENER_SETS: Resource = resource(
     "listenersets.gateway.networking.k8s.io",
 );
 
-/// The names that are answered by HTTP-01 in the cluster, or would be.
+/// Lists the names that are, or would be, answered by HTTP-01 in the cluster.
 pub(super) fn wanted(case: &Case) -> Vec<WantedPath> {
     let mut all: Vec<WantedPath> = Vec::new();
     for of in case.certificates.iter().filter(|of| of.is_open()) {
@@ -90,7 +90,7 @@ pub(super) fn wanted(case: &Case) -> Vec<WantedPath> {
 }
 
 impl Investigator {
-    /// Reads what stands between the CA and the answers, in a cluster; nothing where none is answered there.
+    /// Reads the objects between the CA and the answers in a cluster; `None` if no name is answered there.
     pub(super) async fn path(
         &self,
         wanted: Vec<WantedPath>,
@@ -102,7 +102,7 @@ impl Investigator {
         }
         let mut namespaces: BTreeSet<String> = wanted.iter().map(|w| w.namespace.clone()).collect();
         let own = namespaces.clone();
-        if namespaces.len() > MOST_NAMESPACES {
+        if namespaces.len() > MAX_NAMESPACES {
             namespaces = [String::new()].into();
         }
         let mut reader = PathReader {
@@ -120,7 +120,7 @@ impl Investigator {
         });
         reader.path.plugin_policies = policies;
         reader.path.balancer_names = self.balancer_names(&reader.path).await;
-        // Last of all: what was not there may have been taken down by then.
+        // Last of all: missing objects may belong to Challenges that end meanwhile.
         for namespace in &namespaces {
             reader.read_challenges(store, namespace).await;
         }
@@ -130,13 +130,13 @@ impl Investigator {
 }
 
 impl Investigator {
-    /// The addresses of the load balancers that Ingresses and Gateways have by names alone; nothing of one that cannot be looked up.
+    /// Looks up the addresses of load balancers that Ingresses and Gateways give by name; failed lookups are left out.
     async fn balancer_names(&self, path: &ClusterPathCase) -> BTreeMap<String, Vec<IpAddr>> {
         let ingresses = path.ingresses.iter().flat_map(IngressCase::addresses);
         let gateways = path.gateways.iter().flat_map(|gateway| &gateway.status.addresses);
         let all = ingresses.chain(gateways.map(|one| one.value.as_str()));
         let names: BTreeSet<&str> = all.filter(|one| one.parse::<IpAddr>().is_err()).collect();
-        let looked = names.into_iter().take(MOST_BALANCERS).map(|name| async move {
+        let looked = names.into_iter().take(MAX_BALANCERS).map(|name| async move {
             let found = self.outside(self.fetcher.resolver.addresses(name)).await.ok()?.ok()?;
             Some((name.to_owned(), found))
         });
@@ -144,7 +144,7 @@ impl Investigator {
     }
 }
 
-/// Reads one kind after the other.
+/// Reader of one kind after the other.
 pub(super) struct PathReader<'a> {
     pub(super) cluster: &'a ClusterStore,
     pub(super) path: ClusterPathCase,
@@ -152,15 +152,15 @@ pub(super) struct PathReader<'a> {
 }
 
 impl PathReader<'_> {
-    /// What hangs together with solvers in one namespace, or in all (an empty one).
+    /// Reads the objects that belong to solvers in one namespace, or in all if `namespace` is empty.
     async fn read_solvers(&mut self, namespace: &str) {
         let cluster = self.cluster;
         let (pods, services, slices, routes, openshift, policies, events) = tokio::join!(
-            list(cluster, PODS, namespace, SOLVER, ""),
-            list(cluster, SERVICES, namespace, SOLVER, ""),
-            list(cluster, SLICES, namespace, SOLVER, ""),
-            list(cluster, ROUTES, namespace, SOLVER, ""),
-            list(cluster, OPENSHIFT_ROUTES, namespace, SOLVER, ""),
+            list(cluster, PODS, namespace, SOLVER_LABEL, ""),
+            list(cluster, SERVICES, namespace, SOLVER_LABEL, ""),
+            list(cluster, SLICES, namespace, SOLVER_LABEL, ""),
+            list(cluster, ROUTES, namespace, SOLVER_LABEL, ""),
+            list(cluster, OPENSHIFT_ROUTES, namespace, SOLVER_LABEL, ""),
             list(cluster, POLICIES, namespace, "", ""),
             list::<Event>(cluster, EVENTS, namespace, "", "type=Warning"),
         );
@@ -187,7 +187,7 @@ impl PathReader<'_> {
             Some(_) if !is_by_route => false,
             failed => note("httproutes", failed),
         });
-        // Of what only some have, and of what is told beside, nothing is missed.
+        // Kinds that not every cluster has, and additional evidence, are not reported as missing.
         let policies = policies.unwrap_or_default();
         let events = events.unwrap_or_default();
         self.path.pods.extend(pods);
@@ -200,7 +200,7 @@ impl PathReader<'_> {
         self.miss(namespace, missed);
     }
 
-    /// Tells of what could not be listed, once for a namespace.
+    /// Notes the kinds that could not be listed, as one entry for a namespace.
     fn miss(&mut self, namespace: &str, missed: Vec<(&str, Unlisted)>) {
         let mut plurals = Vec::new();
         let mut first = None;
@@ -219,7 +219,7 @@ impl PathReader<'_> {
         self.unseen.push(Unseen { what, why, is_forbidden });
     }
 
-    /// Which Challenges there are: what belongs to no other is left over.
+    /// Reads which Challenges exist: objects of solvers that belong to none of them are left over.
     async fn read_challenges(&mut self, store: &Arc<dyn Store>, namespace: &str) {
         let all = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
         let scope = match namespace {
@@ -235,7 +235,7 @@ impl PathReader<'_> {
         }
     }
 
-    /// Ingresses of all namespaces, where they may be listed: a host may be taken in another one.
+    /// Reads the Ingresses of all namespaces, if they may be listed: a host may be taken in another namespace.
     async fn read_ingresses(&mut self, namespaces: &BTreeSet<String>) {
         let by_ingress = |w: &WantedPath| w.solver.ingress.is_some();
         let is_wanted = self.path.wanted.iter().any(by_ingress);
@@ -245,7 +245,7 @@ impl PathReader<'_> {
             list(cluster, CLASSES, "", "", ""),
             list(cluster, SERVICES, "", "", "spec.type=LoadBalancer"),
         );
-        // Whoever may look into one namespace only may see none of these.
+        // A user with rights in one namespace only may list none of these.
         if let Ok(classes) = classes {
             self.path.classes = classes;
             self.path.note("ingressclasses", "");
@@ -287,7 +287,7 @@ impl PathReader<'_> {
                 *self.path.addressed.entry(class).or_default() += 1;
             }
         }
-        let (label, value) = SOLVER.split_once('=').unwrap_or_default();
+        let (label, value) = SOLVER_LABEL.split_once('=').unwrap_or_default();
         let wanted = &self.path.wanted;
         let is_about = |ingress: &IngressCase| {
             let metadata = &ingress.metadata;
@@ -301,7 +301,7 @@ impl PathReader<'_> {
         self.path.ingresses = found.into_iter().filter(is_about).collect();
     }
 
-    /// Keeps the Events that are about what was read.
+    /// Keeps only the Events about objects that were read.
     fn keep_own_warnings(&mut self) {
         let path = &self.path;
         let pods = path.pods.iter().map(|one| &one.metadata.uid);
@@ -315,7 +315,7 @@ impl PathReader<'_> {
     }
 }
 
-/// What was listed; why not is handed on, as is that it was.
+/// Returns the listed objects, none after a failure; passes the failure, or `None`, to `note`.
 fn split<T>(
     listed: Result<Vec<T>, Unlisted>,
     note: impl FnOnce(Option<Unlisted>) -> bool,

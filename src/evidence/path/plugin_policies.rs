@@ -1,4 +1,4 @@
-//! Policies of service meshes and network plugins, where the cluster has such kinds.
+//! Policies of service meshes and network plugins, if the cluster defines such kinds.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ const CALICO_GLOBAL: Resource = resource(
     "globalnetworkpolicies.crd.projectcalico.org",
 );
 
-/// The policies of namespaces, of all if one is empty, and of the cluster; nothing of a kind that the cluster lacks, or that may not be
-/// read.
+/// Lists the policies of the cluster and of `namespaces`, of all namespaces if one is empty. Kinds that the cluster
+/// lacks, or that may not be read, are left out.
 pub(crate) async fn plugin_policies(
     cluster: &ClusterStore,
     namespaces: &BTreeSet<String>,

@@ -1,7 +1,7 @@
-//! What shells and kubectl are offered at TAB: names of objects, of namespaces and contexts, paths.
+//! Candidates for shells and kubectl at TAB: names of objects, of namespaces and contexts, paths.
 //!
-//! Names come from wherever the command would find its objects: read, never written, within a short time, and silent about
-//! whatever goes wrong.
+//! Names come from the store in which the command would find its objects: read, never written, within a short time, and
+//! without error messages.
 
 pub mod paths;
 mod stored;
@@ -24,14 +24,14 @@ use crate::model::{Kind, Record};
 
 /// Completes `KIND[,KIND]`, `NAME` and `KIND/NAME`, whichever is due.
 pub fn objects() -> ArgValueCompleter {
-    completer(|current, typed| offered(&due(&typed.words, current), current, typed))
+    completer(|current, typed| offer(&due(&typed.words, current), current, typed))
 }
 
 /// Completes the one object that a command works on: `KIND/NAME`, `KIND NAME` or the name of a Certificate.
 pub fn object() -> ArgValueCompleter {
     completer(|current, typed| {
         let (due, is_first) = (due_of_one(&typed.words, current), typed.words.is_empty());
-        let mut candidates = offered(&due, current, typed);
+        let mut candidates = offer(&due, current, typed);
         if is_first && !current.contains('/') {
             candidates.extend(starting(names_of(Kind::Certificate, &[], typed), current));
         }
@@ -48,7 +48,7 @@ pub fn names(kind: Kind) -> ArgValueCompleter {
             return Vec::new();
         }
         let due = Due::Names { kind, before, named: &typed.words };
-        offered(&due, current, typed)
+        offer(&due, current, typed)
     })
 }
 
@@ -84,7 +84,7 @@ pub fn servers() -> ArgValueCompleter {
     completer(|current, _| starting(AcmeServer::names().map(CompletionCandidate::new), current))
 }
 
-/// Completes forms of reports, and files behind their sign.
+/// Completes forms of reports, and files after `=`.
 pub fn reports() -> ArgValueCompleter {
     completer(|current, _| match current.split_once('=') {
         Some((form, path)) => {
@@ -112,7 +112,7 @@ pub fn causes() -> ArgValueCompleter {
             !typed.words.iter().any(|typed| typed.eq_ignore_ascii_case(&word))
         };
         let mut found = starting(families, current);
-        // Ids once their family is known: there are many.
+        // Ids are offered once a word has begun: there are many.
         if !current.is_empty() {
             found.extend(starting(entries, current));
         }
@@ -140,20 +140,20 @@ pub(crate) fn starting(
     candidates.into_iter().filter(starts).collect()
 }
 
-/// What the next word may name.
+/// Candidates that are due as the next word.
 #[derive(Debug, PartialEq, Eq)]
 enum Due<'a> {
-    /// A kind, behind those of a list that stand before it.
+    /// A kind, after the kinds of a list before it.
     Kind { before: &'a str },
     /// A kind, and its name after a slash.
     Pair,
-    /// A name, behind what stands before it in the word; not one that is named already.
+    /// A name, after the part of the word before it; not a name that is given already.
     Names { kind: Kind, before: &'a str, named: &'a [String] },
-    /// Nothing that is known.
+    /// No known candidates.
     Nothing,
 }
 
-/// What may follow these words, as `Targets::parse` reads them.
+/// Returns the candidates after these words, as `Targets::parse` reads the words.
 fn due<'a>(words: &'a [String], current: &'a str) -> Due<'a> {
     if let Some(at) = current.find('/') {
         return match Kind::parse(&current[..at]) {
@@ -171,7 +171,7 @@ fn due<'a>(words: &'a [String], current: &'a str) -> Due<'a> {
     }
 }
 
-/// The same for commands that work on one object.
+/// Returns the candidates after these words for commands that work on one object.
 fn due_of_one<'a>(words: &'a [String], current: &'a str) -> Due<'a> {
     let is_whole = words.first().is_some_and(|first| first.contains('/'));
     if is_whole || words.len() > 1 || current.contains(',') {
@@ -180,11 +180,11 @@ fn due_of_one<'a>(words: &'a [String], current: &'a str) -> Due<'a> {
     due(words, current)
 }
 
-fn offered(due: &Due<'_>, current: &str, typed: &Typed) -> Vec<CompletionCandidate> {
+fn offer(due: &Due<'_>, current: &str, typed: &Typed) -> Vec<CompletionCandidate> {
     match due {
         Due::Nothing => Vec::new(),
         Due::Pair => {
-            let kinds = Kind::SIX.into_iter().map(|kind| described(kind, kind.singular() + "/"));
+            let kinds = Kind::SIX.into_iter().map(|kind| describe(kind, kind.singular() + "/"));
             starting(kinds, current)
         }
         Due::Kind { before } => {
@@ -192,7 +192,7 @@ fn offered(due: &Due<'_>, current: &str, typed: &Typed) -> Vec<CompletionCandida
             let open = Kind::SIX.into_iter().filter(|kind| !listed.contains(kind));
             let called = |name: fn(Kind) -> String| {
                 let kinds =
-                    open.clone().map(|kind| described(kind, before.to_string() + &name(kind)));
+                    open.clone().map(|kind| describe(kind, before.to_string() + &name(kind)));
                 starting(kinds, current)
             };
             let singular = called(Kind::singular);
@@ -205,7 +205,7 @@ fn offered(due: &Due<'_>, current: &str, typed: &Typed) -> Vec<CompletionCandida
     }
 }
 
-fn described(kind: Kind, word: String) -> CompletionCandidate {
+fn describe(kind: Kind, word: String) -> CompletionCandidate {
     let help = match kind.short_names() {
         [] => kind.to_string(),
         short => format!("{kind} ({})", short.join(", ")),
@@ -213,7 +213,7 @@ fn described(kind: Kind, word: String) -> CompletionCandidate {
     CompletionCandidate::new(word).help(Some(help.into()))
 }
 
-/// The names of a kind that are not on the command line yet.
+/// Returns the names of a kind that are not on the command line yet.
 fn names_of(kind: Kind, named: &[String], typed: &Typed) -> Vec<CompletionCandidate> {
     let is_named = |record: &Record| {
         let name = &record.key.name.name;
@@ -229,7 +229,7 @@ fn names_of(kind: Kind, named: &[String], typed: &Typed) -> Vec<CompletionCandid
     candidates.collect()
 }
 
-/// What helps to tell one name from another.
+/// Returns the help that distinguishes one name from another.
 fn help(record: &Record) -> Option<String> {
     let words = match record.key.kind {
         Kind::Certificate => ["/spec/dnsNames/0", "/spec/secretName"],
@@ -286,7 +286,7 @@ mod tests {
 
     #[track_caller]
     fn check(due: &Due<'_>, current: &str, expected: &[&str]) {
-        let offered = offered(due, current, &Typed::default());
+        let offered = offer(due, current, &Typed::default());
         let values: Vec<_> = offered.iter().map(|c| c.get_value().to_string_lossy()).collect();
         assert_eq!(values, expected, "{current}");
     }

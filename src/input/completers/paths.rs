@@ -1,5 +1,5 @@
-//! Paths at TAB. Shells know them best, with `~`, variables and colours; so what is offered here says that a path is due,
-//! and lists those that there are for whoever cannot list them.
+//! Paths at TAB. Shells complete paths best, with `~`, variables and colours; so a candidate says that a path is due, and
+//! existing paths are listed for shells that cannot list paths.
 
 use std::ffi::OsStr;
 
@@ -7,7 +7,7 @@ use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
 
-/// Which paths are due.
+/// Kind of path that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
     /// Files, and folders on the way to them.
@@ -19,18 +19,18 @@ pub enum Paths {
 /// A candidate that is a path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OfferedPath {
-    /// Which paths are due.
+    /// Kind of path that is due.
     pub paths: Paths,
-    /// What stands before the path in the word: `--out=`, or what a comma ends.
+    /// Part of the word before the path: `--out=`, or the text up to the last comma.
     pub before: String,
-    /// Whether there is such a path; if not, it only says that one is due.
+    /// Whether the path exists; if not, the candidate only says that a path is due.
     pub is_there: bool,
 }
 
 impl Paths {
     const ALL: [Self; 2] = [Self::Files, Self::Folders];
 
-    /// What the identity of a candidate begins with.
+    /// Returns the beginning of the identity of a candidate.
     fn mark(self) -> &'static str {
         match self {
             Self::Files => "file:",
@@ -48,7 +48,7 @@ impl Paths {
             Self::Files => PathCompleter::any(),
             Self::Folders => PathCompleter::dir(),
         };
-        // The folder that one is in is no way to anything.
+        // The present folder leads to no other path.
         let listed = all.complete(current).into_iter().filter(|path| path.get_value() != ".");
         let due = CompletionCandidate::new(current).hide(true);
         let marked = |path: CompletionCandidate| {
@@ -63,20 +63,20 @@ impl Paths {
     }
 }
 
-/// Tells whether a candidate is a path, or says that one is due.
+/// Returns the path that a candidate is, or says to be due; `None` for other candidates.
 pub fn path_offered(candidate: &CompletionCandidate, current: &str) -> Option<OfferedPath> {
     let identity = candidate.get_id()?;
     let paths = Paths::ALL.into_iter().find(|paths| identity.starts_with(paths.mark()))?;
     let path = &identity[paths.mark().len()..];
     let value = candidate.get_value().to_string_lossy();
     let is_there = !path.is_empty();
-    // What only says that a path is due has the word itself for its value.
+    // A candidate that only says that a path is due has the word itself for its value.
     let before =
         if is_there { value.strip_suffix(path).unwrap_or_default() } else { before(current) };
     Some(OfferedPath { paths, before: before.to_owned(), is_there })
 }
 
-/// What stands before a value in a word: a flag with its sign, and what a comma ends.
+/// Returns the part of a word before a value: a flag with its `=`, and the text up to the last comma.
 fn before(current: &str) -> &str {
     let ends = |sign| current.rfind(sign).map_or(0, |at| at + 1);
     let flag = if current.starts_with('-') { current.find('=').map_or(0, |at| at + 1) } else { 0 };

@@ -1,4 +1,4 @@
-//! What the store of a command line holds, read within a short time.
+//! Objects in the store of a command line, read within a short time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use crate::store::cluster::{ClusterStore, Connection};
 use crate::store::local::{Access, LocalStore};
 use crate::store::{Scope, Store};
 
-/// How long names on this machine may take.
+/// Longest wait for names on this machine.
 const LOCAL_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// How long names in a cluster may take, with a log-in plugin where there is one.
+/// Longest wait for names in a cluster, including that for a log-in plugin.
 const CLUSTER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The objects of a kind.
+/// Returns the objects of a kind; `None` if they could not be read in time.
 pub(super) fn records(kind: Kind, typed: &Typed) -> Option<Vec<Record>> {
     let place = typed.place();
-    within(patience(&place), async {
+    within(time_limit(&place), async {
         let (store, namespace) = open(&place).await?;
         store.list(kind, &target::scope(kind, Some(&namespace)).brief()).await.ok()
     })
 }
 
-/// Namespaces: in a cluster all that we may list, on this machine those of objects.
+/// Returns the namespaces: in a cluster all that may be listed, on this machine those of objects.
 pub(super) fn namespaces(typed: &Typed) -> Option<BTreeSet<String>> {
     let place = typed.place();
-    within(patience(&place), async {
+    within(time_limit(&place), async {
         match &place {
             Whereabouts::Cluster(connection) => {
                 let listed = connect(connection).await?.namespaces().await.ok()?;
@@ -50,7 +50,7 @@ pub(super) fn namespaces(typed: &Typed) -> Option<BTreeSet<String>> {
     })
 }
 
-fn patience(place: &Whereabouts) -> Duration {
+fn time_limit(place: &Whereabouts) -> Duration {
     match place {
         Whereabouts::Local(..) => LOCAL_TIMEOUT,
         Whereabouts::Cluster(_) => CLUSTER_TIMEOUT,
@@ -61,12 +61,12 @@ fn within<T>(patience: Duration, asked: impl Future<Output = Option<T>>) -> Opti
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let found =
         runtime.block_on(async { tokio::time::timeout(patience, asked).await.ok().flatten() });
-    // A thread that still reads does not hold the shell.
+    // A thread that still reads does not hold up the shell.
     runtime.shutdown_background();
     found
 }
 
-/// The store, and the namespace in it.
+/// Returns the store, and the namespace in it.
 async fn open(place: &Whereabouts) -> Option<(Arc<dyn Store>, String)> {
     let (folder, namespace) = match place {
         Whereabouts::Cluster(connection) => {

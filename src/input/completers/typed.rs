@@ -1,14 +1,14 @@
-//! What stands on a command line before the word that is completed; completers ask it where to look, and what is named already.
+//! Words and flags before the word that is completed; they show completers the store to read and the names given already.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
 
 use crate::store::cluster::Connection;
 
-/// Flags that name a cluster, or who we are in it.
-const CLUSTER: [&str; 4] = ["kubeconfig", "context", "as", "as-group"];
+/// Flags that name a cluster, or the user in it.
+const CLUSTER_FLAGS: [&str; 4] = ["kubeconfig", "context", "as", "as-group"];
 
-/// What a command line says so far.
+/// Words and flags of a command line so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Typed {
     /// Kinds and names: words that are neither commands nor belong to a flag.
@@ -17,18 +17,18 @@ pub struct Typed {
     pub flags: Vec<TypedFlag>,
 }
 
-/// A flag, be it on the command line or in its environment form.
+/// Flag on the command line, or in its environment form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypedFlag {
-    /// Its long name.
+    /// Long name.
     pub name: String,
-    /// Its value; empty for one without.
+    /// Value; empty for a flag without a value.
     pub value: String,
-    /// Whether it is on the command line.
+    /// Whether the flag is on the command line.
     pub is_typed: bool,
 }
 
-/// Where the command would find its objects.
+/// Place where the command would find its objects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Whereabouts {
     /// On this machine, in a folder as the flag names it, and in a namespace.
@@ -41,40 +41,40 @@ thread_local! {
     static TYPED: RefCell<Typed> = RefCell::default();
 }
 
-/// Keeps what is typed for the completers, which are told the last word only.
+/// Stores the typed words for the completers, which get the last word only.
 pub fn remember(typed: Typed) {
     TYPED.set(typed);
 }
 
-/// What is typed on the command line that is completed.
+/// Returns the typed words of the command line that is completed.
 pub(super) fn current() -> Typed {
     TYPED.with_borrow(Clone::clone)
 }
 
 impl Typed {
-    fn typed(&self, name: &str) -> Option<&str> {
+    fn typed_value(&self, name: &str) -> Option<&str> {
         let mut typed = self.flags.iter().rev().filter(|flag| flag.is_typed && flag.name == name);
         typed.next().map(|flag| flag.value.as_str())
     }
 
-    /// What is typed beats the environment.
+    /// Returns the value of a flag; a typed value beats the environment.
     fn value(&self, name: &str) -> Option<String> {
         let given = || self.flags.iter().rev().find(|flag| flag.name == name);
-        self.typed(name).map(str::to_owned).or_else(|| given().map(|flag| flag.value.clone()))
+        self.typed_value(name).map(str::to_owned).or_else(|| given().map(|flag| flag.value.clone()))
     }
 
-    /// Where the command would find its objects.
+    /// Returns the place where the command would find its objects.
     pub(super) fn place(&self) -> Whereabouts {
-        let names_cluster = CLUSTER.iter().any(|name| self.typed(name).is_some());
+        let names_cluster = CLUSTER_FLAGS.iter().any(|name| self.typed_value(name).is_some());
         let local = if names_cluster { None } else { self.value("local") };
-        let local = self.typed("local").map(str::to_owned).or(local);
+        let local = self.typed_value("local").map(str::to_owned).or(local);
         match local {
             Some(folder) => Whereabouts::Local(folder, self.value("namespace")),
             None => Whereabouts::Cluster(self.connection()),
         }
     }
 
-    /// What leads to the cluster.
+    /// Returns the settings of the connection to the cluster.
     pub(super) fn connection(&self) -> Connection {
         let groups = self.flags.iter().filter(|flag| flag.name == "as-group");
         Connection {
@@ -92,7 +92,7 @@ impl Typed {
 mod tests {
     use super::*;
 
-    /// Flags as `name=value`; those of the environment begin with `$`.
+    /// Reads flags as `name=value`; flags of the environment begin with `$`.
     fn check(flags: &str, expected: &Whereabouts) {
         let flag = |text: &str| {
             let name = text.trim_start_matches('$');

@@ -1,4 +1,4 @@
-//! What holds for every Certificate: cert-manager's flags.
+//! Flags for all Certificates, with cert-manager's names.
 
 use jiff::SignedDuration;
 
@@ -7,11 +7,11 @@ use crate::model::Duration;
 use crate::reconcile::certificate::options::{Backoff, CopiedAnnotations, Options};
 use crate::reconcile::renewal_info::Interval;
 
-/// What holds for every Certificate.
+/// Flags for all Certificates.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Certificates")]
 pub struct CertificateArgs {
-    /// Whether Certificates own their Secrets: whoever deletes one deletes the other
+    /// Whether Certificates own their Secrets: deleting a Certificate then deletes its Secret
     #[arg(
         long,
         hide_short_help = true,
@@ -23,7 +23,7 @@ pub struct CertificateArgs {
         action = clap::ArgAction::Set
     )]
     pub enable_certificate_owner_ref: bool,
-    /// Which annotations of a Certificate its CertificateRequests take over: prefixes, * for all, - before those left out
+    /// Prefixes of Certificate annotations to copy to CertificateRequests: * for all, - before a prefix to leave out
     #[arg(
         long,
         hide_short_help = true,
@@ -51,13 +51,13 @@ pub struct CertificateArgs {
         value_parser = duration
     )]
     pub certificate_request_maximum_backoff_duration: Duration,
-    /// How often a CA is asked when to renew a certificate, unless it wants that otherwise
+    /// Pause between two requests for a CA's renewal information, unless the CA names another pause
     #[arg(long, hide = true, value_name = "DURATION", default_value = "6h", value_parser = pause)]
     pub renewal_info_interval: Duration,
 }
 
 impl CertificateArgs {
-    /// What controllers are told.
+    /// Returns these flags as options of the controllers.
     pub fn options(&self) -> Options {
         Options {
             owns_secret: self.enable_certificate_owner_ref,
@@ -71,10 +71,10 @@ impl CertificateArgs {
     }
 }
 
-/// Reads how often somebody is asked: not without a pause.
+/// Reads the pause between two requests: at least 1 s.
 fn pause(text: &str) -> Result<Duration, String> {
     duration(text).and_then(|pause| {
         let is_one = pause.0 >= SignedDuration::from_secs(1);
-        if is_one { Ok(pause) } else { Err(format!("\"{text}\" is no pause: 1s is the shortest")) }
+        if is_one { Ok(pause) } else { Err(format!("\"{text}\" is too short: at least 1s")) }
     })
 }

@@ -1,4 +1,4 @@
-//! How records of DNS-01 are published: flags.
+//! Flags for the publication of DNS-01 records.
 
 use url::Url;
 
@@ -7,7 +7,7 @@ use crate::engine::dns01::Reach;
 use crate::solvers::dns01::site::Hooks;
 use crate::solvers::dns01::solver::Ambience;
 
-/// How records of DNS-01 are published.
+/// Flags for the publication of DNS-01 records.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Challenges")]
 pub struct Dns01Args {
@@ -23,7 +23,7 @@ pub struct Dns01Args {
         action = clap::ArgAction::Set
     )]
     pub cluster_issuer_ambient_credentials: bool,
-    /// Whether Issuers may use them, too
+    /// Whether Issuers may use credentials from around this process, too
     #[arg(
         long,
         hide_short_help = true,
@@ -35,7 +35,7 @@ pub struct Dns01Args {
         action = clap::ArgAction::Set
     )]
     pub issuer_ambient_credentials: bool,
-    /// Where the webhook solvers of a group listen, repeatable: they are called there, not through an API server
+    /// URL of the webhook solvers of a group, repeatable: called directly, not through an API server
     #[arg(long, hide_short_help = true, value_name = "GROUP=URL", value_delimiter = ',', value_parser = webhook)]
     pub dns01_webhook: Vec<(String, String)>,
     /// Run the programs that `exec` solvers name, with the rights of this process. With --local only
@@ -55,7 +55,7 @@ impl Dns01Args {
         usual.with(self.dns01_webhook.iter().cloned().collect(), ambience, hooks)
     }
 
-    /// Whether programs may be run: never in a cluster, where others write Issuers.
+    /// Returns whether programs may be run: never in a cluster, where other people write Issuers.
     pub fn hooks(&self, is_cluster: bool) -> Hooks {
         match (is_cluster, self.dns01_allow_exec) {
             (true, _) => Hooks::Never,
@@ -67,7 +67,7 @@ impl Dns01Args {
 
 /// Reads a group and a URL.
 fn webhook(text: &str) -> Result<(String, String), String> {
-    let (group, url) = text.split_once('=').ok_or("it is not GROUP=URL")?;
+    let (group, url) = text.split_once('=').ok_or("must be GROUP=URL")?;
     let read = Url::parse(url).map_err(|error| format!("\"{url}\" is not a URL: {error}"))?;
     if !["http", "https"].contains(&read.scheme()) {
         return Err(format!("\"{url}\" is neither an http nor an https URL"));

@@ -1,4 +1,4 @@
-//! How challenges are answered and looked at: flags of every command that works on resources.
+//! Flags of every command that works on resources: how challenges are answered and checked.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -31,38 +31,38 @@ use crate::solvers::{Solver, Together};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 
-/// How challenges are answered and looked at.
+/// Flags that decide how challenges are answered and checked.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Challenges")]
 pub struct DriveArgs {
     /// Answer HTTP-01 here [default: port 80]
     ///
-    /// Repeatable; without it all addresses of this machine.
+    /// Repeatable; without this flag all addresses of this machine.
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub http01_listen: Vec<SocketAddr>,
     /// Answer TLS-ALPN-01 here [default: port 443]
     ///
-    /// Repeatable; without it all addresses of this machine.
+    /// Repeatable; without this flag all addresses of this machine.
     #[arg(long, hide_short_help = true, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub tls_alpn_listen: Vec<SocketAddr>,
     /// Answer HTTP-01 by files below DIR
     ///
-    /// They are written to DIR/.well-known/acme-challenge, for a web server that runs already.
+    /// The files are written to DIR/.well-known/acme-challenge, for a web server that runs already.
     #[arg(long, value_name = "DIR")]
     pub http01_webroot: Option<PathBuf>,
-    /// Whether to approve CertificateRequests that nobody has denied; false leaves that to a policy or a person
+    /// Whether to approve CertificateRequests that are not denied; false leaves approval to a policy or a person
     #[arg(long, hide_short_help = true, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub approve: bool,
     /// Which Certificates Ingresses ask for
     #[command(flatten)]
     pub ingress_shim: IngressShimArgs,
-    /// What holds for every Certificate
+    /// Flags for all Certificates
     #[command(flatten)]
     pub certificates: CertificateArgs,
-    /// How many challenges are in flight
+    /// Number of challenges in flight
     #[command(flatten)]
     pub slots: SlotArgs,
-    /// Keep the request rates of this CA at directories whose own are not known
+    /// Keep the request rates of this CA at directories whose own rates are not known
     #[arg(long, hide = true, value_name = "CA", value_parser = rates)]
     pub limits: Option<&'static RequestRates>,
     /// Longest pause between two self-checks of a challenge
@@ -74,22 +74,22 @@ pub struct DriveArgs {
         value_parser = duration
     )]
     pub dns01_check_retry_period: Duration,
-    /// How the self-check looks at names
+    /// Flags of the self-check
     #[command(flatten)]
     pub look: LookArgs,
-    /// How records are published
+    /// Flags for the publication of DNS-01 records
     #[command(flatten)]
     pub dns01: Dns01Args,
-    /// Whom the self-check of DNS-01 asks
+    /// Name servers of the DNS-01 self-check
     #[command(flatten)]
     pub nameservers: NameserverArgs,
-    /// How the self-check looks from inside a cluster
+    /// Self-check from inside a cluster
     #[command(flatten)]
     pub probe_pod: ProbePodArgs,
-    /// What answers HTTP-01 in a cluster
+    /// Solver Pods in a cluster
     #[command(flatten)]
     pub solver_pods: SolverPodArgs,
-    /// How the Lease is held
+    /// Terms of the Lease
     #[command(flatten)]
     pub lease: LeaseArgs,
 }
@@ -128,7 +128,7 @@ impl DriveArgs {
         Ok(Equipment { dns01, tls_alpn01: self.tls_alpn01(), rules, ..usual })
     }
 
-    /// What the self-check and our own CA look with.
+    /// Returns the fetcher with which the self-check and our own CA check challenges.
     ///
     /// # Errors
     /// Fails when a flag cannot be read, or the resolver's host has no address.
@@ -136,7 +136,7 @@ impl DriveArgs {
         self.look.fetcher().await
     }
 
-    /// What finds zones and their servers.
+    /// Returns the finder of zones and their name servers.
     ///
     /// # Errors
     /// Fails when the resolver's host has no address.
@@ -144,37 +144,37 @@ impl DriveArgs {
         self.nameservers.zones(&self.look, fetcher).await
     }
 
-    /// Tells whether a flag has HTTP-01 answered on this machine, where there is a cluster, too.
+    /// Returns whether a flag has HTTP-01 answered on this machine, even if there is a cluster.
     pub fn answers_here(&self) -> bool {
         self.http01_webroot.is_some() || !self.http01_listen.is_empty()
     }
 
-    /// Tells whether answering HTTP-01 takes a port of this machine.
+    /// Returns whether answering HTTP-01 takes a port of this machine.
     fn takes_a_port(&self, in_cluster: bool) -> bool {
         self.http01_webroot.is_none() && (!in_cluster || !self.http01_listen.is_empty())
     }
 
-    /// Where things are, as far as flags say it.
+    /// Returns the places that flags decide, by which permissions are checked.
     pub fn places(&self, context: &Context) -> Places {
         Places::of(context, !self.answers_here()).with_direct(&self.dns01.dns01_webhook)
     }
 
-    /// Who approves requests.
+    /// Returns who approves CertificateRequests.
     pub fn approval(&self) -> Approval {
         if self.approve { Approval::Ours } else { Approval::Theirs }
     }
 
-    /// What answers TLS-ALPN-01 by these flags; nothing listens yet.
+    /// Builds the TLS-ALPN-01 solver of these flags; nothing listens yet.
     pub fn tls_alpn01(&self) -> Arc<TlsAlpn01> {
         Arc::new(TlsAlpn01::new(self.tls_alpn_listen.clone()))
     }
 
-    /// Opens what answers HTTP-01: the webroot or the listener that a flag names; else, in a cluster, objects there, and
-    /// on this machine port 80.
+    /// Opens the HTTP-01 solver: the webroot or the listener that a flag names; else objects in a cluster if there is one,
+    /// and port 80 on this machine if not.
     ///
     /// # Errors
-    /// Fails when the folder cannot be written, or the port is not permitted or taken, and names the ways out; nobody has
-    /// been asked for anything then.
+    /// Fails when the folder cannot be written, or the port is not permitted or taken, and names the ways out; the CA has
+    /// not been asked for anything by then.
     pub async fn http01(&self, context: &Context) -> Result<Arc<dyn Solver>, Failure> {
         match context.cluster() {
             Some(cluster) if !self.answers_here() => {
@@ -184,7 +184,7 @@ impl DriveArgs {
         }
     }
 
-    /// Opens what answers HTTP-01 where a challenge of that type is asked for; otherwise nothing answers, and no port is taken.
+    /// Opens the HTTP-01 solver; if it would take a port that no type in `asked` needs, returns a solver without answers.
     ///
     /// # Errors
     /// Fails as [`Self::http01`] does.
@@ -200,7 +200,7 @@ impl DriveArgs {
         self.http01(context).await
     }
 
-    /// Opens what answers HTTP-01 on this machine; challenges that are kept here remember files of theirs.
+    /// Opens the HTTP-01 solver of this machine; Challenges that are kept on this machine remember their files.
     ///
     /// # Errors
     /// Fails as [`Self::http01`] does.
@@ -213,14 +213,14 @@ impl DriveArgs {
     }
 }
 
-/// What answers by files in a folder; challenges that are kept on this machine remember them.
+/// Builds the solver that answers by files in a folder; Challenges that are kept on this machine remember the files.
 fn webroot(folder: &Path, webroot: Webroot, are_kept_here: bool) -> Arc<dyn Solver> {
     if are_kept_here { Arc::new(Files::below(folder, webroot)) } else { Arc::new(webroot) }
 }
 
-/// What puts answers up that outlive this process, and takes down those of a process that is gone: files where a flag names
-/// their folder, else the objects of a cluster. A listener's answers ended with its process; files are where the challenge remembers
-/// them.
+/// Builds the solver whose answers outlive this process, and that removes answers of a process that has ended: files if a
+/// flag names their folder, else the objects of a cluster. A listener's answers end with its process; the challenge
+/// remembers where its files are.
 pub fn lasting_http01(
     folder: Option<&Path>,
     in_cluster: impl FnOnce(&ClusterStore) -> Arc<dyn Solver>,
@@ -233,7 +233,7 @@ pub fn lasting_http01(
     }
 }
 
-/// Listens where a flag says, else on port 80.
+/// Listens at the addresses of a flag, or on port 80 if there are none.
 ///
 /// # Errors
 /// Fails when the port is not permitted or taken, and names the ways out.

@@ -1,13 +1,13 @@
-//! What holds for every Ingress, Gateway and ListenerSet that asks for Certificates: cert-manager's flags.
+//! Flags for all Ingresses, Gateways and ListenerSets that ask for Certificates, with cert-manager's names.
 
 use crate::model::IssuerRef;
 use crate::reconcile::ingress_shim::{Defaults, TLS_ACME};
 
-/// Which Certificates Ingresses ask for.
+/// Flags for the Certificates that Ingresses ask for.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Ingresses")]
 pub struct IngressShimArgs {
-    /// Issuer of Ingresses that ask for a certificate and name none
+    /// Default issuer: that of Ingresses that ask for a certificate and name no issuer
     #[arg(
         long,
         hide_short_help = true,
@@ -16,13 +16,13 @@ pub struct IngressShimArgs {
         hide_default_value = true
     )]
     pub default_issuer_name: String,
-    /// Kind of that issuer
+    /// Kind of the default issuer
     #[arg(long, hide_short_help = true, value_name = "KIND", default_value = "Issuer")]
     pub default_issuer_kind: String,
-    /// API group of that issuer
+    /// API group of the default issuer
     #[arg(long, hide_short_help = true, value_name = "GROUP", default_value = "cert-manager.io")]
     pub default_issuer_group: String,
-    /// Annotations that make an Ingress ask for a certificate of that issuer when they are true
+    /// Annotations that, if true, make an Ingress ask for a certificate of the default issuer
     #[arg(
         long,
         hide_short_help = true,
@@ -31,13 +31,13 @@ pub struct IngressShimArgs {
         default_value = TLS_ACME
     )]
     pub auto_certificate_annotations: Vec<String>,
-    /// Annotations of Ingresses and Gateways that their Certificates take over
+    /// Annotations of Ingresses and Gateways to copy to their Certificates
     #[arg(long, hide_short_help = true, value_name = "NAME", value_delimiter = ',')]
     pub extra_certificate_annotations: Vec<String>,
 }
 
 impl IngressShimArgs {
-    /// What controllers are told.
+    /// Returns these flags as defaults of the controllers.
     pub fn defaults(&self) -> Defaults {
         Defaults {
             issuer: IssuerRef {

@@ -1,4 +1,4 @@
-//! Looking from inside a cluster, too: the flag, and the probe that it makes.
+//! Probes from inside a cluster: the flag, and the probe that the flag makes.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::reconcile::challenge::Readiness;
 use crate::reconcile::http01_visible;
 use crate::store::cluster::ClusterStore;
 
-/// The flag about probe Pods.
+/// Flag of probe Pods.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Looking at names")]
 pub struct ProbePodArgs {
-    /// Look from inside the cluster, too: from a Pod of this image, whose entry point is this program
+    /// Also look from inside the cluster: from a Pod of this image, whose entry point is this program
     ///
-    /// The Pod makes one request, says what it saw and is removed. It is made in the challenge's namespace; while an order is under
-    /// way, when an answer cannot be seen from here. What it sees is shown beside what is seen from here and decides nothing: the CA looks from
-    /// outside.
+    /// The Pod makes one request, prints the result and is removed. The Pod is made in the challenge's namespace; while an
+    /// order is under way, only if an answer cannot be seen from here. The Pod's result is shown beside the result from
+    /// here and decides nothing: the CA looks from outside.
     #[arg(long, hide_short_help = true, value_name = "IMAGE")]
     pub probe_image: Option<String>,
 }
 
 impl ProbePodArgs {
-    /// Looks whether the flag can be honoured, before anything is done.
+    /// Checks that the flag can be followed, before anything is done.
     ///
     /// # Errors
     /// Fails when there is no cluster to look from.
@@ -37,7 +37,7 @@ impl ProbePodArgs {
         self.image(context).map(drop)
     }
 
-    /// The image, and the cluster to look from.
+    /// Returns the image, and the cluster to look from; `None` without the flag.
     fn image<'a>(
         &'a self,
         context: &'a Context,
@@ -45,12 +45,12 @@ impl ProbePodArgs {
         let Some(image) = &self.probe_image else { return Ok(None) };
         let Some(cluster) = context.cluster() else {
             let message = "cannot look from a Pod: --probe-image needs a cluster";
-            return Err(Failure::usage(message).hint("leave it out, or leave --local out"));
+            return Err(Failure::usage(message).hint("omit --probe-image, or omit --local"));
         };
         Ok(Some((image, cluster)))
     }
 
-    /// Says that nothing comes of the flag while somebody else drives.
+    /// Prints that the flag has no effect if another process drives.
     pub fn say_whether_it_counts(&self, claim: &Claim, context: &Context) {
         if let (Some(_), Claim::Watches(_)) = (&self.probe_image, claim) {
             let driver = claim.driver();
@@ -60,8 +60,8 @@ impl ProbePodArgs {
         }
     }
 
-    /// What looks from inside the cluster, until it is told to stop; its Pods belong to the Challenges where those are in the
-    /// cluster.
+    /// Returns the probe from inside the cluster, which works until `stop`; its Pods belong to the Challenges if these are
+    /// in the cluster (`is_owned`).
     ///
     /// # Errors
     /// Fails when there is no cluster.
@@ -78,7 +78,7 @@ impl ProbePodArgs {
         }))
     }
 
-    /// What the self-check looks with, until it is told to stop.
+    /// Returns the probe of the self-check, which works until `stop`.
     ///
     /// # Errors
     /// Fails when there is no cluster to look from.

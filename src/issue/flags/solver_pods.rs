@@ -1,4 +1,4 @@
-//! What solver Pods in a cluster look like: cert-manager's flags of the same names.
+//! Flags of solver Pods in a cluster, with cert-manager's names.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::solvers::http01::cluster::ClusterSolver;
 use crate::solvers::http01::cluster::options::{IMAGE, Options};
 use crate::store::cluster::ClusterStore;
 
-/// The heading of flags that mean nothing without a cluster.
+/// Heading of flags that have no effect without a cluster.
 pub const HEADING: &str = "Solver Pods in a cluster";
 
 /// Flags about solver Pods.
@@ -18,29 +18,29 @@ pub struct SolverPodArgs {
     /// Image of the Pods that answer HTTP-01 challenges
     #[arg(long, hide_short_help = true, value_name = "IMAGE", default_value = IMAGE)]
     pub acme_http01_solver_image: String,
-    /// CPU that such a Pod asks for
+    /// CPU request of solver Pods
     ///
     /// A quantity of Kubernetes, such as 10m: a hundredth of a core.
     #[arg(long, hide_short_help = true, value_name = "QUANTITY", default_value = "10m")]
     pub acme_http01_solver_resource_request_cpu: String,
-    /// Memory that such a Pod asks for
+    /// Memory request of solver Pods
     ///
     /// A quantity of Kubernetes, such as 64Mi.
     #[arg(long, hide_short_help = true, value_name = "QUANTITY", default_value = "64Mi")]
     pub acme_http01_solver_resource_request_memory: String,
-    /// CPU that such a Pod may use
+    /// CPU limit of solver Pods
     ///
     /// A quantity of Kubernetes, such as 100m: a tenth of a core.
     #[arg(long, hide_short_help = true, value_name = "QUANTITY", default_value = "100m")]
     pub acme_http01_solver_resource_limits_cpu: String,
-    /// Memory that such a Pod may use
+    /// Memory limit of solver Pods
     ///
     /// A quantity of Kubernetes, such as 64Mi.
     #[arg(long, hide_short_help = true, value_name = "QUANTITY", default_value = "64Mi")]
     pub acme_http01_solver_resource_limits_memory: String,
-    /// Whether such a Pod may not run as root
+    /// Whether solver Pods must not run as root
     ///
-    /// A podTemplate with a securityContext replaces this.
+    /// A podTemplate with a securityContext replaces this setting.
     #[arg(
         long,
         hide_short_help = true,
@@ -52,21 +52,21 @@ pub struct SolverPodArgs {
         action = clap::ArgAction::Set
     )]
     pub acme_http01_solver_run_as_non_root: bool,
-    /// Runtime class of such Pods
+    /// Runtime class of solver Pods
     ///
-    /// Without one the cluster's default runs them.
+    /// Without this flag, the cluster's default runtime class applies.
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub acme_http01_solver_runtime_class_name: Option<String>,
     /// More labels for the objects that answer a challenge, repeatable
     ///
-    /// They go on Pod, Service, Ingress and HTTPRoute, and do not replace those by which the objects are found.
+    /// The labels go on Pod, Service, Ingress and HTTPRoute, and do not replace the labels by which the objects are found.
     #[arg(long, hide_short_help = true, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = label)]
     pub acme_http01_solver_extra_labels: Vec<(String, String)>,
 }
 
 impl SolverPodArgs {
-    /// What answers HTTP-01 in that cluster; nothing is asked of it yet. The objects of a rehearsal may stay until then, by
-    /// the cluster's clock.
+    /// Builds the HTTP-01 solver of a cluster; no request is sent yet. The objects of a rehearsal may stay until
+    /// `rehearsal`, by the cluster's clock.
     pub fn solver(&self, cluster: &ClusterStore, rehearsal: Option<Timestamp>) -> ClusterSolver {
         ClusterSolver::new(cluster.clone(), self.options(rehearsal))
     }
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// The options that a command line means.
+    /// Checks the options that a command line gives.
     fn check(flags: &[&str], expected: &Options) {
         let command = SolverPodArgs::augment_args(Command::new("test"));
         let matches = command.try_get_matches_from(["test"].iter().chain(flags)).unwrap();

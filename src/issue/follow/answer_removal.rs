@@ -1,4 +1,4 @@
-//! The end of a command that failed: its answers to challenges are taken down before it ends.
+//! End of a command that failed: the answers to its challenges are removed before the command ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::model::{Challenge, Key};
 use crate::objects::chain;
 use crate::store::Store;
 
-/// How long taking answers down may hold the end of a command.
+/// Longest time for which the removal of answers may delay the end of a command.
 const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(10);
-const POLL: Duration = Duration::from_millis(20);
+const CHALLENGE_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.
+/// Waits until the answers to challenges of failed objects are removed; a slower removal is left to the next run.
 pub(super) async fn await_removal_of_answers(
     store: &Arc<dyn Store>,
     ends: &BTreeMap<Key, End>,
@@ -29,12 +29,12 @@ pub(super) async fn await_removal_of_answers(
         failed.map(|(key, _)| key).filter(|key| key.kind.is_issued()).collect();
     let all_down = async {
         for key in certificates {
-            // A store that is away for a moment has told nothing yet.
+            // A store that is unreachable for a moment has shown nothing yet.
             while chain::of(store, key).await.map_or_else(
                 |error| error.may_pass(),
                 |chain| chain.is_some_and(|c| c.challenges.iter().any(is_up)),
             ) {
-                tokio::time::sleep(POLL).await;
+                tokio::time::sleep(CHALLENGE_POLL_INTERVAL).await;
             }
         }
     };

@@ -1,4 +1,4 @@
-//! `--events`: where every step is written for programs.
+//! `--events`: the file that gets every step, for programs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,25 +8,25 @@ use crate::context::failure::Failure;
 use crate::print::event_log::EventLog;
 use crate::store::folder::explain;
 
-/// Open files of this process, by number.
+/// Folder of the open files of this process, by number.
 const OPEN_FILES: &str = "/dev/fd";
 
-/// Opens what `--events` names: the number of an open file descriptor, or a file that is made and added to.
+/// Opens the target of `--events`: an open file descriptor by its number, or a file that is created or appended to.
 ///
 /// # Errors
 /// Fails when it cannot be written to.
 pub fn open(place: Option<&str>) -> Result<EventLog, Failure> {
     let Some(place) = place else { return Ok(EventLog::default()) };
     let sink: Box<dyn Write + Send> = match place.parse::<u32>() {
-        Ok(0) => return Err(Failure::usage("--events=0 is standard input, which takes nothing")),
+        Ok(0) => return Err(Failure::usage("--events=0 is standard input, which is not writable")),
         Ok(1) => Box::new(io::stdout()),
         Ok(2) => Box::new(io::stderr()),
-        Ok(number) => match descriptor(number) {
+        Ok(number) => match open_descriptor(number) {
             Ok(Some(file)) => Box::new(file),
             Ok(None) => return Ok(EventLog::default()),
             Err(error) => {
                 let message = format!("cannot write to file descriptor {number} (--events): ");
-                let hint = format!("a shell opens it with {number}>FILE behind the command");
+                let hint = format!("open the descriptor in the shell, with {number}>FILE");
                 return Err(Failure::usage(message + &explain(&error)).hint(hint));
             }
         },
@@ -41,10 +41,10 @@ pub fn open(place: Option<&str>) -> Result<EventLog, Failure> {
     Ok(EventLog::new(sink))
 }
 
-/// A file that whoever started us has opened; nothing where it is a pipe that nobody reads any more.
-fn descriptor(number: u32) -> io::Result<Option<File>> {
+/// Opens a file that the parent process has opened; `None` if it is a pipe that no process reads any more.
+fn open_descriptor(number: u32) -> io::Result<Option<File>> {
     let path = format!("{OPEN_FILES}/{number}");
-    // A pipe without a reader would be waited for.
+    // Opening a pipe without a reader would wait for a reader.
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     match OpenOptions::new().append(true).custom_flags(flags).open(&path) {
         Ok(_) => OpenOptions::new().append(true).open(&path).map(Some),

@@ -1,4 +1,4 @@
-//! The work that a command has begun, followed until each Certificate has its certificate or its failure.
+//! Work of a command, followed until each Certificate has its certificate or its failure.
 
 pub(crate) mod answer_removal;
 pub mod events;

@@ -1,4 +1,4 @@
-//! Working on some objects until each has ended: the controllers, watched.
+//! Work on some objects until each has ended: starts the controllers and watches the objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -50,24 +50,24 @@ pub struct WorkArgs {
     /// Give up after this time
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration, help_heading = "How to issue")]
     pub timeout: Duration,
-    /// How challenges are answered
+    /// Flags that decide how challenges are answered
     #[command(flatten)]
     pub drive: DriveArgs,
-    /// Who makes the records of DNS-01
+    /// Flags of DNS-01 records that a person makes
     #[command(flatten)]
     pub manual: ManualArgs,
     /// Write DIR/SECRETNAME/tls.crt and tls.key
     ///
-    /// Without it to out in the state folder, with --local; in a cluster nothing is written.
+    /// Default with --local: out in the state folder; in a cluster nothing is written.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
     /// Write DIR/SECRETNAME/secret.yaml, too: the Secret as a manifest that kubectl applies to any cluster
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     pub out_secret: bool,
-    /// What is run when a certificate came
+    /// Command that is run for each issued certificate
     #[command(flatten)]
     pub on_issued: OnIssuedArgs,
-    /// Show the timeline of what was done
+    /// Show a timeline of each Certificate
     #[arg(
         long,
         value_name = "WHEN",
@@ -77,16 +77,16 @@ pub struct WorkArgs {
         help_heading = "Output"
     )]
     pub timeline: TimelineChoice,
-    /// Write every step as a line of JSON, too
+    /// Also write every step as a line of JSON
     ///
-    /// To a file, or to the file descriptor of that number.
+    /// FILE is a path, or the number of an open file descriptor.
     #[arg(long, hide_short_help = true, value_name = "FILE", help_heading = "Output")]
     pub events: Option<String>,
-    /// Tell a pipeline, too: github, junit=FILE and others
+    /// Also write a CI report: github, junit=FILE, sarif=FILE, markdown=FILE
     ///
-    /// They are sarif=FILE, markdown=FILE and none; =- is standard output. Repeatable, or with commas. On GitHub Actions
-    /// (GITHUB_ACTIONS=true) it is github where nothing is said: annotations on stderr, with file and line of each
-    /// manifest, and a page in the summary of the step.
+    /// FORMAT may also be none; a FILE of - is standard output. Repeatable, or with commas. On GitHub Actions
+    /// (GITHUB_ACTIONS=true) the default is github: annotations on stderr, with file and line of each manifest, and a page
+    /// in the summary of the step.
     #[arg(
         long,
         value_name = "FORMAT",
@@ -95,42 +95,42 @@ pub struct WorkArgs {
         help_heading = "Output"
     )]
     pub report: Vec<ReportChoice>,
-    /// How results are written
+    /// Flags of the output
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// What is to be worked on, and with what.
+/// Objects to work on, and the means of the work.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// Whether we drive, or somebody else does already.
+    /// Claim that says whether this process drives, or another process does already.
     pub claim: Claim,
-    /// What we may do, should it become our turn.
+    /// Permissions of this process, used if it gets the turn.
     pub permit: Permissions,
     /// Flags of the solvers.
     pub drive: &'a DriveArgs,
-    /// Solvers and eyes of a rehearsal, in place of those that the flags name.
+    /// Solvers and fetcher of a rehearsal, in place of those that the flags name.
     pub rehearsal: Option<RehearsalMeans>,
-    /// Whether names that fail are left out, which needs the CA's own word on each.
+    /// Whether failed names are left out, which needs the CA's own answer for each name.
     pub leaves_names_out: bool,
     /// Whether a person makes the records of DNS-01.
     pub by_hand: bool,
-    /// Objects that may be worked on, with all that hangs on them.
+    /// Objects that may be worked on, with all objects below them.
     pub given: BTreeSet<Key>,
-    /// Those whose end is awaited.
+    /// Objects whose end is awaited.
     pub open: BTreeMap<Key, Tracked>,
-    /// When this run began.
+    /// Start of this run.
     pub started: Timestamp,
-    /// Where every step is written for programs.
+    /// Event log that gets every step, for programs.
     pub events: EventLog,
-    /// When it gives up.
+    /// Deadline of this run.
     pub deadline: Timestamp,
 }
 
-/// Works until every object has ended, time is up, or somebody interrupts; stops when port 80 cannot be had, and when the store
-/// fails.
+/// Works until every object has ended, time is up, or a signal comes; stops when port 80 cannot be bound, and when the
+/// store fails.
 pub async fn work(job: Job<'_>, context: &Context) -> Worked {
     let mut ends = BTreeMap::new();
     let stopped = Box::pin(follow(job, context, &mut ends)).await.err();
@@ -166,12 +166,12 @@ async fn follow(
     });
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
-    // A Lease that is lost and had again makes new controllers.
+    // When a lost Lease is held again, new controllers start with the same memory.
     let memory = ProcessMemory::new(Allowance::OneShot);
     let mut is_first_turn = true;
     let ended = loop {
         if is_kept {
-            // Only now: what was read before the turn was ours may be old.
+            // Only now: objects that were read before this process had the turn may be old.
             job.store = context.at_hand(Arc::clone(&store));
         }
         supervision.begin_turn(&job.store, job.claim.is_cert_manager());
@@ -187,7 +187,7 @@ async fn follow(
         is_first_turn = false;
         let lost = job.claim.lost();
         let watched = tokio::select! {
-            watched = supervision.run(engine.as_ref(), other(&job, context)) => watched,
+            watched = supervision.run(engine.as_ref(), other_driver(&job, context)) => watched,
             () = lost.cancelled() => Ok(Halt::Lost),
         };
         let (claim, why) = match watched {
@@ -196,11 +196,11 @@ async fn follow(
             Err(failure) => break Err(Stopped::Failed(failure)),
             Ok(Halt::Inherited(Inherited { claim, why })) => (claim, why),
             Ok(Halt::Lost) => {
-                context.talk().line("the Lease was lost: what is under way is broken off");
+                context.talk().line("the Lease was lost: the work under way is stopped");
                 if let Some(engine) = engine.take() {
                     engine.stop(&lost).await?;
                 }
-                context.talk().line("work stands still until it is settled who drives");
+                context.talk().line("work is paused until it is settled which process drives");
                 let claim = regain(context, job.deadline, &job.permit).await?;
                 (claim, "the Lease was lost before".to_owned())
             }
@@ -209,7 +209,7 @@ async fn follow(
         job.claim = claim;
     };
     let interrupted = match &ended {
-        Err(Stopped::Interrupted(kind)) => Some(say(*kind, is_kept, context)),
+        Err(Stopped::Interrupted(kind)) => Some(announce_interruption(*kind, is_kept, context)),
         Err(Stopped::Failed(_)) | Ok(_) => None,
     };
     if let Some(engine) = engine {
@@ -247,7 +247,7 @@ enum Stopped {
     Failed(Failure),
 }
 
-/// Where progress is shown, and how long it may last.
+/// Builds the progress display, with the time limit of the work.
 fn progress(job: &Job<'_>, context: &Context) -> Progress {
     let is_terminal = std::io::stderr().is_terminal();
     let timeout = short(job.deadline.duration_since(job.started));
@@ -256,12 +256,12 @@ fn progress(job: &Job<'_>, context: &Context) -> Progress {
         .with_events(job.events.clone())
 }
 
-/// Says what becomes of the work; how to go on with it, where it is kept.
-fn say(kind: FailureKind, is_kept: bool, context: &Context) -> Failure {
+/// Prints that the work was interrupted, and how to go on if the work is kept.
+fn announce_interruption(kind: FailureKind, is_kept: bool, context: &Context) -> Failure {
     say_interrupted(&interruption(kind, is_kept), context)
 }
 
-/// What a signal means for the work.
+/// Returns the failure that a signal means for the work.
 pub fn interruption(kind: FailureKind, is_kept: bool) -> Failure {
     if is_kept {
         Failure::interrupted(kind)
@@ -270,13 +270,13 @@ pub fn interruption(kind: FailureKind, is_kept: bool) -> Failure {
     }
 }
 
-/// Whoever drives beside us, if we only watch.
-fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<OtherDriver<'a>> {
+/// Returns the other process that drives, if this process only watches.
+fn other_driver<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<OtherDriver<'a>> {
     let Claim::Watches(other) = &job.claim else { return None };
     Some(OtherDriver { other, turn: Box::pin(inherit(context, &job.permit, other)) })
 }
 
-/// Starts the controllers of a later turn once the cluster answers; none where the turn is lost meanwhile.
+/// Starts the controllers of a later turn once the cluster answers; `None` if the turn is lost meanwhile.
 async fn begin_again(
     job: &mut Job<'_>,
     supervision: &mut Supervision,
@@ -291,7 +291,7 @@ async fn begin_again(
     }
 }
 
-/// Starts the controllers on what is ours to issue; what is not ends here. Without anything left there are none.
+/// Starts the controllers for the objects that are ours to issue; other objects end here. `None` if no object is left.
 async fn begin(
     job: &mut Job<'_>,
     supervision: &mut Supervision,
@@ -334,7 +334,7 @@ async fn begin(
     let dns01 = by_flags.dns01.by_hand(job.by_hand);
     let mut equipment = Equipment { dns01, rules, ..by_flags };
     if let Some((tls_alpn01, memory_zone)) = rehearsed {
-        // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
+        // No other process knows the store of a rehearsal, uses its keys, or approves its requests.
         (equipment.tls_alpn01, equipment.memory_zone) = (tls_alpn01, memory_zone);
         equipment.rules.account_keys = account_keys(false);
         equipment.rules.approval = Approval::Ours;
@@ -358,7 +358,7 @@ async fn begin(
     Ok(Some(Engine::start_looking(equipment, probe, stop).with_grace(grace)))
 }
 
-/// Whoever makes records by hand: all of them, or those that persist, which locally a person makes without a flag.
+/// Returns the watcher of records made by hand: all records, or persistent ones, which need no flag with a local store.
 async fn by_hand(job: &Job<'_>, open: &BTreeMap<Key, Tracked>) -> Result<Option<ByHand>, Failure> {
     let hands = if job.by_hand {
         Hands::All

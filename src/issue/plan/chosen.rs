@@ -14,36 +14,36 @@ use crate::store::resources::typed;
 /// Flags that choose Certificates in place of their names.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ChosenArgs {
-    /// All of the namespace
+    /// All Certificates of the namespace
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
-    /// All of every namespace
+    /// All Certificates of every namespace
     #[arg(long, short = 'A', conflicts_with = "names")]
     pub all_namespaces: bool,
-    /// Those with these labels, such as app=web
+    /// Certificates with these labels, such as app=web
     #[arg(long, short = 'l', value_name = "LABELS", conflicts_with = "names")]
     pub selector: Option<LabelSelector>,
 }
 
-/// Which of those that were chosen are meant.
+/// Part of the chosen Certificates on which a command works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChosenFor {
-    /// Every one.
+    /// Every chosen Certificate.
     Any,
-    /// Those that are not ready.
+    /// Certificates that are not ready, or that are being issued.
     Unready,
 }
 
 impl ChosenArgs {
-    /// Tells whether any flag chooses.
+    /// Returns whether any flag chooses Certificates.
     pub fn is_given(&self) -> bool {
         self.all || self.all_namespaces || self.selector.is_some()
     }
 
-    /// The Certificates that are chosen, by name.
+    /// Returns the names of the chosen Certificates.
     ///
     /// # Errors
-    /// Fails when the store does, and when there is none of which any is meant.
+    /// Fails when the store does, and for [`ChosenFor::Any`] when no Certificate is chosen.
     pub async fn certificates(
         &self,
         which: ChosenFor,

@@ -1,4 +1,4 @@
-//! Whether Certificates have to be issued now, and what is put right of those that are not due.
+//! Inspection of Certificates: whether they have to be issued now, and corrections to Certificates that are not due.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::reconcile::certificate::options::Options;
 use crate::store::Store;
 use crate::store::mirror::Mirror;
 
-/// Looks at any number of Certificates; each namespace is read once.
+/// Inspection of any number of Certificates; each namespace is read once.
 #[derive(Debug)]
 pub struct Inspection {
     store: Arc<dyn Store>,
@@ -26,9 +26,9 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Begins; nothing is read yet.
+    /// Builds an inspection; nothing is read yet.
     pub fn new(store: &Arc<dyn Store>, options: Options, now: Timestamp) -> Self {
-        // This machine's own store finds by itself what belongs to an object.
+        // The local store finds the objects that belong to another by itself.
         let store = if store.in_cluster() {
             Arc::new(Mirror::for_one_look(Arc::clone(store)))
         } else {
@@ -39,7 +39,7 @@ impl Inspection {
         Self { store, controller, now }
     }
 
-    /// The same that asks CAs when to renew what is not due otherwise.
+    /// Returns this inspection with an inquiry, which asks CAs when to renew Certificates that are not due otherwise.
     #[must_use]
     pub fn asking(self, inquiry: Option<RenewalInquiry>) -> Self {
         match inquiry {
@@ -48,14 +48,14 @@ impl Inspection {
         }
     }
 
-    /// The store as this look sees it.
+    /// Store as this inspection reads it.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Tells from which revision a due Certificate moves on; nothing when its Secret holds what is asked for. Writes: one that
-    /// failed is marked, so that it is tried again at once, since a person asks, and where nobody else drives what its CA says of
-    /// its renewal is kept. [`Self::look`] only reads.
+    /// Returns the revision of a due Certificate; `None` if its Secret holds the requested certificate. Writes: marks a
+    /// Certificate that failed, so that it is tried again at once, because a person asks; and if this process drives, stores
+    /// when the CA wants the renewal. [`Self::look`] only reads.
     ///
     /// # Errors
     /// Fails when the store does, or another Certificate has the same Secret.
@@ -66,7 +66,7 @@ impl Inspection {
     ) -> Result<Option<i64>, Failure> {
         let mut due = self.look(name).await?;
         if due == Due::No && is_driving {
-            // What is good goes on being good when its CA says nothing.
+            // A certificate that is good stays good if its CA does not answer.
             match self.controller.ask_when_to_renew(name, self.now).await {
                 Ok(()) => due = self.look(name).await?,
                 Err(error) => debug!(%error, certificate = %name, "its CA is not asked"),
@@ -82,7 +82,7 @@ impl Inspection {
         }
     }
 
-    /// Looks whether it has to be issued; nothing is changed.
+    /// Returns whether a Certificate has to be issued; nothing is changed.
     ///
     /// # Errors
     /// Fails when the store does, or another Certificate has the same Secret.
@@ -98,7 +98,7 @@ impl Inspection {
         }
     }
 
-    /// Puts right what needs no issuance.
+    /// Corrects a Certificate that needs no issuance: its status, the labels of its Secret and its renewal time.
     ///
     /// # Errors
     /// Fails when the store does.
@@ -106,7 +106,7 @@ impl Inspection {
         self.controller.put_right(name, self.now).await.map_err(|error| match error {
             ReconcileError::Store(error) => error.into(),
             error => {
-                let message = format!("cannot put Certificate {name} right: {error}");
+                let message = format!("cannot correct Certificate {name}: {error}");
                 Failure::new(FailureKind::of_error(&error), message)
             }
         })

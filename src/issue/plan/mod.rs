@@ -1,4 +1,4 @@
-//! What has to be done for each Certificate of a command: whether it is due, why, and what is left out.
+//! Plan for each Certificate of a command: whether the Certificate is due, why, and what is left out.
 
 pub mod chosen;
 pub mod due;

@@ -1,7 +1,7 @@
-//! What an order has to follow, and what is put right before anybody follows anything.
+//! Objects that an order has to follow, and corrections before any object is followed.
 //!
-//! Status, the labels of the Secret and the renewal time are put right here without a certificate: "up to date" has to
-//! be true, and it costs no request to a CA but, every few hours, the question when it wants a certificate to be renewed.
+//! Status, the labels of the Secret and the renewal time are corrected here without a new certificate: "up to date" has
+//! to be true. This costs no request to a CA but, every few hours, the question when to renew a certificate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,17 +28,17 @@ use crate::store::memory::MemoryStore;
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
-/// Where an order begins.
+/// Start of an order.
 #[derive(Debug)]
 pub struct Opening {
-    /// What has to be followed: Certificates that are due, untidy or not looked at yet, and Issuers of which no other object tells.
+    /// Objects to follow: Certificates that are due or not reconciled yet, and Issuers for which no Certificate waits.
     pub open: BTreeMap<Key, Tracked>,
-    /// What has ended already.
+    /// Objects that have ended already.
     pub ends: BTreeMap<Key, End>,
 }
 
-/// Finds what has to be followed. Certificates that are not due are put right here, where nobody else drives: that takes neither
-/// a CA nor a port.
+/// Finds the objects to follow. If no other process drives, Certificates that are not due are corrected here, which needs
+/// neither a CA nor a port.
 ///
 /// # Errors
 /// Fails when the store does, or two Certificates have one Secret.
@@ -109,7 +109,7 @@ pub async fn opening(
     Ok(Opening { open, ends })
 }
 
-/// The Certificates among the manifests that would be due, were these applied now; nothing is written.
+/// Returns the Certificates of the manifests that would be due if the manifests were applied now; nothing is written.
 ///
 /// # Errors
 /// Fails when the store does, or two Certificates have one Secret.
@@ -151,9 +151,9 @@ pub async fn would_be_due(
     Ok(due)
 }
 
-/// Tells whether an Issuer is followed itself: it was given alone; or it has still to be looked at, and the Certificates that
-/// use it do not wait for that. One beside Certificates that nobody uses is set up by whoever drives, and may fail without
-/// failing the command: nobody waits for it.
+/// Returns whether an Issuer is followed itself: if it is given without Certificates, or if it is not ready for its driver
+/// and the Certificates that use the Issuer do not wait for that. An Issuer that no given Certificate uses is set up by the
+/// driver, and may fail without failing the command.
 async fn is_followed(
     key: &Key,
     records: &[Record],
@@ -171,7 +171,7 @@ async fn is_followed(
     if issuer.spec.acme.is_none() || is_done {
         return Ok(false);
     }
-    // A Certificate goes on with what was ready before.
+    // A Certificate goes on with an Issuer that was ready before.
     let was_ready = is_true(&issuer.status.conditions, "Ready");
     let mut users = certificates(records)
         .filter(|certificate| issuer_key(certificate).as_ref() == Some(key))
@@ -195,7 +195,7 @@ mod tests {
     use crate::store::resources::Resources;
     use crate::store::testing::Front;
 
-    /// Counts the lists of whole namespaces, which every list is in a cluster; there nobody looks up Events before writing one.
+    /// Counts lists of whole namespaces (in a cluster every list is one; there Events are not looked up before a write).
     #[derive(Debug, Default)]
     struct Counting {
         store: MemoryStore,
@@ -223,7 +223,7 @@ mod tests {
         "2026-11-21T04:30:25Z".parse().unwrap()
     }
 
-    /// So many Certificates, each with its Secret as it is asked for. Of their status nothing is written yet.
+    /// Creates `count` Certificates, each with its Secret as requested and with no status yet.
     async fn fill(store: &dyn Store, count: usize) -> Vec<Record> {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut records = Vec::new();
@@ -262,7 +262,7 @@ mod tests {
         records
     }
 
-    /// The lists of whole namespaces that an order of so many Certificates begins with; all are up to date and put right by it.
+    /// Counts the lists of whole namespaces at the start of an order of `count` Certificates, all up to date and corrected.
     async fn lists(count: usize, is_cluster: bool) -> u32 {
         let counting = Arc::new(Counting { is_cluster, ..Counting::default() });
         let store: Arc<dyn Store> = counting.clone();

@@ -1,5 +1,5 @@
-//! A person's wishes: a fresh certificate, by the condition that cmctl sets, too; and another look at Issuers and Orders that
-//! failed in an earlier run.
+//! Requests of a person: a new certificate, by the condition that cmctl sets, too; and a new try of Issuers, Orders and
+//! Certificates that failed in an earlier run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// How often the status is read and written again because somebody else wrote in between.
-const TRIES: usize = 10;
+/// Most attempts to write a status that another process changes in between.
+const STATUS_WRITE_TRIES_MAX: usize = 10;
 
 /// Sets `Issuing=True`, reason `ManuallyTriggered`, unless the Certificate is being issued already.
 ///
@@ -38,8 +38,8 @@ pub async fn mark_for_renewal(store: &Arc<dyn Store>, name: &ObjectName) -> Resu
     }
 }
 
-/// Marks a Certificate for renewal as [`mark_for_renewal`] does, and tells what became of it; the store's error is left as it is,
-/// for those who can wait for a store that is away.
+/// Marks a Certificate for renewal as [`mark_for_renewal`] does, and returns the outcome; the store's error is returned as
+/// it is, for callers that can wait for an unreachable store.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -55,8 +55,8 @@ pub async fn try_mark_for_renewal(
     change_status(&certificates, name, |certificate| new_try(certificate, now)).await
 }
 
-/// The status of a Certificate whose next try begins now. The temporary Secret of a try before it is forgotten: a try is known by
-/// that Secret, and takes a failure of its own for its own only.
+/// Returns the status of a Certificate whose next try begins now; `None` if a try is running. The temporary Secret of the
+/// last try is forgotten: that Secret identifies a try, so that a failure counts for its own try only.
 fn new_try(certificate: &Certificate, now: Timestamp) -> Option<CertificateStatus> {
     if certificate.is_being_issued() {
         return None;
@@ -75,8 +75,8 @@ fn new_try(certificate: &Certificate, now: Timestamp) -> Option<CertificateStatu
     Some(status)
 }
 
-/// How long the second lasts in which the last try failed, if it is not over. cert-manager, should it drive, tells tries apart by
-/// whole seconds, and would take that failure for the new try's.
+/// Returns the rest of the second in which the last try failed; zero if that second is over. cert-manager, if it drives,
+/// tells tries apart by whole seconds, and would take that failure for the new try's.
 fn rest_of_second(status: &CertificateStatus, now: Timestamp) -> Duration {
     let failed = status.last_failure_time.map(Time::timestamp);
     let over = failed
@@ -85,8 +85,8 @@ fn rest_of_second(status: &CertificateStatus, now: Timestamp) -> Duration {
     over.and_then(|over| Duration::try_from(over.duration_since(now)).ok()).unwrap_or_default()
 }
 
-/// Takes the `Ready=False` of an earlier run from Issuers, from Orders that no solver was found, and from Certificates that only a
-/// person can help, so that whatever they say next was found in this run. A moment that the CA has named still counts.
+/// Removes failures of an earlier run: `Ready=False` of Issuers, the reason of Orders without a solver, and the end of
+/// Certificates that only a person can help. Later statuses are then of this run. A moment named by the CA still counts.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -143,18 +143,18 @@ pub async fn look_anew(
     Ok(())
 }
 
-/// What became of a status that was to be changed.
+/// Outcome of a change of status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
     /// There is no such object.
     Missing,
-    /// It was as wanted.
+    /// The status was as wanted.
     Nothing,
-    /// It is now.
+    /// The status was written.
     Written,
 }
 
-/// Changes a status, read again where somebody else wrote in between.
+/// Changes a status, which is read again if another process wrote in between.
 async fn change_status<S, T>(
     resources: &Resources<Resource<S, T>>,
     name: &ObjectName,
@@ -164,7 +164,7 @@ where
     S: Serialize + DeserializeOwned + Send + Sync,
     T: Default + Serialize + DeserializeOwned + Send + Sync,
 {
-    for _ in 0..TRIES {
+    for _ in 0..STATUS_WRITE_TRIES_MAX {
         let Some(resource) = resources.get(name).await? else { return Ok(Changed::Missing) };
         let Some(status) = change(&resource) else { return Ok(Changed::Nothing) };
         match resources.replace_status(&resource, &status).await {

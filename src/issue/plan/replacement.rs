@@ -1,5 +1,5 @@
-//! Certificates that are replaced because of what was found of them: some in an hour, however often and by however many somebody
-//! asks. What was renewed in the last hour is read from the store.
+//! Certificates that are replaced because of a finding: a limited number per hour, however many commands and people ask.
+//! The renewals of the last hour are read from the store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,45 +16,45 @@ use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
-/// The time in which so many may be renewed.
+/// Period to which the limit of renewals applies.
 pub const PERIOD: SignedDuration = SignedDuration::from_hours(1);
 
 /// Certificates that are to be replaced, the most urgent first.
 #[derive(Debug)]
 pub struct Replacement {
-    /// Each with the number of the issuance that was found.
+    /// Names of the Certificates, each with the revision to which the finding applies.
     wanted: Vec<(ObjectName, Option<i64>)>,
     most_per_hour: usize,
     put_off: Mutex<BTreeSet<ObjectName>>,
 }
 
 impl Replacement {
-    /// Wants these replaced, so many in an hour.
+    /// Builds the replacement of these Certificates, at most `most_per_hour` in an hour.
     pub fn new(wanted: Vec<(ObjectName, Option<i64>)>, most_per_hour: usize) -> Self {
         Self { wanted, most_per_hour, put_off: Mutex::default() }
     }
 
-    /// Those that are wanted.
+    /// Names of the Certificates to replace.
     pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
         self.wanted.iter().map(|(name, _)| name)
     }
 
-    /// Tells whether there was no room for a Certificate in this hour.
+    /// Returns whether the limit left no room for a Certificate in this hour.
     pub fn was_put_off(&self, name: &ObjectName) -> bool {
         self.put_off.lock().contains(name)
     }
 
-    /// How many may be renewed now.
+    /// Returns the number of Certificates that may be renewed now.
     ///
     /// # Errors
     /// Fails when the store does.
     pub async fn room(&self, store: &Arc<dyn Store>, now: Timestamp) -> Result<usize, StoreError> {
         let namespaces = self.names().map(|name| name.namespace.as_str()).collect();
-        let lately = renewed_lately(store, &namespaces, now).await?;
+        let lately = count_renewed_lately(store, &namespaces, now).await?;
         Ok(self.most_per_hour.saturating_sub(lately))
     }
 
-    /// Those among the records that may be replaced now. One that somebody has replaced since it was found is left alone.
+    /// Returns the records that may be replaced now. A Certificate that was replaced since the finding is left alone.
     pub(crate) async fn allowed<'a>(
         &self,
         store: &Arc<dyn Store>,
@@ -81,9 +81,9 @@ impl Replacement {
     }
 }
 
-/// How many Certificates were renewed in the last hour, or are being: requests with the number of a renewal, and Certificates that
-/// are marked and have no request yet. Where not all namespaces may be read, those of the Certificates count.
-async fn renewed_lately(
+/// Counts Certificates renewed in the last hour or being renewed: CertificateRequests with the revision of a renewal, and
+/// marked Certificates without a request yet. If not all namespaces may be read, those of the Certificates count.
+async fn count_renewed_lately(
     store: &Arc<dyn Store>,
     namespaces: &BTreeSet<&str>,
     now: Timestamp,
@@ -92,7 +92,7 @@ async fn renewed_lately(
     let is_late = |at: Option<Time>| at.is_some_and(|at| at.timestamp() > since);
     let mut requested = BTreeSet::new();
     let mut count = 0;
-    for record in listed(store, Kind::CertificateRequest, namespaces).await? {
+    for record in list_records(store, Kind::CertificateRequest, namespaces).await? {
         let metadata = record.metadata();
         let revision = metadata.annotations.get(REVISION).and_then(|text| text.parse::<i64>().ok());
         if revision.is_some_and(|revision| revision > 1) && is_late(metadata.creation_timestamp) {
@@ -100,7 +100,7 @@ async fn renewed_lately(
             requested.extend(metadata.controller_key().map(|(key, _)| key.name));
         }
     }
-    for record in listed(store, Kind::Certificate, namespaces).await? {
+    for record in list_records(store, Kind::Certificate, namespaces).await? {
         let certificate: Certificate = typed(record)?;
         let conditions = &certificate.status.conditions;
         let marked =
@@ -113,7 +113,7 @@ async fn renewed_lately(
     Ok(count)
 }
 
-async fn listed(
+async fn list_records(
     store: &Arc<dyn Store>,
     kind: Kind,
     namespaces: &BTreeSet<&str>,
@@ -165,7 +165,7 @@ mod tests {
         })
     }
 
-    /// Of three that are wanted, those that may be replaced, three in an hour.
+    /// Checks which of three wanted Certificates may be replaced, three in an hour.
     async fn check(others: Vec<Value>, expected: &[&str]) {
         let wanted = ["a", "b", "c"];
         let records: Vec<Record> =

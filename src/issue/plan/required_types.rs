@@ -1,4 +1,4 @@
-//! Which types of challenges a command may have to answer itself.
+//! Types of challenges that a command may have to answer itself.
 //!
 //! Only a type that may have to be answered takes a port.
 
@@ -15,8 +15,8 @@ use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
-/// The types of challenges that this run may have to answer: of the solvers chosen for the names of due Certificates, and of
-/// unfinished Challenges of an earlier run.
+/// Returns the types of challenges that this run may have to answer: of the solvers chosen for the names of due
+/// Certificates, and of unfinished Challenges of an earlier run.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -36,7 +36,7 @@ pub async fn required_types(
             choices(&certificate, &issuer).filter_map(|(_, chosen)| Some(chosen.ok()?.kind)),
         );
     }
-    // Those of an interrupted run, not what others have left behind.
+    // Challenges of an interrupted run, not those that other commands left behind.
     let challenges = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
     let selection = Selection::only(given.clone());
     for challenge in challenges.list(&Scope::all()).await? {

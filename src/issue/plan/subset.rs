@@ -1,7 +1,7 @@
-//! `--allow-subset-of-names`: where some names of a Certificate fail and others do not, it is issued for the others, as certbot does.
+//! `--allow-subset-of-names`: if some names of a Certificate fail, it is issued for the other names, as certbot does.
 //!
-//! Its spec loses the names then, and an annotation keeps them, so that the same manifest asks for no certificate until the next is
-//! due: then all names are tried once more.
+//! The spec loses the failed names then, and an annotation keeps them, so that the same manifest asks for no certificate
+//! until the next is due: then all names are tried once more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use crate::store::error::StoreError;
 use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 
-/// So often names are left out in one command: each time costs an order.
+/// Most rounds of one command in which names are left out: each round costs an order.
 pub const ROUNDS: usize = 3;
 
 /// Names of each Certificate that are left out.
 pub type LeftOut = BTreeMap<Key, BTreeSet<String>>;
 
-/// The names that failed of Certificates that have others.
+/// Returns the failed names of Certificates that have other names.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -55,8 +55,8 @@ pub async fn failed(
     Ok(found)
 }
 
-/// The names for which the last order failed: by the CA's word of each, or, when time was up, those that it was not shown. When one
-/// fails, those that the CA has not heard of yet have done nothing wrong.
+/// Returns the names for which the last order failed: names that the CA refused, and if time was up, also names that it
+/// did not validate. If one name fails, names whose challenge the CA was not asked to validate are not at fault.
 fn failed_names(chain: &Chain, is_late: bool) -> BTreeSet<String> {
     let Some(order) = chain.order() else { return BTreeSet::new() };
     let is_bad = |challenge: &&Challenge| match challenge.status.state {
@@ -76,7 +76,7 @@ fn has(left_out: &BTreeSet<String>, name: &str) -> bool {
     left_out.iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
-/// The manifest of a Certificate without some of its names.
+/// Removes names from the manifest of a Certificate.
 pub fn without(record: &mut Record, left_out: &BTreeSet<String>) {
     let Some(Value::Object(spec)) = record.object.get_mut("spec") else { return };
     for list in ["dnsNames", "ipAddresses"] {
@@ -90,7 +90,7 @@ pub fn without(record: &mut Record, left_out: &BTreeSet<String>) {
     }
 }
 
-/// What was given, without the names that an earlier command has left out and that are not to be tried again yet.
+/// Returns the input without the names that an earlier command left out and that are not to be tried again yet.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -118,19 +118,19 @@ pub async fn as_left_before(
         }
         let until = there.status.renewal_time.map(|at| format!(" at {at}")).unwrap_or_default();
         let list = Vec::from_iter(left_out.clone()).join(", ");
-        printer.note(&format!("{key}: left out until its renewal{until}: {list}"));
+        printer.note(&format!("{key}: names left out until its renewal{until}: {list}"));
         input.change(&key, |record| without(record, &left_out));
     }
     Ok(input)
 }
 
-/// The names that a Certificate was issued without.
+/// Names without which a Certificate was issued.
 pub fn kept(certificate: &Certificate) -> BTreeSet<String> {
     names_left_out(&certificate.metadata.annotations)
 }
 
-/// Keeps which names were left out of Certificates that were issued without them, and forgets those of others that were due, as
-/// `followed` says of each.
+/// Stores the names that were left out of issued Certificates; of other issued Certificates that were due (as `followed`
+/// says), removes the stored names.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -146,7 +146,7 @@ pub async fn keep(
     };
     for (key, _) in ends.iter().filter(is_new) {
         let now = left_out.get(key).cloned().unwrap_or_default();
-        // Its controllers write, too.
+        // Controllers write the Certificate, too.
         for _ in 0..10 {
             let Some(mut certificate) = certificates.get(&key.name).await? else { break };
             if kept(&certificate) == now {

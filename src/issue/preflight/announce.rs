@@ -1,4 +1,4 @@
-//! The first line of every driving command: where, which CA, who drives.
+//! First line of every command that drives: the store, the CA, and the driver.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::model::{Issuer, Key, Kind, Record};
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
-/// Let's Encrypt's directories, and what to call them.
-const KNOWN: [(&str, &str); 2] =
+/// Let's Encrypt's directories, and their names for people.
+const KNOWN_DIRECTORIES: [(&str, &str); 2] =
     [(LETS_ENCRYPT, "Let's Encrypt PRODUCTION"), (LETS_ENCRYPT_STAGING, "Let's Encrypt STAGING")];
-/// Said wherever challenges may have to be answered.
-const ANSWERS: &str = "HTTP-01 challenges are answered by this program's own listener or webroot, whatever the solver's class";
-/// Said of a rehearsal in a cluster.
-const IN_CLUSTER: &str = "that CA looks from this machine; solver objects go from the cluster at the end, and nothing else is written there";
+/// Note printed if this machine may have to answer challenges.
+const HTTP01_NOTE: &str = "HTTP-01 challenges are answered by this program's own listener or webroot, whatever the solver's class";
+/// Note printed for a rehearsal in a cluster.
+const CLUSTER_REHEARSAL_NOTE: &str = "that CA looks from this machine; solver objects are removed from the cluster at the end, and nothing else is written there";
 
-/// Announces work on a store; the CAs are those of the Issuers among the objects to be worked on,
-/// as manifests have them that are about to be applied.
+/// Announces work on a store; the CAs are those of the Issuers to be worked on, in the version of the manifests that are
+/// about to be applied.
 ///
 /// # Errors
 /// Fails when no state is chosen, or it cannot be read.
@@ -45,11 +45,11 @@ pub async fn work(
         }
     }
     let place = format!("{}; namespace {}", context.place()?, context.namespace());
-    say(context, &place, &authorities(&issuers), claim.driver());
+    note_place(context, &place, &authorities(&issuers), claim.driver());
     let in_place = || drive.and_then(|drive| in_place_of_solvers(drive, claim));
-    let who = if store.in_cluster() { in_place() } else { Some(ANSWERS.to_owned()) };
+    let who = if store.in_cluster() { in_place() } else { Some(HTTP01_NOTE.to_owned()) };
     if let Some(who) = who {
-        say_who_answers(context, &issuers, &who);
+        note_who_answers(context, &issuers, &who);
     }
     Ok(())
 }
@@ -67,17 +67,17 @@ pub async fn everything(
     let mut issuers = store.list(Kind::Issuer, &Scope::all()).await?;
     issuers.extend(store.list(Kind::ClusterIssuer, &Scope::all()).await?);
     let place = format!("{}; all namespaces", context.place()?);
-    say(context, &place, &authorities(&issuers), "kubectl-acme");
+    note_place(context, &place, &authorities(&issuers), "kubectl-acme");
     // Issuers may come later.
     if !store.in_cluster() {
-        say_who_answers(context, &issuers, ANSWERS);
+        note_who_answers(context, &issuers, HTTP01_NOTE);
     } else if let Some(line) = in_place_of_solvers(drive, claim) {
         context.printer(&OutputArgs::default()).note(&line);
     }
     Ok(())
 }
 
-/// Announces work that leaves nothing behind but what `--out` asks for, with the solvers of a cluster or our own.
+/// Announces work that leaves nothing behind but the files of `--out`, with the solvers of a cluster or our own.
 ///
 /// # Errors
 /// Fails when no store is chosen.
@@ -86,20 +86,20 @@ pub fn rehearsal(context: &Context, in_cluster: bool, records: &[Record]) -> Res
     let authorities = BTreeSet::from(["our own, trusted by nobody".to_owned()]);
     if !in_cluster {
         let place = format!("rehearsal in a throw-away store; namespace {namespace}");
-        say(context, &place, &authorities, "kubectl-acme");
+        note_place(context, &place, &authorities, "kubectl-acme");
         if Venue::of_rehearsal(context) == Venue::Local {
-            say_who_answers(context, records, ANSWERS);
+            note_who_answers(context, records, HTTP01_NOTE);
         }
         return Ok(());
     }
     let place =
         format!("rehearsal with the solvers of {}; namespace {namespace}", context.place()?);
-    say(context, &place, &authorities, "kubectl-acme");
-    context.printer(&OutputArgs::default()).note(IN_CLUSTER);
+    note_place(context, &place, &authorities, "kubectl-acme");
+    context.printer(&OutputArgs::default()).note(CLUSTER_REHEARSAL_NOTE);
     Ok(())
 }
 
-fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &str) {
+fn note_place(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &str) {
     let printer = context.printer(&OutputArgs::default());
     let authorities: Vec<&str> = authorities.iter().map(String::as_str).collect();
     let ca = match &authorities[..] {
@@ -109,15 +109,15 @@ fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &
     printer.note(&format!("{place}{ca}; driver: {driver}"));
 }
 
-/// Says who answers HTTP-01, where a solver asks for that: on this machine, and in a cluster where flags replace its solvers.
-fn say_who_answers(context: &Context, issuers: &[Record], who: &str) {
+/// Prints who answers HTTP-01, if a solver asks for that: on this machine, or for a cluster whose solvers flags replace.
+fn note_who_answers(context: &Context, issuers: &[Record], who: &str) {
     let mut issuers = issuers.iter().filter_map(|record| typed::<Issuer>(record.clone()).ok());
     if issuers.any(|issuer| asks_for_http01(&issuer)) {
         context.printer(&OutputArgs::default()).note(who);
     }
 }
 
-/// What becomes of the solvers of a cluster by these flags, if anything, and what that asks of others.
+/// Returns the note on flags that replace the solvers of a cluster, with the forwarding that they need; `None` without.
 fn in_place_of_solvers(drive: &DriveArgs, claim: &Claim) -> Option<String> {
     let listeners: Vec<String> = drive.http01_listen.iter().map(ToString::to_string).collect();
     let (flag, how, others) = match &drive.http01_webroot {
@@ -130,12 +130,12 @@ fn in_place_of_solvers(drive: &DriveArgs, claim: &Claim) -> Option<String> {
         None => (
             "--http01-listen",
             format!("this process at {}", listeners.join(" and ")),
-            "whatever takes port 80 of the names has to forward /.well-known/acme-challenge/ there",
+            "the server at port 80 of the names has to forward /.well-known/acme-challenge/ to it",
         ),
     };
     Some(match claim {
         Claim::Watches(other) => {
-            format!("{flag} is not used while {} drives, which answers by solvers", other.driver)
+            format!("{flag} is not used while {} drives and answers by solvers", other.driver)
         }
         Claim::Alone | Claim::Drives(_) => format!(
             "HTTP-01 challenges are answered by {how}, in place of solver Pods, Services, Ingresses and HTTPRoutes ({flag}): {others}"
@@ -143,7 +143,7 @@ fn in_place_of_solvers(drive: &DriveArgs, claim: &Claim) -> Option<String> {
     })
 }
 
-/// Tells whether HTTP-01 may answer for names of an issuer by an Ingress or a Gateway that its solver names.
+/// Returns whether names of an issuer may be answered with HTTP-01 by an Ingress or a Gateway that a solver names.
 fn asks_for_http01(issuer: &Issuer) -> bool {
     let solvers = issuer.spec.acme.iter().flat_map(|acme| &acme.solvers);
     let mut http01 = solvers.filter_map(|solver| solver.http01.as_ref());
@@ -164,9 +164,9 @@ fn authorities(issuers: &[Record]) -> BTreeSet<String> {
     servers.filter(|server| !server.is_empty()).map(authority).collect()
 }
 
-/// The CA behind a directory URL, in words where it is known.
+/// Returns the name of the CA with this directory URL; the URL itself if the CA is not known.
 fn authority(server: &str) -> String {
-    match KNOWN.iter().find(|(url, _)| *url == server) {
+    match KNOWN_DIRECTORIES.iter().find(|(url, _)| *url == server) {
         Some((_, name)) => (*name).to_owned(),
         None => server.to_owned(),
     }
@@ -185,7 +185,7 @@ mod tests {
         drive: DriveArgs,
     }
 
-    /// What is said of `run` with these flags, by whoever has that claim.
+    /// Checks the note of `run` with these flags and this claim.
     fn check(flags: &str, claim: &Claim, expected: Option<&str>) {
         let words = ["run"].into_iter().chain(flags.split_whitespace());
         let flags = Flags::try_parse_from(words).unwrap();
@@ -205,7 +205,7 @@ mod tests {
             &Claim::Alone,
             Some(
                 "by this process at 127.0.0.1:8080 and [::1]:8080, in place of solver Pods, Services, Ingresses and \
-                 HTTPRoutes (--http01-listen): whatever takes port 80 of the names has to forward",
+                 HTTPRoutes (--http01-listen): the server at port 80 of the names has to forward",
             ),
         );
         check("--http01-webroot /srv", &Claim::Alone, Some("by files below /srv, in place of"));

@@ -8,18 +8,18 @@ use crate::model::{Certificate, Identifier, Issuer, Key, Record};
 use crate::objects::own_request::certificate_of;
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
 
-/// The issuers that the Certificates of a set refer to.
+/// Returns the issuers that the Certificates of a set refer to.
 pub fn issuers(records: &[Record]) -> BTreeSet<Key> {
     certificates(records).filter_map(|certificate| issuer_key(&certificate)).collect()
 }
 
-/// The Certificates of a set; of its CertificateRequests, what one would say that asks for the same.
+/// Returns the Certificates of a set; for each CertificateRequest, the Certificate that would ask for the same.
 pub fn certificates(records: &[Record]) -> impl Iterator<Item = Certificate> + '_ {
     let issued = records.iter().filter(|record| record.key.kind.is_issued());
     issued.filter_map(|record| certificate_of(record).ok())
 }
 
-/// Which solver of an issuer answers each name of a Certificate.
+/// Returns which solver of an issuer answers each name of a Certificate.
 pub fn choices<'a>(
     certificate: &'a Certificate,
     issuer: &'a Issuer,

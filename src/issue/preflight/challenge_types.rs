@@ -1,4 +1,4 @@
-//! The types of challenges that cert-manager has no field for: where they cannot be served, told before anything is written.
+//! Types of challenges that cert-manager has no field for: refused, before anything is written, if they cannot be served.
 
 use super::certificates::{certificates, names};
 use crate::context::failure::Failure;
@@ -9,17 +9,17 @@ use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Re
 use crate::reconcile::order::required::not_in_a_cluster;
 use crate::store::resources::typed;
 
-/// Checks that what an issuer asks for can be served here, and shows control of every name of a Certificate.
+/// Checks that the type that an issuer asks for can be served here, and can prove every name of a Certificate.
 ///
 /// # Errors
-/// Fails with the first thing that stands in the way.
+/// Fails with the first obstacle.
 pub(crate) fn check(
     certificate: &Certificate,
     key: &Key,
     issuer: &Issuer,
     venue: Venue,
 ) -> Result<(), Failure> {
-    let Some(kind) = asked(key, issuer)? else { return Ok(()) };
+    let Some(kind) = requested_type(key, issuer)? else { return Ok(()) };
     let word = kind.acme_name();
     if venue.is_in_cluster() {
         return Err(Failure::usage(format!("{key} cannot be used: {}", not_in_a_cluster(kind)))
@@ -44,7 +44,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What can be done about a name that a type cannot prove.
+/// Returns the hint for a name that a type cannot prove.
 fn ways(kind: ChallengeType, key: &Key) -> String {
     let other = match kind {
         ChallengeType::TlsAlpn01 | ChallengeType::Http01 => {
@@ -55,19 +55,19 @@ fn ways(kind: ChallengeType, key: &Key) -> String {
         }
     };
     format!(
-        "give that name a Certificate of its own, from an issuer with {other}; {key} is for the others"
+        "give that name a Certificate of its own, from an issuer with {other}; keep {key} for the other names"
     )
 }
 
-/// Checks that our own CA offers what the issuers of a rehearsal ask for.
+/// Checks that no issuer of a rehearsal asks for dns-persist-01, whose record would stay.
 ///
 /// # Errors
-/// Fails with the first that asks for something else.
+/// Fails with the first issuer that asks for that type.
 pub(crate) fn check_rehearsal(records: &[Record]) -> Result<(), Failure> {
     for certificate in certificates(records) {
         let Some(key) = issuer_key(&certificate) else { continue };
         let Some(record) = records.iter().find(|record| record.key == key) else { continue };
-        let asked = asked(&key, &typed::<Issuer>(record.clone())?)?;
+        let asked = requested_type(&key, &typed::<Issuer>(record.clone())?)?;
         if asked != Some(ChallengeType::DnsPersist01) {
             continue;
         }
@@ -81,7 +81,7 @@ pub(crate) fn check_rehearsal(records: &[Record]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells whether an issuer of a set leaves its names to its solvers.
+/// Returns whether an issuer of a set leaves its names to its solvers.
 pub(crate) fn leave_to_solvers(records: &[Record]) -> bool {
     let mut issuers = records
         .iter()
@@ -91,7 +91,7 @@ pub(crate) fn leave_to_solvers(records: &[Record]) -> bool {
     })
 }
 
-fn asked(key: &Key, issuer: &Issuer) -> Result<Option<ChallengeType>, Failure> {
+fn requested_type(key: &Key, issuer: &Issuer) -> Result<Option<ChallengeType>, Failure> {
     asked_type(issuer).map_err(|why| Failure::usage(format!("{key}: {why}")))
 }
 

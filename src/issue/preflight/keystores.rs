@@ -1,4 +1,4 @@
-//! Passwords of keystores, looked for before the CA hears of an order: without them no Secret is written.
+//! Passwords of keystores, checked before the order: without a password no Secret is written.
 
 use super::provider_secrets::SecretPlaces;
 use crate::context::failure::Failure;
@@ -10,10 +10,10 @@ use crate::model::keystore::PasswordPlace;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
 use crate::store::resources::typed;
 
-/// Looks for the password of each keystore that a Certificate asks for.
+/// Checks that the password of each keystore that a Certificate asks for exists.
 ///
 /// # Errors
-/// Fails when one is not there. A Secret that may not be read is left to the work itself.
+/// Fails when a password is missing. A Secret that may not be read is left to the work itself.
 pub(super) async fn check(
     certificate: &Certificate,
     places: SecretPlaces<'_>,

@@ -1,4 +1,4 @@
-//! What is looked at before anything is written or asked: issuers exist and are ACME, a solver fits every name.
+//! Checks before anything is written or asked: issuers exist and are ACME, and a solver fits every name.
 
 pub mod announce;
 pub mod certificates;
@@ -32,11 +32,11 @@ use crate::reconcile::solver_choice::Chosen;
 use crate::store::Store;
 use crate::store::resources::typed;
 
-/// Checks a set against itself and the store; nothing has been written then. `out` is the folder for pairs that was asked for; on
-/// this machine there is always one.
+/// Checks a set of manifests against itself and the store, before anything is written. `out` is the folder for certificates
+/// and keys that was asked for; on this machine there is always such a folder.
 ///
 /// # Errors
-/// Fails with the first thing that stands in the way, and what to change.
+/// Fails with the first obstacle, and says what to change.
 pub async fn check(
     records: &[Record],
     store: &Arc<dyn Store>,
@@ -64,7 +64,7 @@ pub async fn check(
     Ok(())
 }
 
-/// Checks one Certificate; `is_first` tells whether no other one before it has that folder.
+/// Checks one Certificate; `is_first` says that no Certificate before it has the same folder.
 async fn check_certificate(
     certificate: &Certificate,
     is_first: bool,
@@ -89,7 +89,7 @@ async fn check_certificate(
         if !venue.is_ours_alone() {
             return Ok(());
         }
-        let message = format!("{name}: issuerRef.group is {group}, which is not ours");
+        let message = format!("{name}: issuerRef.group is {group}, which is not supported");
         return Err(
             Failure::usage(message).hint("issuerRef.group must be cert-manager.io or absent")
         );
@@ -105,7 +105,7 @@ async fn check_certificate(
         },
     };
     if venue.is_ours_alone() {
-        // One that is in the store came there by another way than ours; nobody here would ever issue from it.
+        // Another program put such an issuer into the store; no controller on this machine would ever issue from it.
         check_type(&key, &issuer)?;
     }
     public_names::check_certificate(certificate, &key, &issuer)?;
@@ -128,9 +128,9 @@ async fn unknown_issuer(
     known.sort();
     known.dedup();
     let meant = meant_issuer(key, &known);
-    let meant = meant.map(|meant| format!("did you mean {meant}? It is there"));
+    let meant = meant.map(|meant| format!("did you mean {meant}, which exists?"));
     if !certificate.metadata.uid.is_empty() {
-        // It is in the store already, and the command takes no manifests.
+        // The Certificate is in the store already, and the command takes no manifests.
         let message = format!("{name} refers to {key}, which is not in the store");
         let again = invocation::current().like("order -f MANIFEST.yaml");
         let hint = format!("apply the manifest of {key}: {again}");
@@ -139,10 +139,10 @@ async fn unknown_issuer(
     let failure = Failure::usage(format!(
         "{name} refers to {key}, which is neither in these manifests nor in the store"
     ));
-    let failure = match renamed(key, records) {
+    let failure = match find_renamed(key, records) {
         Some(other) => failure.hint(format!(
-            "{other} is here: where kustomize has renamed it, name it so in issuerRef, or tell kustomize of the field by \
-             nameReference in its configurations"
+            "{other} is in these manifests: if kustomize has renamed {key}, put the new name into issuerRef, or list the field in \
+             nameReference of kustomize's configurations"
         )),
         None => failure.hint(
             meant.unwrap_or_else(|| format!("add the manifest of {key} with another -f")),
@@ -151,8 +151,8 @@ async fn unknown_issuer(
     Ok(failure.hint("issuerRef.kind is Issuer unless it says ClusterIssuer"))
 }
 
-/// The issuer of a set whose name is that of another with a prefix or a suffix, as kustomize and Helm name objects.
-fn renamed<'a>(key: &Key, records: &'a [Record]) -> Option<&'a Key> {
+/// Returns the issuer of a set whose name is that of `key` with a prefix or a suffix, as kustomize and Helm name objects.
+fn find_renamed<'a>(key: &Key, records: &'a [Record]) -> Option<&'a Key> {
     let (kind, name) = (key.kind, &key.name.name);
     let is_renamed = |other: &str| {
         other.match_indices(name.as_str()).any(|(at, part)| {
@@ -171,11 +171,11 @@ fn check_type(key: &Key, issuer: &Issuer) -> Result<(), Failure> {
         return Ok(());
     }
     let types = issuer.spec.types().join(", ");
-    Err(Failure::usage(format!("{key} is of type {types}: on this machine only acme issues"))
+    Err(Failure::usage(format!("{key} is of type {types}: on this machine only acme is served"))
         .hint("a cluster with cert-manager serves the other types"))
 }
 
-/// Looks at the solvers that only this program has.
+/// Checks the solvers that only this program has.
 fn check_own_solvers(
     certificate: &Certificate,
     key: &Key,
@@ -196,14 +196,13 @@ fn check_own_solvers(
     Ok(())
 }
 
-/// What gets a name DNS-01 that lacks it: from manifests, or without any where names were given in their place.
+/// Returns hints for a name without a DNS-01 solver: for manifests, or for names that were given in place of manifests.
 fn ways_to_dns01(issuer: &Key, venue: Venue, is_given_names: bool) -> Vec<String> {
     if !is_given_names {
-        return vec![format!("add a dns01 solver to {issuer}, or widen the selector of one")];
+        return vec![format!("add a dns01 solver to {issuer}, or widen the selector of another")];
     }
-    let person = (!venue.is_in_cluster()).then_some("a person makes the records: --dns01-manual");
-    let provider =
-        "a DNS provider makes them: --dns01 PROVIDER, with its credentials in the environment";
+    let person = (!venue.is_in_cluster()).then_some("make the records by hand: --dns01-manual");
+    let provider = "use a DNS provider: --dns01 PROVIDER, with its credentials in the environment";
     person.into_iter().chain([provider]).map(str::to_owned).collect()
 }
 
@@ -214,7 +213,7 @@ async fn check_solvers(
     venue: Venue,
     places: SecretPlaces<'_>,
 ) -> Result<(), Failure> {
-    // Without any solver the CA may have authorized the names already; what it has not ends the order.
+    // Without any solver the CA may have authorized the names already; a name that it has not authorized ends the order.
     if issuer.spec.acme.as_ref().is_none_or(|acme| acme.solvers.is_empty())
         && asked_type(issuer) == Ok(None)
     {
@@ -256,7 +255,7 @@ mod tests {
     use crate::model::ObjectName;
     use crate::store::memory::MemoryStore;
 
-    /// What helps when Issuer `acme` of a Certificate with that UID is not there, and this one is.
+    /// Checks the first hint when Issuer `acme` of a Certificate with that UID is missing, and Issuer `there` exists.
     async fn check_unknown_issuer(uid: &str, there: &str, expected: &str) {
         let certificate = json!({
             "metadata": {"name": "web", "namespace": "default", "uid": uid},
@@ -275,7 +274,7 @@ mod tests {
         check_unknown_issuer("", "zero", "with another -f").await;
         check_unknown_issuer("uid-of-web", "zero", "order -f MANIFEST.yaml").await;
         for uid in ["", "uid-of-web"] {
-            check_unknown_issuer(uid, "acne", "did you mean Issuer default/acne? It is there")
+            check_unknown_issuer(uid, "acne", "did you mean Issuer default/acne, which exists?")
                 .await;
         }
     }
@@ -291,7 +290,7 @@ mod tests {
             ("lemon-v2", false),
         ] {
             let records = [Record { key: key(name), object: json!({}) }];
-            assert_eq!(renamed(&key("le"), &records).is_some(), is_it, "{name}");
+            assert_eq!(find_renamed(&key("le"), &records).is_some(), is_it, "{name}");
         }
     }
 

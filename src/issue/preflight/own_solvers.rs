@@ -1,4 +1,4 @@
-//! Solvers that only this program has: whether whoever is to do the work can serve them, asked before anything is applied.
+//! Solvers that only this program has: checks, before anything is applied, that the driver can serve them.
 
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
@@ -11,10 +11,10 @@ use crate::model::solver::Dns01Solver;
 use crate::solvers::dns01::own::obstacle;
 use crate::solvers::dns01::site::Hooks;
 
-/// Looks at the solver of an issuer; `whose` is what it is for.
+/// Checks the solver of an issuer; `whose` is the Certificate and the name that need the solver.
 ///
 /// # Errors
-/// Fails when it is one of ours and cert-manager drives, or when this process cannot serve it.
+/// Fails when only this program can serve the solver and cert-manager drives, or when this process cannot serve it.
 pub(crate) fn check(
     solver: &Dns01Solver,
     issuer: &Key,
@@ -30,13 +30,13 @@ pub(crate) fn check(
              cert-manager drives here: nothing was applied"
         );
         let failure = Failure::new(FailureKind::OwnedByAnother, message)
-            .hint("issue it on this machine: --local")
-            .hint("in the cluster, name a solver of cert-manager's own, or end its controller and let kubectl-acme drive");
+            .hint("issue on this machine: --local")
+            .hint("in the cluster, name a solver of cert-manager's own, or stop cert-manager and let kubectl-acme drive");
         return Err(failure);
     }
     let hooks = match venue {
         Venue::Cluster | Venue::Rehearsal | Venue::Elsewhere => Hooks::Never,
-        // The flag is looked at when the provider is asked.
+        // Whether the flag permits programs is checked when the provider is asked.
         Venue::Local | Venue::ByHand | Venue::CertManager => Hooks::Allowed,
     };
     let obstacle = read.ok().and_then(|own| obstacle(&own, hooks));

@@ -1,4 +1,4 @@
-//! Providers of dns01 solvers, asked before the CA hears of an order whether they take our records: it would be wasted else.
+//! Providers of dns01 solvers, asked before the order whether they take our records: otherwise the order would be wasted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,48 +34,48 @@ use crate::store::error::StoreError;
 use crate::store::resources::typed;
 use crate::store::{Part, Store};
 
-/// How long all providers together may take.
+/// Longest time that all providers together may take.
 const PROVIDERS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Most hosts of a solver that are looked at for wildcards above them.
-const MOST_HOSTS: usize = 16;
+/// Most hosts of a solver that are checked for wildcards above them.
+const MAX_HOSTS: usize = 16;
 
-/// Most Certificates with which a refusal is kept.
-const MOST_KEPT: usize = 100;
+/// Most Certificates with which a refusal is stored.
+const MAX_STORED_REFUSALS: usize = 100;
 
-/// A solver of an issuer as it is now, for Certificates of one namespace: worth one question.
+/// Solver of an issuer in its present generation, for Certificates of one namespace: worth one question.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Subject {
     issuer: Key,
-    /// Tells the issuer from another one of that name.
+    /// UID of the issuer, which differs from that of an earlier issuer of that name.
     uid: String,
-    /// Counts the changes of that issuer.
+    /// Generation of the issuer.
     generation: Option<i64>,
-    /// Its place in the issuer's list, from 0.
+    /// Position of the solver in the issuer's list, from 0.
     position: usize,
     namespace: String,
 }
 
-/// What is asked about a solver, and what it is wanted for.
+/// Question about a solver, with the names that need the solver.
 pub(crate) struct Errand {
-    /// What tells it from others.
+    /// Solver that the question is about.
     pub(crate) subject: Subject,
     solver: Dns01Solver,
     reference: IssuerRef,
-    /// Who wants it first: `Certificate web: *.example.com`.
+    /// First Certificate and name that need the solver: `Certificate web: *.example.com`.
     whose: String,
-    /// The name of that Certificate which was met first, a wildcard as such.
+    /// First name that needs the solver, a wildcard with its `*.`.
     domain: String,
     /// Names of records, with the final dot.
     names: BTreeSet<String>,
-    /// Certificates that want it.
+    /// Certificates that need the solver.
     certificates: BTreeSet<Key>,
 }
 
-/// Asks the providers of the Certificates among these keys; what cannot be told now is only warned of.
+/// Asks the providers of the Certificates among these keys; only warns of a provider that cannot be asked now.
 ///
 /// # Errors
-/// Fails with the first thing that only a person can mend, and when the work is interrupted.
+/// Fails with the first fault that only a person can correct, and when the work is interrupted.
 pub(crate) async fn check(
     keys: impl Iterator<Item = &Key>,
     store: &Arc<dyn Store>,
@@ -106,7 +106,7 @@ pub(crate) async fn check(
         if refusal.is_none() && answer.is_err() {
             continue;
         }
-        // The work goes on, or tells of the refusal, without that, too.
+        // The work goes on, or shows the refusal, without the stored refusal, too.
         if let Err(error) = errand.keep(refusal, store, context.now()).await {
             debug!(%error, "the provider's refusal is not kept");
         }
@@ -130,7 +130,7 @@ pub(crate) async fn check(
 }
 
 impl Errand {
-    /// Keeps with the Certificates what the provider refuses, or forgets what it refused before.
+    /// Stores the provider's refusal with the Certificates, or removes its earlier refusal.
     async fn keep(
         &self,
         refusal: Option<&ProviderRefusal>,
@@ -146,7 +146,7 @@ impl Errand {
             domain: self.domain.clone(),
             refusal: refusal.clone(),
         });
-        for key in self.certificates.iter().take(MOST_KEPT) {
+        for key in self.certificates.iter().take(MAX_STORED_REFUSALS) {
             let Some(record) = store.get(key).await? else { continue };
             let mut metadata = record.metadata();
             let before = RefusedBefore::read(&metadata.annotations);
@@ -162,7 +162,7 @@ impl Errand {
         Ok(())
     }
 
-    /// What the provider's answer means.
+    /// Returns the message for an error of the provider.
     pub(crate) fn complaint(&self, error: &SolveError) -> String {
         let Self { whose, subject: Subject { issuer, .. }, .. } = self;
         let what = if error.needs_person { "cannot be used" } else { "cannot be asked now" };
@@ -170,7 +170,7 @@ impl Errand {
     }
 }
 
-/// Asks the provider of a Challenge whose record is not seen, and adds to the failure what it says.
+/// Asks the provider of a Challenge whose record is not seen, and adds the provider's error to the failure.
 pub(crate) async fn explain(
     challenge: &Challenge,
     dns01: &Dns01,
@@ -186,22 +186,22 @@ pub(crate) async fn explain(
     let namespace = &challenge.metadata.namespace;
     let asked =
         timeout(PROVIDERS_TIMEOUT, dns01.check(solver, &spec.issuer_ref, namespace, &names)).await;
-    match asked.unwrap_or_else(|_| Err(silent())) {
+    match asked.unwrap_or_else(|_| Err(timeout_error())) {
         Ok(()) => failure,
         Err(error) if error.needs_person => {
-            let failure = failure.hint(format!("mend its dns01 solver: {error}"));
+            let failure = failure.hint(format!("correct the dns01 solver: {error}"));
             failure.helped_by(error.remedy.as_deref())
         }
         Err(error) => {
-            printer.warning(&format!("its dns01 solver cannot be asked now: {error}"));
+            printer.warning(&format!("the dns01 solver cannot be asked now: {error}"));
             failure
         }
     }
 }
 
-/// What is to be told of the hosts that a wildcard alone answers for: each is gone while its record stands (RFC 4592).
+/// Returns warnings of hosts for which only a wildcard answers: a host has no address while its record exists (RFC 4592).
 pub(crate) async fn hidden_hosts(dns01: &Dns01, errand: &Errand, now: Timestamp) -> Vec<String> {
-    let hidden = errand.names.iter().take(MOST_HOSTS).map(async |record| {
+    let hidden = errand.names.iter().take(MAX_HOSTS).map(async |record| {
         let asked = timeout(PROVIDERS_TIMEOUT, dns01.hidden_by(&errand.solver, record));
         let given = asked.await.ok().flatten().filter(|given| !given.is_hidden)?;
         let host = domain_of(record);
@@ -211,30 +211,30 @@ pub(crate) async fn hidden_hosts(dns01: &Dns01, errand: &Errand, now: Timestamp)
             .with("RECORD", record.trim_end_matches('.'));
         let (_, above) = host.split_once('.').unwrap_or_default();
         Some(format!(
-            "{}; make a record of its own for {host} beside the wildcard, order *.{above} in its place, or prove it by HTTP-01",
+            "{}; make a record of its own for {host} beside the wildcard, order *.{above} instead, or prove {host} by HTTP-01",
             known::told(&finding)
         ))
     });
     join_all(hidden).await.into_iter().flatten().collect()
 }
 
-/// Asks a provider, patiently.
+/// Asks a provider, with a time limit.
 pub(crate) async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError> {
     let Errand { solver, reference, names, subject, .. } = errand;
     let asked =
         timeout(PROVIDERS_TIMEOUT, dns01.check(solver, reference, &subject.namespace, names)).await;
-    asked.unwrap_or_else(|_| Err(silent()))
+    asked.unwrap_or_else(|_| Err(timeout_error()))
 }
 
-/// The error of a provider that takes its time.
-fn silent() -> SolveError {
+/// Builds the error of a provider that does not answer in time.
+fn timeout_error() -> SolveError {
     SolveError::passing(
         "cannot check its provider",
         format!("no answer within {} s", PROVIDERS_TIMEOUT.as_secs()),
     )
 }
 
-/// What would be asked of providers, each solver once.
+/// Returns the questions to ask of providers, one for each solver.
 pub(crate) async fn errands(
     keys: impl Iterator<Item = &Key>,
     store: &Arc<dyn Store>,
@@ -242,12 +242,12 @@ pub(crate) async fn errands(
     let mut errands: BTreeMap<Subject, Errand> = BTreeMap::new();
     for key in keys.filter(|key| key.kind.is_issued()) {
         let Some(record) = store.get(key).await? else { continue };
-        // What cannot be read is not worked on.
+        // A Certificate that cannot be read is not worked on.
         let Ok(certificate) = certificate_of(&record) else { continue };
         let Some(issuer) = issuer_key(&certificate) else { continue };
         let Some(record) = store.get(&issuer).await? else { continue };
         let Ok(found) = typed::<Issuer>(record) else { continue };
-        for NameToCheck { text, record_name, position, solver } in wanted(&certificate, &found) {
+        for NameToCheck { text, record_name, position, solver } in to_check(&certificate, &found) {
             let subject = Subject {
                 issuer: issuer.clone(),
                 uid: found.metadata.uid.clone(),
@@ -271,7 +271,7 @@ pub(crate) async fn errands(
     Ok(errands.into_values().collect())
 }
 
-/// A name of a Certificate, and the dns01 solver that answers for it.
+/// Name of a Certificate, and the dns01 solver that answers for the name.
 struct NameToCheck {
     text: String,
     record_name: String,
@@ -279,8 +279,8 @@ struct NameToCheck {
     solver: Dns01Solver,
 }
 
-/// The names of a Certificate that a dns01 solver answers.
-fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<NameToCheck> {
+/// Returns the names of a Certificate that a dns01 solver answers.
+fn to_check(certificate: &Certificate, issuer: &Issuer) -> Vec<NameToCheck> {
     let mut wanted = Vec::new();
     for (text, chosen) in choices(certificate, issuer) {
         let Ok(Chosen { kind, solver, position, .. }) = chosen else { continue };

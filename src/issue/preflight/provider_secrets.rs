@@ -1,4 +1,4 @@
-//! Secrets of dns01 solvers, looked for before the CA hears of an order: it would be wasted without them.
+//! Secrets of dns01 solvers, checked before the order: without these Secrets the order would be wasted.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use crate::model::{Issuer, Key, Kind, ObjectName, Record, Secret, SecretKeySelec
 use crate::store::Store;
 use crate::store::resources::typed;
 
-/// Where the Secrets of an issuer are looked for.
+/// Places in which the Secrets of an issuer are looked up.
 #[derive(Clone, Copy)]
 pub(crate) struct SecretPlaces<'a> {
-    /// What is about to be applied.
+    /// Objects that are about to be applied.
     pub(crate) records: &'a [Record],
-    /// What is there already.
+    /// Store with the existing objects.
     pub(crate) store: &'a Arc<dyn Store>,
     /// Namespace of the Secrets of ClusterIssuers.
     pub(crate) cluster_resources: &'a str,
 }
 
-/// Looks for what a solver of an issuer needs; `whose` is what it is for.
+/// Checks that the Secrets of a solver exist; `whose` is the Certificate and the name that need the solver.
 ///
 /// # Errors
-/// Fails when a Secret, or a key in it, is not there. One that may not be read is left to the work itself.
+/// Fails when a Secret, or a key in it, is missing. A Secret that may not be read is left to the work itself.
 pub(crate) async fn check(
     solver: &Dns01Solver,
     issuer: &Issuer,
@@ -54,7 +54,7 @@ pub(crate) async fn check(
         };
         if typed::<Secret>(found)?.value(&entry).is_none() {
             return Err(refused(format!("Secret {namespace}/{name} has no key \"{entry}\"")).hint(
-                format!("add the key {entry} to Secret {name}, or name another one in {key}"),
+                format!("add the key {entry} to Secret {name}, or name another key in {key}"),
             ));
         }
     }

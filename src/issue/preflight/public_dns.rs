@@ -1,5 +1,5 @@
-//! What DNS says of names before their order is made: CAA records that keep the CA out, which would cost a failed order, and
-//! addresses that the CA uses first and this machine has no way to.
+//! DNS checks of names before their order is made: for CAA records that exclude the CA, which would cost a failed order,
+//! and for addresses that the CA uses first and to which this machine has no route.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -27,29 +27,29 @@ use crate::print::Printer;
 use crate::store::Store;
 use crate::store::resources::typed;
 
-/// How long all of it may take at most: an order goes out without it, too.
-const TIMEOUT: Duration = Duration::from_secs(3);
-/// Most Certificates that are looked at.
+/// Longest time of all checks: an order is made without these checks, too.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+/// Most Certificates that are checked.
 const MAX_CERTIFICATES: usize = 100;
 /// Most names whose addresses are looked up.
 const MAX_ADDRESSED: usize = 50;
-/// Names that are looked at side by side.
+/// Most Certificates, and most names, that are checked at once.
 const CONCURRENCY: usize = 8;
-/// Most names of which a warning speaks.
+/// Most names of which warnings are printed.
 const MAX_NAMED: usize = 3;
 
-/// What the looks are made with.
+/// Clients and deadline of the checks.
 pub(crate) struct Means<'a> {
-    /// The CAs.
+    /// Clients of the CAs.
     pub(crate) clients: &'a Clients,
-    /// What the self-check looks with.
+    /// Fetcher of the self-check.
     pub(crate) fetcher: &'a Fetcher,
-    /// When the whole command gives up; half of the time until then is the order's.
+    /// Deadline of the whole command; at least half of the time until then is left to the order.
     pub(crate) deadline: Timestamp,
 }
 
-/// Looks at the names of the Certificates among these keys. Returns those that their CA may not issue, each with the records that
-/// forbid it; what cannot be looked up, or not be reached from here, is warned of.
+/// Checks the names of the Certificates among these keys. Returns the Certificates that their CA may not issue, each with
+/// the records that forbid it; warns of names that cannot be looked up, or not be reached from here.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -62,7 +62,7 @@ pub(crate) async fn check(
     let mut subjects = Vec::new();
     for key in keys.iter().filter(|key| key.kind.is_issued()).take(MAX_CERTIFICATES) {
         let Some(record) = store.get(key).await? else { continue };
-        // What cannot be read is not worked on.
+        // A Certificate that cannot be read is not worked on.
         let Ok(certificate) = certificate_of(&record) else { continue };
         let Some(issuer_key) = issuer_key(&certificate) else { continue };
         let Some(record) = store.get(&issuer_key).await? else { continue };
@@ -70,20 +70,20 @@ pub(crate) async fn check(
         subjects.push(DueCertificate { key: key.clone(), certificate, issuer_key, issuer });
     }
     let records = CaaRecords::new(&means.fetcher.resolver);
-    let looks = subjects.iter().map(|subject| look(subject, &records, &means));
+    let looks = subjects.iter().map(|subject| check_caa(subject, &records, &means));
     let looks = stream::iter(looks).buffered(CONCURRENCY).collect::<Vec<_>>();
     let unreachable = unreachable_first(&subjects, means.fetcher);
     let left = means.deadline.duration_since(Timestamp::now());
     let left = Duration::try_from(left).unwrap_or_default();
-    // A resolver that is silent keeps nobody waiting: the CA asks its own.
+    // A silent resolver does not delay the order: the CA asks a resolver of its own.
     let Ok((looks, unreachable)) =
-        timeout(TIMEOUT.min(left / 2), async { tokio::join!(looks, unreachable) }).await
+        timeout(CHECK_TIMEOUT.min(left / 2), async { tokio::join!(looks, unreachable) }).await
     else {
         return Ok(BTreeMap::new());
     };
     for (name, address) in unreachable.iter().take(MAX_NAMED) {
         printer.warning(&format!(
-            "{name}: a CA connects to {address} first, and this machine has no way there (IPv6), so that nobody here can look \
+            "{name}: a CA connects to {address} first, and this machine has no route to it (IPv6), so the self-check cannot see \
              whether the answer is there"
         ));
     }
@@ -91,7 +91,7 @@ pub(crate) async fn check(
     for (key, refusal, unknown) in looks {
         for (name, why) in unknown.iter().take(MAX_NAMED) {
             printer.warning(&format!(
-                "{key}: CAA records of {name}: {why}; a CA that fares no better refuses"
+                "{key}: CAA records of {name}: {why}; a CA with the same problem refuses"
             ));
         }
         if let Some(refusal) = refusal {
@@ -109,15 +109,15 @@ struct DueCertificate {
     issuer: Issuer,
 }
 
-/// Whether the CA of a Certificate may issue it, and names of which that is not known.
-async fn look(
+/// Returns the failure if the CA of a Certificate may not issue it, and the names whose CAA records are not known.
+async fn check_caa(
     DueCertificate { key, certificate, issuer_key, issuer }: &DueCertificate,
     records: &CaaRecords,
     Means { clients, fetcher, .. }: &Means<'_>,
 ) -> (Key, Option<Failure>, Vec<(String, String)>) {
     let nothing = || (key.clone(), None, Vec::new());
     let Some(acme) = &issuer.spec.acme else { return nothing() };
-    // A CA that does not say who it is, or does not answer, tells the rest itself.
+    // A CA that names no CAA identities, or does not answer, judges the records itself.
     let Ok(directory) = clients.directory(&acme.server, &tls_of(acme)).await else {
         return nothing();
     };
@@ -157,12 +157,12 @@ fn dns_names(certificate: &Certificate) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Tells whether DNS says where a name is, rather than a flag.
+/// Returns whether the address of a name is looked up in DNS, rather than given by a flag.
 fn is_looked_up(name: &str, fetcher: &Fetcher) -> bool {
     fetcher.overrides.address(name, 80).is_none()
 }
 
-/// Names that are proven at an address, whose first one is out of reach from here while another is not.
+/// Returns names that are proven at an address and that have IPv4 addresses, but first an IPv6 address without a route.
 async fn unreachable_first(
     subjects: &[DueCertificate],
     fetcher: &Fetcher,
@@ -193,7 +193,7 @@ async fn unreachable_first(
     stream::iter(looks).buffered(CONCURRENCY).filter_map(async |found| found).collect().await
 }
 
-/// Tells whether this machine has a way to an address; nothing is sent.
+/// Returns whether this machine has a route to an address; nothing is sent.
 async fn has_route(address: IpAddr) -> bool {
     let any = SocketAddr::new(std::net::Ipv6Addr::UNSPECIFIED.into(), 0);
     match UdpSocket::bind(any).await {

@@ -1,5 +1,5 @@
-//! Names and addresses that no public CA certifies, told before its order is spent. A CA of one's own may certify anything, so only
-//! those count that are known by their URL.
+//! Names and addresses that no public CA certifies, refused before an order is spent. A private CA may certify anything, so
+//! only CAs count that are known as public by their URL.
 
 use super::certificates::{certificates, names};
 use crate::context::failure::Failure;
@@ -11,7 +11,7 @@ use crate::model::certificate::{LIST_COMMON_NAME, STRAY_COMMON_NAME, is_listed};
 use crate::model::{Certificate, Identifier, Issuer, Key, Record};
 use crate::store::resources::typed;
 
-/// Checks the Certificates of a set whose issuers are in it.
+/// Checks the Certificates of a set whose issuers are in the set.
 ///
 /// # Errors
 /// Fails with the first name that their CA never certifies.
@@ -27,7 +27,7 @@ pub(crate) fn check(records: &[Record]) -> Result<(), Failure> {
 /// Checks one Certificate.
 ///
 /// # Errors
-/// Fails with the first name that its CA never certifies, and with a common name that no ACME CA does.
+/// Fails with the first name that its CA never certifies, and with a common name that no ACME CA certifies.
 pub(crate) fn check_certificate(
     certificate: &Certificate,
     key: &Key,
@@ -46,7 +46,7 @@ pub(crate) fn check_certificate(
     for text in names(certificate) {
         let Some(why) = Identifier::parse(text).ok().as_ref().and_then(refusal) else { continue };
         let cause = why.cause();
-        let message = format!("{name}: no public CA certifies {text}, and {key} is one: {why}");
+        let message = format!("{name}: no public CA certifies {text}, and {key} uses one: {why}");
         let explain = invocation::current().like(&format!("explain {cause}"));
         return Err(Failure::usage(message)
             .hint("name a host below a domain that is yours, or an issuer of a CA of your own")

@@ -1,4 +1,4 @@
-//! Answers that are still up at the end of a rehearsal: nobody remembers them afterwards, so they are taken down now.
+//! Answers that still exist at the end of a rehearsal: its store is lost afterwards, so the answers are removed now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::solvers::Solver;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// Most answers that are taken down side by side.
+/// Most answers that are removed at once.
 const CONCURRENCY: usize = 16;
-/// Most answers that are named when they have to stay.
-const NAMED: usize = 20;
-const POLL: Duration = Duration::from_millis(500);
+/// Most answers that are named if they have to stay.
+const MAX_NAMED: usize = 20;
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The Challenges whose answers may be up.
+/// Returns the Challenges whose answers may exist.
 ///
 /// # Errors
 /// Fails when the store does.
@@ -33,10 +33,10 @@ pub(super) async fn still_up(store: &Arc<dyn Store>) -> Result<Vec<Challenge>, F
     Ok(challenges)
 }
 
-/// Takes the answers of Challenges down, each by its solver; tries again until `deadline` what may pass.
+/// Removes the answers of Challenges, each by its solver; until `deadline`, tries again after errors that may pass.
 ///
 /// # Errors
-/// Fails with a hint for each answer that has to stay: what it is, and where.
+/// Fails with a hint for each answer that has to stay, which says what the answer is, and where.
 pub(super) async fn take_down<'a>(
     challenges: &'a [Challenge],
     solver: impl Fn(&Challenge) -> &'a dyn Solver,
@@ -53,31 +53,31 @@ pub(super) async fn take_down<'a>(
     let Some((_, why)) = left.first() else { return Ok(()) };
     let message = format!("the rehearsal leaves answers behind: {why}");
     let mut failure = Failure::new(FailureKind::Solver, message);
-    for (place, _) in left.iter().take(NAMED) {
+    for (place, _) in left.iter().take(MAX_NAMED) {
         failure = failure.hint(format!("remove {place}"));
     }
-    Err(match left.len().saturating_sub(NAMED) {
+    Err(match left.len().saturating_sub(MAX_NAMED) {
         0 => failure,
         more => failure.hint(format!("and {more} more")),
     })
 }
 
-/// What stays, and why; nothing when it is gone.
+/// Returns the place of the answer, and why the answer stays; `None` when it is removed.
 async fn try_until(
     deadline: Instant,
     solver: &dyn Solver,
     challenge: &Challenge,
 ) -> Option<(String, String)> {
-    // Without an answer there was none to publish.
+    // A Challenge without a valid answer has published nothing.
     let answer: Answer = answer(challenge).ok()?;
     let why = loop {
         match timeout_at(deadline, solver.clean_up(challenge, &answer)).await {
             Ok(Ok(())) => return None,
-            Ok(Err(error)) if error.needs_person || Instant::now() + POLL >= deadline => {
+            Ok(Err(error)) if error.needs_person || Instant::now() + RETRY_PAUSE >= deadline => {
                 break error.to_string();
             }
-            Ok(Err(_)) => sleep(POLL).await,
-            Err(_) => break "it takes too long to take them down".to_owned(),
+            Ok(Err(_)) => sleep(RETRY_PAUSE).await,
+            Err(_) => break "removing the answers takes too long".to_owned(),
         }
     };
     Some((solver.place(challenge, &answer).await, why))
@@ -95,7 +95,7 @@ mod tests {
     use crate::solvers::SolveError;
     use crate::store::memory::MemoryStore;
 
-    /// Notes whose answers it takes down; that of `stuck.example.com` stays for good, and others once.
+    /// Notes the names whose answers it removes; that of `stuck.example.com` stays for good, other answers once.
     #[derive(Debug, Default)]
     struct Provider(Mutex<Vec<String>>);
 

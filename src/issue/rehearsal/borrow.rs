@@ -1,5 +1,5 @@
-//! What a rehearsal takes from the real store: the Issuers that the manifests leave out, account keys, and what solvers and
-//! keystores need. It is read, and never written.
+//! Objects that a rehearsal copies from the real store: Issuers that the manifests leave out, account keys, and Secrets
+//! of solvers and keystores. The real store is read, and never written.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
 
-/// Adds the Issuers that the set refers to and lacks, and the account keys of all its Issuers, as far as they are there.
+/// Adds, if they exist, the Issuers that the set refers to and lacks, and the Secrets of all its Issuers and keystores.
 ///
 /// # Errors
-/// Fails when the store does; a Secret that we may not read is done without.
+/// Fails when the store does; a Secret that may not be read is left out.
 pub(super) async fn borrow(
     records: &mut Vec<Record>,
     source: &Arc<dyn Store>,
@@ -33,14 +33,14 @@ pub(super) async fn borrow(
             continue;
         }
         if let Some(record) = source.get(&key).await? {
-            records.push(bare(&record));
+            records.push(as_manifest(&record));
         }
     }
     let mut secrets = Vec::new();
     for record in records.iter_mut() {
         let Some(key) = account_key(record, context)? else { continue };
         match source.get(&key).await {
-            Ok(secret) => secrets.extend(secret.map(|secret| bare(&secret))),
+            Ok(secret) => secrets.extend(secret.map(|secret| as_manifest(&secret))),
             Err(StoreError::Cluster(fault)) if is_forbidden(&fault) => {
                 context.printer(&OutputArgs::default()).note(&format!(
                     "may not read {key} of {}: the rehearsal registers with a key of its own",
@@ -56,8 +56,8 @@ pub(super) async fn borrow(
     for record in records.iter() {
         for key in solver_keys(record, context)?.into_iter().chain(password_keys(record)?) {
             match source.get(&key).await {
-                Ok(secret) => secrets.extend(secret.map(|secret| bare(&secret))),
-                // What solvers lack is told before the rehearsal begins.
+                Ok(secret) => secrets.extend(secret.map(|secret| as_manifest(&secret))),
+                // Missing Secrets of solvers are reported before the rehearsal begins.
                 Err(StoreError::Cluster(fault)) if is_forbidden(&fault) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -74,14 +74,14 @@ fn has(records: &[Record], key: &Key) -> bool {
     records.iter().any(|record| record.key == *key)
 }
 
-/// The Secret with the account key of an Issuer.
+/// Returns the Secret with the account key of an Issuer.
 fn account_key(record: &Record, context: &Context) -> Result<Option<Key>, StoreError> {
     let Some((namespace, acme)) = acme(record, context)? else { return Ok(None) };
     let name = acme.private_key_secret_ref.name;
     Ok((!name.is_empty()).then(|| Key::new(Kind::Secret, ObjectName::new(namespace, name))))
 }
 
-/// The Secrets that the solvers of an Issuer name.
+/// Returns the Secrets that the solvers of an Issuer name.
 fn solver_keys(record: &Record, context: &Context) -> Result<Vec<Key>, StoreError> {
     let Some((namespace, acme)) = acme(record, context)? else { return Ok(Vec::new()) };
     let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_deref());
@@ -89,7 +89,7 @@ fn solver_keys(record: &Record, context: &Context) -> Result<Vec<Key>, StoreErro
     Ok(names.map(|name| Key::new(Kind::Secret, ObjectName::new(namespace, name))).collect())
 }
 
-/// The Secrets that a Certificate names for the passwords of its keystores.
+/// Returns the Secrets that a Certificate names for the passwords of its keystores.
 fn password_keys(record: &Record) -> Result<Vec<Key>, StoreError> {
     if record.key.kind != Kind::Certificate {
         return Ok(Vec::new());
@@ -100,7 +100,7 @@ fn password_keys(record: &Record) -> Result<Vec<Key>, StoreError> {
     Ok(secrets.map(|secret| Key::new(Kind::Secret, place(&secret.name))).collect())
 }
 
-/// What an Issuer says of its CA, and the namespace of its Secrets.
+/// Returns the ACME section of an Issuer, and the namespace of its Secrets.
 fn acme<'a>(
     record: &'a Record,
     context: &'a Context,
@@ -118,8 +118,8 @@ fn is_forbidden(fault: &ClusterFault) -> bool {
     matches!(fault, ClusterFault::Forbidden { .. })
 }
 
-/// The object as a manifest would have it: without owners, who are elsewhere, and without what became of it.
-fn bare(record: &Record) -> Record {
+/// Returns the object as a manifest would have it: without owners, which are elsewhere, and without its status.
+fn as_manifest(record: &Record) -> Record {
     let mut object = record.object.clone();
     let Some(fields) = object.as_object_mut() else { return record.clone() };
     fields.remove("status");
@@ -130,7 +130,7 @@ fn bare(record: &Record) -> Record {
         }
     }
     if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-        // Ours tell what we remember of the real CA.
+        // Our annotations hold facts about the real CA.
         annotations.retain(|name, _| !is_ours(name));
     }
     fields.insert("metadata".to_owned(), json!(metadata));
@@ -163,6 +163,6 @@ mod tests {
             },
             "spec": {"acme": {"server": "https://ca.example/"}},
         });
-        assert_eq!(bare(&Record { key, object }).object, expected);
+        assert_eq!(as_manifest(&Record { key, object }).object, expected);
     }
 }

@@ -1,7 +1,7 @@
-//! For whom CAA records are looked at in a rehearsal: for the issuers' own CAs, as their directories call them.
+//! CAA identities for a rehearsal: those of the issuers' own CAs, as the directories of these CAs name them.
 //!
-//! CAA can be decided as the real CA would only by the names of that CA and the account stored for it. Where the
-//! directory names none, no records are looked at.
+//! CAA can be decided as the real CA would only by the names of that CA and the account stored for that CA. If the
+//! directory names none, no CAA records are checked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::model::{Issuer, Key, Kind, Record};
 use crate::store::Store;
 use crate::store::resources::typed;
 
-/// How long a CA may take to say who it is; a rehearsal goes on without.
+/// Longest wait for the directory of a CA; a rehearsal goes on without it.
 const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads who the CAs of these Issuers are, side by side; those that say nothing, or cannot be read, are left out. `source` knows
-/// the accounts that records may be bound to (RFC 8657 §3).
+/// Reads the CAA identities of the CAs of these Issuers, all at once; CAs that name none, or cannot be read, are left out.
+/// `source` has the accounts that records may be bound to (RFC 8657 §3).
 pub(super) async fn read(
     records: &[Record],
     source: &Arc<dyn Store>,
@@ -48,15 +48,15 @@ pub(super) async fn read(
             }
         };
         context.printer(&OutputArgs::default()).note(&format!(
-            "CAA records are not looked at for {key}, for its CA does not say who it is: {why}"
+            "CAA records are not checked for {key}, as its CA's CAA identities are unknown: {why}"
         ));
         None
     });
     join_all(read).await.into_iter().flatten().collect()
 }
 
-/// The account that an Issuer has at that CA. Where the store cannot tell, a record for one account is refused without more
-/// words: it may be for this issuer's.
+/// Returns the account that an Issuer has at that CA. If the store cannot be read, a record bound to an account is refused
+/// without an explanation: that account may be this issuer's.
 async fn account(key: &Key, server: &str, source: &Arc<dyn Store>) -> RecordAccount {
     let Ok(record) = source.get(key).await else { return RecordAccount::Own };
     let Some((_, issuer)) = record.as_ref().and_then(issuer) else { return RecordAccount::Unmade };

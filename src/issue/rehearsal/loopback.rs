@@ -1,11 +1,11 @@
-//! A rehearsal on loopback of names that a dns01 solver answers: a zone in memory stands in for the provider and the real zone.
+//! Rehearsal on loopback of names that a dns01 solver answers: a zone in memory replaces the provider and the real zone.
 
 use serde_json::{Value, json};
 
 use crate::model::{Kind, Record};
 
-/// Puts the zone in memory in the place of every provider of the Issuers; selectors stay, and decide as they would. Returns whether
-/// there was any.
+/// Replaces every DNS-01 provider of the Issuers by the zone in memory; selectors stay, and decide as before. Returns
+/// whether there was a provider.
 pub(super) fn answer_by_memory(records: &mut [Record]) -> bool {
     let issuers = records
         .iter_mut()

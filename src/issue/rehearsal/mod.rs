@@ -1,12 +1,12 @@
 //! Rehearsals: the same manifests, names and solvers against a CA of our own; nothing is spent, nothing is kept.
 //!
-//! The store that would drive decides what is refused, not where results go: a rehearsal tells what the real command
-//! would. `caBundle`, `skipTLSVerify`, external account binding, profile and preferred chain of the issuer do not
-//! apply, because they concern the real CA.
+//! The store of the real command decides what is refused, not where results go: a rehearsal reports what the real
+//! command would. `caBundle`, `skipTLSVerify`, external account binding, profile and preferred chain of the issuer do
+//! not apply, because they concern the real CA.
 //!
 //! Resources are kept in memory. Solver objects are real, without an owner, with a label of ours and the moment until
-//! which they are wanted; what is left of a killed rehearsal is swept by the next command that works there. At its end
-//! a rehearsal takes down what it has put up, however it ends, and names what has to stay.
+//! which they are needed; objects of a killed rehearsal are removed by the next command that works in the namespace. At
+//! its end, however it ends, a rehearsal removes the answers that it published, and names the answers that have to stay.
 
 mod answers;
 mod borrow;
@@ -44,56 +44,56 @@ use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 use crate::store::local::Access;
 
-/// How long after its time is up a rehearsal may still be tidying up.
-const TIDYING: SignedDuration = SignedDuration::from_mins(1);
-/// How long taking answers down, and removing solver objects, is tried when nobody answers.
+/// Time after its deadline in which a rehearsal may still clean up.
+const CLEAN_UP_MARGIN: SignedDuration = SignedDuration::from_mins(1);
+/// Longest time for which the removal of answers, and of solver objects, is tried without a reply.
 const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(15);
-const POLL: Duration = Duration::from_millis(500);
-/// So long it is tried without a word.
-const SILENCE: Duration = Duration::from_secs(1);
+const REMOVAL_RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Time after which the removal of answers is announced.
+const SILENT_REMOVAL_TIME: Duration = Duration::from_secs(1);
 
-/// What names lead to in a rehearsal.
+/// Target to which names lead in a rehearsal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Rehearse {
-    /// Every name leads to our own listener on a free port: no DNS, no root, no cluster
+    /// Every name leads to a listener of this program on a free port: no DNS, no root, no cluster
     Loopback,
-    /// Names, ports and solvers are those of the real thing
+    /// Names, ports and solvers are those of the real command
     Real,
 }
 
-/// CAs of our own with the means to answer and to look at challenges.
+/// CAs of our own, with the solvers and the fetcher of a rehearsal.
 #[derive(Debug)]
 pub struct Rehearsal {
-    /// The CAs, one for all Issuers whose own have the same names in CAA records; kept here because they stop when they go.
+    /// CAs, one for all Issuers whose real CAs have the same CAA identities; kept here because a CA stops when dropped.
     _servers: BTreeMap<Option<Caa>, Server>,
-    /// What answers HTTP-01.
+    /// Solver of HTTP-01.
     http01: Arc<dyn Solver>,
-    /// What answers TLS-ALPN-01.
+    /// Solver of TLS-ALPN-01.
     tls_alpn01: Arc<TlsAlpn01>,
-    /// What self-check and CA look with.
+    /// Fetcher of the self-check and the CA.
     pub fetcher: Fetcher,
-    /// What answers DNS-01 on loopback.
+    /// Zone that answers DNS-01 on loopback.
     memory_zone: Option<MemoryZone>,
-    /// What answers in a cluster, and must leave nothing there.
+    /// Solver in a cluster, which must leave nothing there.
     in_cluster: Option<Arc<ClusterSolver>>,
 }
 
-/// Solvers and eyes of a rehearsal, in place of those that the flags name.
+/// Solvers and fetcher of a rehearsal, in place of those that the flags name.
 #[derive(Clone, Debug)]
 pub struct RehearsalMeans {
-    /// What answers HTTP-01.
+    /// Solver of HTTP-01.
     pub http01: Arc<dyn Solver>,
-    /// What answers TLS-ALPN-01.
+    /// Solver of TLS-ALPN-01.
     pub tls_alpn01: Arc<TlsAlpn01>,
-    /// What answers DNS-01 on loopback.
+    /// Zone that answers DNS-01 on loopback.
     pub memory_zone: Option<MemoryZone>,
-    /// What self-check and CA look with.
+    /// Fetcher of the self-check and the CA.
     pub fetcher: Fetcher,
 }
 
 impl Rehearsal {
-    /// Reads what is to be rehearsed and starts the CA. What the manifests leave out is taken from the store that the real
-    /// thing would work in; on loopback there is none.
+    /// Reads the objects to rehearse and starts the CA. Objects that the manifests leave out are taken from the store of
+    /// the real command; on loopback there is no such store.
     ///
     /// # Errors
     /// Fails when a port is not permitted or taken, when the store cannot be read, and for names that the real CA never certifies.
@@ -117,7 +117,7 @@ impl Rehearsal {
                 public_names::check(&records)?;
                 if loopback::answer_by_memory(&mut records) {
                     context.talk().line(
-                        "DNS-01 is answered in memory: providers, their Secrets and zones are not looked at",
+                        "DNS-01 is answered in memory: providers, their Secrets and zones are not used",
                     );
                 }
                 let zone = MemoryZone::default();
@@ -130,7 +130,7 @@ impl Rehearsal {
                 let source = context.store(Access::ReadOnly).await?;
                 borrow::borrow(&mut records, &source, context).await?;
                 public_names::check(&records)?;
-                // A cluster has no words for such a type at all, which is told before anything is issued.
+                // A cluster has no field for such a type at all, which the preflight reports before anything is issued.
                 let cluster = context.cluster();
                 if cluster.is_none() {
                     challenge_types::check_rehearsal(&records)?;
@@ -138,7 +138,7 @@ impl Rehearsal {
                 let clients = clients(&fetcher.resolver);
                 caa = identities::read(&records, &source, &clients, context).await;
                 match cluster.filter(|_| !args.answers_here()) {
-                    // No port is taken for nothing.
+                    // Without names for HTTP-01 no port is taken.
                     None if !challenge_types::leave_to_solvers(&records) => {
                         Arc::new(Together(Vec::new()))
                     }
@@ -170,7 +170,7 @@ impl Rehearsal {
         Ok((rehearsal, records))
     }
 
-    /// Its solvers and eyes.
+    /// Returns the solvers and the fetcher of the rehearsal.
     pub fn means(&self) -> RehearsalMeans {
         RehearsalMeans {
             http01: Arc::clone(&self.http01),
@@ -180,16 +180,15 @@ impl Rehearsal {
         }
     }
 
-    /// Tells whether challenges are answered in a cluster.
+    /// Returns whether challenges are answered in a cluster.
     pub fn is_in_cluster(&self) -> bool {
         self.in_cluster.is_some()
     }
 
-    /// Takes down every answer that is still up, and removes every solver object that is still there, however the rehearsal
-    /// went.
+    /// Removes every answer and every solver object that still exists, however the rehearsal ended.
     ///
     /// # Errors
-    /// Fails when some have to stay.
+    /// Fails when some of these answers or objects have to stay.
     pub async fn end(
         &self,
         store: &Arc<dyn Store>,
@@ -239,7 +238,7 @@ impl Rehearsal {
             pin!(answers::take_down(&challenges, solver, Instant::now() + CLEAN_UP_TIMEOUT));
         tokio::select! {
             taken = &mut taking => return taken,
-            () = tokio::time::sleep(SILENCE) => {}
+            () = tokio::time::sleep(SILENT_REMOVAL_TIME) => {}
         }
         context.talk().line("taking down the answers of the rehearsal");
         taking.await
@@ -252,15 +251,15 @@ impl Rehearsal {
             match solver.clear().await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.needs_person || Instant::now() >= deadline => {
-                    return Err(left_behind(&error));
+                    return Err(leftover_failure(&error));
                 }
-                Err(_) => tokio::time::sleep(POLL).await,
+                Err(_) => tokio::time::sleep(REMOVAL_RETRY_PAUSE).await,
             }
         }
     }
 }
 
-/// Starts a CA that looks at CAA records for these names, if any.
+/// Starts a CA that checks CAA records for these identities, if any.
 async fn serve(caa: Option<Caa>, fetcher: &Fetcher) -> Result<Server, Failure> {
     let config = Config { caa, ..Config::default() };
     ca::serve(config, Arc::new(fetcher.clone())).await.map_err(|why| {
@@ -274,13 +273,13 @@ fn redirect(record: &mut Record, server: &Server) {
     acme.insert("server".to_owned(), server.directory_url().into());
     let roots = Blob(server.tls_root_pem().as_bytes().to_vec());
     acme.insert("caBundle".to_owned(), json!(roots));
-    // What concerns the real CA only: trust, binding, its chains and its profiles.
+    // Fields that concern the real CA only: trust, binding, its chains and its profiles.
     for field in ["skipTLSVerify", "externalAccountBinding", "preferredChain", "profile"] {
         acme.remove(field);
     }
 }
 
-/// Has our own listener answer for every name.
+/// Starts a listener on loopback that answers for every name.
 async fn answer_on_loopback(fetcher: &mut Fetcher) -> Result<Arc<dyn Solver>, Failure> {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = Listener::bind(&[free])
@@ -292,7 +291,7 @@ async fn answer_on_loopback(fetcher: &mut Fetcher) -> Result<Arc<dyn Solver>, Fa
     Ok(Arc::new(listener))
 }
 
-/// Has our own listener answer every handshake.
+/// Starts a listener on loopback that answers every handshake.
 async fn shake_hands_on_loopback(fetcher: &mut Fetcher) -> Result<Arc<TlsAlpn01>, Failure> {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let solver = TlsAlpn01::new(vec![free]);
@@ -305,8 +304,8 @@ async fn shake_hands_on_loopback(fetcher: &mut Fetcher) -> Result<Arc<TlsAlpn01>
     Ok(Arc::new(solver))
 }
 
-/// Removes what earlier rehearsals left in the namespaces of the Certificates; returns until when, by the cluster's clock,
-/// the objects of this one may stay.
+/// Removes objects of earlier rehearsals in the namespaces of the Certificates; returns until when, by the cluster's
+/// clock, the objects of this rehearsal may stay.
 async fn prepare(
     cluster: &ClusterStore,
     records: &[Record],
@@ -317,14 +316,14 @@ async fn prepare(
     let certificates = records.iter().filter(|record| record.key.kind.is_issued());
     let namespaces: BTreeSet<_> = certificates.map(|r| r.key.name.namespace.as_str()).collect();
     sweep_namespaces(cluster, namespaces, now, context).await;
-    let left = deadline.duration_since(Timestamp::now()).saturating_add(TIDYING);
+    let left = deadline.duration_since(Timestamp::now()).saturating_add(CLEAN_UP_MARGIN);
     Ok(now.saturating_add(left).unwrap_or(Timestamp::MAX))
 }
 
-fn left_behind(error: &SolveError) -> Failure {
+fn leftover_failure(error: &SolveError) -> Failure {
     Failure::new(FailureKind::Solver, format!("the rehearsal leaves objects behind: {error}"))
-        .hint("once its time is up, the next command that works in that namespace removes them")
+        .hint("the next command in that namespace removes the objects when their time is up")
         .hint(format!(
-            "kubectl get pods,services,ingresses --all-namespaces --selector {REHEARSAL} shows them"
+            "see: kubectl get pods,services,ingresses --all-namespaces --selector {REHEARSAL}"
         ))
 }

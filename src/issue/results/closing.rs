@@ -1,4 +1,4 @@
-//! The last lines of `order`: what has become of each Certificate, in one line.
+//! Last lines of `order`: the result of each Certificate, in one line.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use crate::model::Certificate;
 use crate::model::common::Duration;
 use crate::print::age::short;
 
-/// What came of a Certificate that is in its Secret.
+/// Origin of a certificate that is in its Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Issued {
-    /// Issued by this command, in so much time.
+    /// Issued by this command, after this time.
     After(SignedDuration),
-    /// It was there before.
+    /// There before this command.
     Before,
 }
 
-/// Where a certificate is.
+/// Place of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub enum Location<'a> {
     /// In these files.
@@ -29,7 +29,7 @@ pub enum Location<'a> {
     Secret,
 }
 
-/// One line: which names, how long it took, until when it is valid, when it is renewed, and where it is.
+/// Returns one line: names, how long the certificate took, until when it is valid, when it is renewed, and where it is.
 pub fn line(
     certificate: &Certificate,
     issued: Issued,
@@ -69,7 +69,7 @@ pub fn line(
     line
 }
 
-/// The first name, and how many others there are.
+/// Returns the first name, and how many other names there are.
 fn names(certificate: &Certificate) -> String {
     let spec = &certificate.spec;
     let all = [&spec.dns_names, &spec.ip_addresses, &spec.uris, &spec.email_addresses];
@@ -83,7 +83,7 @@ fn names(certificate: &Certificate) -> String {
     }
 }
 
-/// A length of time as people read it: tenths of a second while they matter.
+/// Formats a length of time for people: with tenths of a second below 10 s.
 pub fn took(length: SignedDuration) -> String {
     if length < SignedDuration::from_secs(10) {
         return format!("{:.1}s", length.as_secs_f64());

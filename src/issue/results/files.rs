@@ -1,9 +1,9 @@
-//! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`, and the other forms in which the Secret has them. All are
-//! written beside the old ones, then replaced by rename.
+//! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`, and the other forms that the Secret has. New files are
+//! written beside the old files, then replace them by rename.
 //!
-//! The key is replaced first, and only when both files are complete: a full disk must not leave a pair that does not
-//! fit. A key is 0600 at every replacement, whatever mode or group the one before was given, because no secret may
-//! become readable by an update; other users get copies (`examples/systemd`).
+//! The key is replaced first, and only when both files are complete: a full disk must not leave a key that does not fit
+//! its certificate. A key is 0600 at every replacement, whatever mode or group the old key was given, because no secret
+//! may become readable by an update; other users get copies (`examples/systemd`).
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -24,7 +24,7 @@ const KEY: &str = "tls.key";
 const CERTIFICATE: &str = "tls.crt";
 const MANIFEST: &str = "secret.yaml";
 /// Other forms of key and chain that a Secret may have, and who may read them.
-const FORMS: [(&str, Readers); 7] = [
+const OTHER_FORMS: [(&str, Readers); 7] = [
     ("key.der", Readers::Owner),
     ("tls-combined.pem", Readers::Owner),
     ("keystore.jks", Readers::Owner),
@@ -34,21 +34,21 @@ const FORMS: [(&str, Readers); 7] = [
     ("ca.crt", Readers::Permitted),
 ];
 
-/// Where a certificate and its key were written.
+/// Paths to which a certificate and its key were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The chain, leaf first.
     pub certificate: PathBuf,
-    /// The private key, readable by its owner only; none where somebody else has it.
+    /// The private key, readable by its owner only; `None` if another program has the key.
     pub key: Option<PathBuf>,
-    /// The Secret as a manifest, where one was asked for.
+    /// The Secret as a manifest, if asked for.
     pub manifest: Option<PathBuf>,
-    /// Other forms that lie beside them from before, and that the Secret no longer has: they stay, for nobody knows who uses them.
+    /// Files of other forms that the Secret no longer has: these files stay, because another program may use them.
     pub outdated: Vec<PathBuf>,
 }
 
 impl Written {
-    /// Says of each file that is not kept up to date any more that it stays, one line each.
+    /// Returns a line for each file that is no longer kept up to date, which says that the file stays.
     pub fn outdated_lines(&self) -> impl Iterator<Item = String> {
         self.outdated.iter().map(|path| {
             format!(
@@ -59,10 +59,10 @@ impl Written {
     }
 }
 
-/// Looks whether something can be written below `folder`, before anything is spent on it; nothing is left there.
+/// Checks that files can be written below `folder`, before anything is spent; leaves nothing there.
 ///
 /// # Errors
-/// Fails when nothing can, or a signal came.
+/// Fails when no file can be written, or a signal came.
 pub async fn expect_writable(folder: &Path, interrupted: &Interrupted) -> Result<(), Failure> {
     let here = folder.to_owned();
     on_disk(folder, interrupted, move || try_to_write(&here)).await
@@ -78,12 +78,12 @@ fn try_to_write(folder: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Writes certificate and key of a Secret below `folder`, the other forms that it has of them, and the Secret as a manifest where
-/// one is given; what is there already and equal is left alone. What others have put there is neither followed nor waited for.
+/// Writes certificate and key of a Secret below `folder`, the other forms that the Secret has, and the Secret as a manifest
+/// if given; equal files are left alone. Links that others have put there are not followed, and pipes not waited for.
 ///
 /// # Errors
-/// Fails when the Secret holds no pair, somebody keeps the folder locked, a file cannot be written, or a signal came. The files are
-/// then as they were, unless the system replaces the key and refuses the same for the certificate; the failure says so.
+/// Fails when the Secret lacks certificate or key, another process keeps the folder locked, a file cannot be written, or a
+/// signal came. The files are then as before, unless the key is replaced and the certificate cannot be; the failure says so.
 pub async fn write(
     folder: &Path,
     secret: &Secret,
@@ -102,8 +102,8 @@ pub async fn write(
     files.extend(manifest.map(|text| Content { name: MANIFEST, text, readers: Readers::Owner }));
     let form =
         |(name, readers)| Some(Content { name, text: secret.value(name)?.to_vec(), readers });
-    files.extend(FORMS.into_iter().filter_map(form));
-    // Last: whoever waits for a new one finds its key there already.
+    files.extend(OTHER_FORMS.into_iter().filter_map(form));
+    // Last: a program that waits for a new certificate finds its key there already.
     let text = certificate.to_vec();
     files.push(Content { name: CERTIFICATE, text, readers: Readers::Permitted });
     let outdated = write_files(&path, files, patience).await?;
@@ -111,11 +111,11 @@ pub async fn write(
     Ok(Written { certificate, key, manifest: manifest_path, outdated })
 }
 
-/// Writes a chain whose key somebody else has below `folder`, as [`write()`] does; a key that is there was issued for another
-/// certificate, and nothing is written beside it.
+/// Writes a chain whose key another program has below `folder`, as [`write()`] does; a key in the folder belongs to another
+/// certificate, and nothing is written beside that key.
 ///
 /// # Errors
-/// Fails when there is a key, somebody keeps the folder locked, the file cannot be written, or a signal came.
+/// Fails when there is a key, another process keeps the folder locked, the file cannot be written, or a signal came.
 pub async fn write_chain(
     folder: &Path,
     name: &str,
@@ -130,10 +130,10 @@ pub async fn write_chain(
     Ok(Written { certificate: path.join(CERTIFICATE), key: None, manifest: None, outdated })
 }
 
-/// Looks whether a key of ours is where only a chain is to be written.
+/// Checks that no key of ours is in the folder to which only a chain is to be written.
 ///
 /// # Errors
-/// Fails when there is one, or a signal came.
+/// Fails when there is a key, or a signal came.
 pub async fn expect_no_key(
     folder: &Path,
     name: &str,
@@ -150,7 +150,7 @@ pub async fn expect_no_key(
     Ok(())
 }
 
-/// Writes files to a folder, and tells which others there are not asked for any more.
+/// Writes files to a folder, and returns the files of other forms there that are no longer asked for.
 async fn write_files(
     path: &Path,
     files: Vec<Content>,
@@ -167,7 +167,7 @@ async fn write_files(
     in_turn(path, patience, replaced).await
 }
 
-/// The same once one of the threads for folders is free.
+/// Runs `work` on disk as soon as one of the threads for folders is free.
 async fn in_turn<T: Send + 'static>(
     place: &Path,
     patience: &WriteWait,
@@ -190,16 +190,16 @@ struct Content {
     readers: Readers,
 }
 
-/// Replaces the files of a folder, the key first; what is equal is left alone.
+/// Replaces the files of a folder, the key first; equal files are left alone.
 fn replace(path: &Path, folder: &Folder, files: &[Content]) -> Result<(), Failure> {
     let drafts = files.iter().map(|file| draft(path, folder, file));
     let drafts: Vec<_> = drafts.collect::<Result<_, _>>()?;
     take_places(path, folder, drafts.into_iter().flatten())
 }
 
-/// The other forms in a folder that are not among its files any more.
+/// Returns the files of other forms in a folder that are not among `files` any more.
 fn outdated(path: &Path, files: &[Content]) -> Vec<PathBuf> {
-    let others = FORMS.iter().filter(|(form, _)| files.iter().all(|file| file.name != *form));
+    let others = OTHER_FORMS.iter().filter(|(form, _)| files.iter().all(|file| file.name != *form));
     let others = others.map(|(form, _)| path.join(form));
     others.filter(|path| fs::symlink_metadata(path).is_ok_and(|it| it.is_file())).collect()
 }
@@ -214,7 +214,7 @@ fn draft<'a>(
     if folder.holds(name, text) {
         return Ok(None);
     }
-    // A folder gives way to no file; the rename would find that out when the key has been replaced already.
+    // A folder is not replaced by a file; the rename would fail when the key has been replaced already.
     if folder.has_folder(name) {
         return Err(fail(&path.join(name), &io::ErrorKind::IsADirectory.into()));
     }
@@ -237,7 +237,7 @@ fn take_places<'a>(
         draft.take_place().map_err(|error| {
             let mut failure = fail(&path.join(name), &error);
             if is_new_key {
-                failure.message.push_str("; the key beside it is the new one: they are no pair");
+                failure.message.push_str("; the new key beside it does not fit the certificate");
             }
             failure
         })?;
@@ -350,7 +350,7 @@ mod tests {
         fs::create_dir(&written.certificate).unwrap();
         let failure = take_places(&path, &folder, drafts.into_iter()).unwrap_err();
         let told = format!(
-            "cannot write {}: it is a folder, not a file; the key beside it is the new one: they are no pair",
+            "cannot write {}: it is a folder, not a file; the new key beside it does not fit the certificate",
             written.certificate.display()
         );
         assert_eq!(failure.message, told);
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
-    /// Writes to a folder that somebody has locked, who may only read it; time passes at once. Tells how it failed.
+    /// Writes to a folder that a reader has locked; time passes at once. Returns the failure.
     async fn refused(patience: &WriteWait) -> (FailureKind, String) {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("web-tls");

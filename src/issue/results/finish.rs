@@ -1,4 +1,4 @@
-//! How `order` ends: files on disk, the table, the timeline where it is short, a line for each Certificate, and the exit code.
+//! End of `order`: files on disk, the table, the timeline if it is short, a line for each Certificate, and the exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,12 +27,12 @@ use crate::print::table::Headers;
 use crate::print::timeline::{self, Entry, sheet};
 use crate::print::{Group, Printer, Shape};
 
-/// Above so many Certificates timelines are left to `timeline`.
-const TIMELINES: usize = 3;
-/// Lines of all timelines together that are shown unasked.
-const LINES: usize = 25;
-/// Writes results, prints them, and returns the failure with the lowest exit code. Programs are told in one report what came of
-/// everything, also when work has stopped before.
+/// Most Certificates whose timelines are shown; those of more are left to `timeline`.
+const MAX_TIMELINES: usize = 3;
+/// Most lines of all timelines together that are shown unasked.
+const MAX_TIMELINE_LINES: usize = 25;
+/// Writes results, prints them, and returns the failure with the lowest exit code. Programs get one report of all objects,
+/// also when work has stopped before.
 ///
 /// # Errors
 /// Fails with the lowest exit code of all Certificates.
@@ -46,7 +46,7 @@ pub async fn settle(
     let due = results.followed.iter().filter(|(_, is_due)| **is_due).map(|(key, _)| key.clone());
     let mut stories = Stories { due: due.collect(), ..Stories::default() };
     if let Some(failure) = worked.stopped {
-        return stop(results, &mut printer, context, (stories, worked.ends), failure).await;
+        return end_stopped(results, &mut printer, context, (stories, worked.ends), failure).await;
     }
     let ends = worked.ends;
     if results.purpose.is_first() && worked.untidy.is_none() && ends.values().all(End::is_good) {
@@ -83,9 +83,9 @@ pub async fn settle(
         stories.records.clone_from(&wanted);
     } else if wanted.is_empty() {
         print(&mut printer, context, results).await?;
-        timelines(&mut printer, context, results, &worked_on).await?;
+        print_timelines(&mut printer, context, results, &worked_on).await?;
     } else {
-        // What a program reads now is what it has to do.
+        // Stdout now holds only the records to make, for programs.
         let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
         manual::print(&mut printer, headers, &wanted)?;
         if let Some(path) = results.zone_file {
@@ -103,26 +103,26 @@ pub async fn settle(
     if printer.format().is_for_people() {
         results.purpose.say_unspent(&printer, failures.is_empty());
     }
-    // A Certificate fails by its Issuer, which may be followed, too.
+    // A Certificate may fail with the message of its Issuer, which may be followed, too.
     let mut told = BTreeSet::new();
     failures.retain(|failure| told.insert(failure.message.clone()));
     // Last, where a person looks first.
-    say_failures(results, &printer, (&failures, &stories), context.now()).await;
+    print_failures(results, &printer, (&failures, &stories), context.now()).await;
     let lowest =
         failures.into_iter().map(|failure| failure.kind).min_by_key(|kind| kind.exit_code());
     let kind = lowest.or(worked.untidy);
     let exit_code = kind.map_or(0, FailureKind::exit_code);
-    tell_programs(results, (&mut printer, context), exit_code, &stories).await?;
+    write_report(results, (&mut printer, context), exit_code, &stories).await?;
     match kind {
         None => Ok(()),
-        // Each failure has been told already.
+        // Each failure has been printed already.
         Some(kind) => Err(Failure::silent(kind)),
     }
 }
 
-/// Tells each failure; then, in a line for each object that failed, what `diagnose` would say by what is known, or that it says
-/// more.
-async fn say_failures(
+/// Prints each failure; then a line for each object that failed, with the finding of `diagnose` as far as it is known here,
+/// or with the hint that `diagnose` says more.
+async fn print_failures(
     results: &Results<'_>,
     printer: &Printer,
     (failures, stories): (&[Failure], &Stories),
@@ -140,17 +140,17 @@ async fn say_failures(
         matches!(outcome, Some(ResultOutcome::Failed | ResultOutcome::Waiting))
     };
     let failed = stories.of.iter().filter(|(_, story)| has_failed(story)).map(|(key, _)| key);
-    for key in failed.take(TIMELINES) {
+    for key in failed.take(MAX_TIMELINES) {
         let Some(known) = Known::of(results.store, key, now).await else { continue };
-        // One cause may keep several from being issued.
+        // One cause may prevent several certificates.
         if known.told().is_none_or(|told| said.insert(told)) {
             printer.note(&known.line());
         }
     }
 }
 
-/// Tells programs what came of everything when work has stopped; people have seen it, or are told by the failure.
-async fn stop(
+/// Reports all objects to programs when work has stopped; people have seen the results, or see the failure.
+async fn end_stopped(
     results: &Results<'_>,
     printer: &mut Printer,
     context: &Context,
@@ -166,7 +166,7 @@ async fn stop(
     let stories_of_ends = ends.iter().map(|(key, end)| (key.clone(), self::story(end)));
     stories.of = results.followed.keys().map(|key| (key.clone(), story.clone())).collect();
     stories.of.extend(stories_of_ends);
-    tell_programs(results, (printer, context), failure.kind.exit_code(), &stories).await?;
+    write_report(results, (printer, context), failure.kind.exit_code(), &stories).await?;
     Err(failure)
 }
 
@@ -177,8 +177,8 @@ fn story(end: &End) -> Story {
     }
 }
 
-/// Prints the report where documents are asked for, writes it behind the steps, and leaves it to whatever `--report` asks for.
-async fn tell_programs(
+/// Prints the report if documents are asked for, writes it after the steps, and keeps it for the formats of `--report`.
+async fn write_report(
     results: &Results<'_>,
     (printer, context): (&mut Printer, &Context),
     exit_code: u8,
@@ -232,8 +232,8 @@ async fn print(
     Ok(())
 }
 
-/// Shows how each Certificate came to its end, where that is short or asked for; else says so in a line.
-async fn timelines(
+/// Prints the timeline of each Certificate if all are short or asked for; else a summary of each in a line.
+async fn print_timelines(
     printer: &mut Printer,
     context: &Context,
     results: &Results<'_>,
@@ -242,7 +242,7 @@ async fn timelines(
     let is_wanted = match results.timeline {
         TimelineChoice::Always => true,
         TimelineChoice::Never => false,
-        TimelineChoice::Auto => worked_on.len() <= TIMELINES,
+        TimelineChoice::Auto => worked_on.len() <= MAX_TIMELINES,
     };
     if !printer.format().is_for_people() || !is_wanted {
         return Ok(());
@@ -252,12 +252,12 @@ async fn timelines(
     for key in results.records.iter().map(|r| &r.key).filter(|key| worked_on.contains(key)) {
         let entries = history::entries(results.store, key).await?;
         let entries = own_issuance(&entries);
-        // What is waited for is in the error.
+        // The error says what the Certificate waits for.
         all.push((key, printer.timeline_text(&entries, None, now), entries));
     }
     let lines: usize = all.iter().map(|(_, text, _)| text.lines().count() + 1).sum();
     for (key, text, entries) in all {
-        if results.timeline == TimelineChoice::Always || lines <= LINES {
+        if results.timeline == TimelineChoice::Always || lines <= MAX_TIMELINE_LINES {
             printer.text(&format!("\n{text}"))?;
         } else if let Some(summary) = sheet::summary(&entries, now) {
             let name = &key.name;
@@ -271,7 +271,7 @@ async fn timelines(
     Ok(())
 }
 
-/// The last issuance, without what reads like trouble in every good one.
+/// Returns the last issuance, without events that look like trouble in every good issuance.
 fn own_issuance(entries: &[Entry]) -> Vec<Entry> {
     let own = timeline::last_issuance(entries);
     let is_issued = own.iter().any(Entry::is_issued);

@@ -1,4 +1,4 @@
-//! Whose turn it is to write to a folder: one writes, the others wait.
+//! Turns of writing to a folder: one process writes, the others wait.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
@@ -15,16 +15,16 @@ use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::disk::Folder;
 
-/// How long a write waits when there is no deadline, and the longest that it ever does: others have a folder for a moment only.
+/// Longest wait of a write, also without a deadline: other processes lock a folder for a moment only.
 const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(10);
-/// The shortest, so that results that came last are written, too.
+/// Shortest limit of the wait, so that results that come at the deadline are written, too.
 const SHORTEST_LOCK_WAIT: Duration = Duration::from_secs(1);
-/// How often a waiting write looks again.
-const POLL: Duration = Duration::from_millis(50);
-/// How many folders are written at once: each takes a thread, which keeps memory of its own.
-const SIDE_BY_SIDE: usize = 16;
+/// Pause of a waiting write before it tries the lock again.
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// Most folders that are written at once: each takes a thread, which keeps memory of its own.
+const MAX_FOLDERS_AT_ONCE: usize = 16;
 
-/// How long a write waits for others who write to the same folder.
+/// Limit of the time that a write waits for other processes that write to the same folder.
 #[derive(Clone, Debug)]
 pub struct WriteWait {
     limit: Duration,
@@ -33,28 +33,28 @@ pub struct WriteWait {
 }
 
 impl WriteWait {
-    /// The wait of a command that works until it is interrupted.
+    /// Builds the wait of a command that works until it is interrupted.
     pub fn new(interrupted: &Interrupted) -> Self {
         Self::of(LONGEST_LOCK_WAIT, interrupted)
     }
 
     fn of(limit: Duration, interrupted: &Interrupted) -> Self {
-        let threads = Arc::new(Semaphore::new(SIDE_BY_SIDE));
+        let threads = Arc::new(Semaphore::new(MAX_FOLDERS_AT_ONCE));
         Self { limit, interrupted: interrupted.clone(), threads }
     }
 
-    /// Waits until there is a thread for file work; it is given back when what is returned is dropped.
+    /// Waits until there is a thread for file work; the thread is given back when the permit is dropped.
     pub(super) async fn thread(&self) -> Option<SemaphorePermit<'_>> {
-        // Nobody closes it; without a permit the work would be done all the same.
+        // The semaphore is never closed; without a permit the work would be done all the same.
         self.threads.acquire().await.ok()
     }
 
-    /// Whether a signal came.
+    /// Signals that end the wait.
     pub fn interrupted(&self) -> &Interrupted {
         &self.interrupted
     }
 
-    /// The wait of a command that gives up at a deadline.
+    /// Builds the wait of a command that gives up at a deadline.
     pub fn until(deadline: Timestamp, interrupted: &Interrupted) -> Self {
         let left =
             Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
@@ -62,8 +62,8 @@ impl WriteWait {
     }
 }
 
-/// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
-/// locks, the writers are few. Whoever may read the folder may lock it, so this ends. The turn ends when the folder is closed.
+/// Waits until no other process writes to a folder, such as `run` beside a command that watches it. A file system without
+/// locks has few writers. Any reader of the folder may lock it, so the wait ends. The turn ends when the folder is closed.
 pub(super) async fn wait_for_turn(
     path: &Path,
     folder: &Folder,
@@ -75,16 +75,16 @@ pub(super) async fn wait_for_turn(
         match file.try_lock() {
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
             Err(TryLockError::WouldBlock) if Instant::now() >= end => {
-                let message = format!("cannot write {}: {}", path.display(), locked(file));
+                let message = format!("cannot write {}: {}", path.display(), describe_lock(file));
                 return Err(Failure::new(FailureKind::Unexpected, message)
-                    .hint("end what holds it, or write elsewhere: --out DIR"));
+                    .hint("end that process, or write elsewhere: --out DIR"));
             }
             Err(TryLockError::WouldBlock) => {}
         }
         tokio::select! {
-            () = sleep(POLL) => {}
+            () = sleep(LOCK_RETRY_PAUSE) => {}
             kind = patience.interrupted.wait() => {
-                let (path, locked) = (path.display(), locked(file));
+                let (path, locked) = (path.display(), describe_lock(file));
                 let message = format!("cannot write {path}: interrupted while {locked}");
                 return Err(Failure::new(kind, message));
             }
@@ -92,14 +92,14 @@ pub(super) async fn wait_for_turn(
     }
 }
 
-/// Says who holds the lock on a folder, in words.
-fn locked(folder: &File) -> String {
+/// Describes who holds the lock on a folder.
+fn describe_lock(folder: &File) -> String {
     let holder = folder.metadata().ok().and_then(|folder| holder(&folder));
     let who = holder.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"));
     format!("{who} holds a lock on that folder")
 }
 
-/// The process that holds the lock, where the system lists locks: `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`.
+/// Returns the process that holds the lock, if the system lists locks: `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`.
 fn holder(folder: &Metadata) -> Option<u32> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let inode = folder.ino().to_string();

@@ -1,4 +1,4 @@
-//! What a command leaves: files, reports, lines at its end, and programs that it runs for each certificate.
+//! Results of a command: files, reports, lines at its end, and programs that it runs for each certificate.
 
 pub mod closing;
 pub mod files;

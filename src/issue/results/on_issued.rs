@@ -1,8 +1,8 @@
-//! What `--on-issued` runs, once for each certificate on disk.
+//! Command of `--on-issued`, which is run once for each certificate on disk.
 //!
-//! The serial number of the certificate for which the command has succeeded is a file beside its pair, written after: a kill
-//! before makes the command run once more, and nothing makes it be skipped. The file is not in the store, for the command is
-//! about this machine; another one that has the same certificate from the same cluster has its own server to reload.
+//! After the command has succeeded, a file beside certificate and key gets the serial number: after an earlier kill the
+//! command runs once more, and no kill makes it be skipped. The serial number is not kept in the store, because the command
+//! is about this machine; another machine with the same certificate of the same cluster has a server of its own to reload.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,16 +25,16 @@ use crate::model::{Key, Time};
 use crate::programs::{self, Ended, last_words};
 use crate::store::folder::explain;
 
-/// The serial number of the certificate for which the command has succeeded.
-const DONE: &str = "on-issued.done";
-/// What the command said last.
-const LOG: &str = "on-issued.log";
+/// File with the serial number of the certificate for which the command has succeeded.
+const DONE_FILE: &str = "on-issued.done";
+/// File with the last output of the command.
+const LOG_FILE: &str = "on-issued.log";
 /// Longest chain that is read, in bytes.
 const CHAIN_LIMIT: u64 = 1 << 20;
-/// How soon a command that failed is run again where nobody starts it anew, and the longest pause; each failure doubles it.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_hours(1));
+/// First and longest pause before a command that failed is run again by itself; each failure doubles the pause.
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_hours(1));
 
-/// The command, and how its runs ended. One runs at a time: it may restart what serves all certificates.
+/// Command of the user, and its failed runs. One run at a time: the command may restart the server of all certificates.
 #[derive(Debug)]
 pub struct OnIssued {
     command: String,
@@ -42,7 +42,7 @@ pub struct OnIssued {
     failed: Mutex<BTreeMap<PathBuf, FailedRuns>>,
 }
 
-/// Runs for one certificate that failed one after the other.
+/// Successive failed runs for one certificate.
 #[derive(Debug)]
 struct FailedRuns {
     serial: String,
@@ -51,7 +51,7 @@ struct FailedRuns {
     why: String,
 }
 
-/// A certificate that came, and where it is.
+/// Issued certificate, and its files.
 struct IssuedFiles<'a> {
     key: &'a Key,
     leaf: Leaf,
@@ -60,16 +60,16 @@ struct IssuedFiles<'a> {
 }
 
 impl OnIssuedArgs {
-    /// The command, where there is one; it needs a folder in which certificates are written.
+    /// Returns the command, if there is one; it needs a folder to which certificates are written.
     ///
     /// # Errors
-    /// Fails when there is none.
+    /// Fails when there is no folder.
     pub fn chosen(&self, out: Option<&Path>) -> Result<Option<OnIssued>, Failure> {
         let Some(command) = &self.on_issued else { return Ok(None) };
         if out.is_none() {
             let message =
-                "--on-issued runs when certificates are written to files, and here none are";
-            return Err(Failure::usage(message).hint("name a folder for them: --out DIR"));
+                "--on-issued needs certificates in files, and this command writes no files";
+            return Err(Failure::usage(message).hint("name a folder for the files: --out DIR"));
         }
         let (command, patience) = (command.clone(), self.on_issued_timeout.0.unsigned_abs());
         Ok(Some(OnIssued { command, patience, failed: Mutex::default() }))
@@ -77,8 +77,8 @@ impl OnIssuedArgs {
 }
 
 impl OnIssued {
-    /// Runs the command for the certificate in these files, unless it has succeeded for that one, and says that it did. One that
-    /// failed a moment ago is not run again before its pause is over.
+    /// Runs the command for the certificate in these files, unless the command has succeeded for it already; returns a line
+    /// for people if the command ran. A command that failed is not run again before its pause is over.
     ///
     /// # Errors
     /// Fails when the command does, cannot be started or takes too long, when a file cannot be used, or a signal came.
@@ -98,22 +98,22 @@ impl OnIssued {
             Some(before) if Instant::now() < before.until => {
                 return Err(self.failure(key, &before.why));
             }
-            Some(before) => (before.pause * 2).min(PAUSES.1),
-            None => PAUSES.0,
+            Some(before) => (before.pause * 2).min(RETRY_PAUSES.1),
+            None => RETRY_PAUSES.0,
         };
         let issued = IssuedFiles { key, leaf, folder, written };
         let ended = tokio::select! {
             ended = self.run_now(&issued, interrupted) => ended,
             kind = interrupted.wait() => {
                 let message = format!("the command of --on-issued was ended for {key}: interrupted");
-                let hint = "the same command runs it once more";
+                let hint = "the same kubectl-acme command tries again";
                 return Err(Failure::new(kind, message).hint(hint));
             }
         };
         let Err(why) = ended else {
             failed.remove(folder);
             let (here, serial) = (folder.to_owned(), issued.leaf.serial);
-            keep(&here, DONE, serial + "\n", interrupted).await?;
+            replace_file(&here, DONE_FILE, serial + "\n", interrupted).await?;
             return Ok(Some(format!("{key}: `{}` has run", self.command)));
         };
         let until = Instant::now() + pause;
@@ -125,7 +125,7 @@ impl OnIssued {
         Err(failure)
     }
 
-    /// Runs the command, and keeps what it says.
+    /// Runs the command, and stores its output.
     async fn run_now(
         &self,
         issued: &IssuedFiles<'_>,
@@ -152,8 +152,8 @@ impl OnIssued {
             .map_err(|error| format!("sh cannot be started: {}", explain(&error)))?;
         let said = String::from_utf8_lossy(&said).into_owned();
         let last = last_words(&said);
-        // What was said is worth less than what was done.
-        if let Err(failure) = keep(folder, LOG, said, interrupted).await {
+        // A lost output does not make the run a failure.
+        if let Err(failure) = replace_file(folder, LOG_FILE, said, interrupted).await {
             tracing::warn!(why = %failure, "what the command of --on-issued said is not kept");
         }
         let why = match status {
@@ -177,11 +177,11 @@ impl OnIssued {
         let command = &self.command;
         let message = format!("`{command}` failed for {key}: {why}");
         Failure::new(FailureKind::Unexpected, message)
-            .hint("the certificate and its key are written; the same command runs it once more")
+            .hint("certificate and key are written; the same kubectl-acme command tries again")
     }
 }
 
-/// Reads the certificate of a folder; nothing when the command has succeeded for it.
+/// Reads the certificate of a folder; `None` if the command has already succeeded for the certificate.
 async fn read(
     folder: &Path,
     certificate: &Path,
@@ -196,14 +196,14 @@ async fn read(
         let pem = read_given(&certificate, CHAIN_LIMIT).map_err(|error| fail(&explain(&error)))?;
         let leaf = chain::leaf(&pem).map_err(|fault| fail(&fault.to_string()))?;
         let folder = Folder::open(&here, Links::Trusted).map_err(|error| fail(&explain(&error)))?;
-        let is_done = folder.holds(DONE, format!("{}\n", leaf.serial).as_bytes());
+        let is_done = folder.holds(DONE_FILE, format!("{}\n", leaf.serial).as_bytes());
         Ok((!is_done).then_some(leaf))
     })
     .await
 }
 
 /// Replaces a file of the folder that only its owner may read.
-async fn keep(
+async fn replace_file(
     folder: &Path,
     name: &'static str,
     text: String,

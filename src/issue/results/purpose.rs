@@ -1,4 +1,4 @@
-//! What a command works for: certificates, or to see whether it would work.
+//! Purpose of a command: certificates, or a rehearsal.
 
 use jiff::SignedDuration;
 
@@ -7,27 +7,27 @@ use crate::hints::invocation;
 use crate::issue::rehearsal::Rehearse;
 use crate::print::Printer;
 
-/// What every rehearsal is for.
+/// Text at the end of every rehearsal.
 const UNSPENT: &str = "nothing was spent at the issuer's CA";
 
-/// What a command works for.
+/// Purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Certificates, which are kept.
     Issue,
-    /// To see whether it would work; nothing is kept.
+    /// A rehearsal, to see whether the command would work; nothing is kept.
     Rehearse(Rehearse),
-    /// The same, and when it works the command goes on with the real thing.
+    /// A rehearsal; if it succeeds, the command goes on with the real run.
     RehearseFirst(Rehearse),
 }
 
 impl Purpose {
-    /// Whether the store outlives this process.
+    /// Returns whether the store outlives this process.
     pub fn is_kept(self) -> bool {
         self.rehearsed().is_none()
     }
 
-    /// How it is rehearsed, where it is.
+    /// Returns how the command is rehearsed; `None` if it is not a rehearsal.
     pub fn rehearsed(self) -> Option<Rehearse> {
         match self {
             Self::Issue => None,
@@ -35,12 +35,12 @@ impl Purpose {
         }
     }
 
-    /// Whether something else comes after it.
+    /// Returns whether the real run comes after this rehearsal.
     pub fn is_first(self) -> bool {
         matches!(self, Self::RehearseFirst(_))
     }
 
-    /// Says of a rehearsal that it was one, and what the real thing is.
+    /// Prints that a rehearsal was a rehearsal, and the real command.
     pub(super) fn say_unspent(self, printer: &Printer, is_good: bool) {
         let real = match self {
             Self::Issue => return,
@@ -48,12 +48,12 @@ impl Purpose {
             Self::RehearseFirst(_) => "not begun".to_owned(),
         };
         let outcome = if is_good { "rehearsed" } else { "the rehearsal failed" };
-        printer.note(&format!("{outcome}: {UNSPENT}, and nothing is kept; the real thing: {real}"));
+        printer.note(&format!("{outcome}: {UNSPENT}, and nothing is kept; the real order: {real}"));
     }
 }
 
-/// Says that a rehearsal has worked, which the real thing follows.
+/// Prints that a rehearsal has succeeded, which the real run follows.
 pub(super) fn say_rehearsed(printer: &Printer, took: SignedDuration) {
     let took = closing::took(took);
-    printer.note(&format!("rehearsed in {took}: {UNSPENT}; now the real thing"));
+    printer.note(&format!("rehearsed in {took}: {UNSPENT}; now the real order"));
 }

@@ -1,4 +1,4 @@
-//! What came of a command that issues, as programs read it: every fact is typed where it is known, and none is read from
+//! Report of a command that issues, for programs: every fact is typed where it is known, and no fact is read from
 //! sentences.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,19 +24,19 @@ use crate::objects::own_request::certificate_of;
 use crate::store::Store;
 use crate::store::error::StoreError;
 
-/// What is known of the end of one object.
+/// Facts about the end of one object.
 #[derive(Clone, Debug, Default)]
 pub struct Story {
-    /// Whether it was done in this run.
+    /// Moment at which the object was done in this run, if it was.
     pub done: Option<Timestamp>,
-    /// Why not, and what that means.
+    /// Outcome and error of an object that was not done.
     pub error: Option<(ResultOutcome, ErrorReport)>,
-    /// Where it was written.
+    /// Files to which the object was written.
     pub files: Option<WrittenFiles>,
 }
 
 impl Story {
-    /// The end of what a failure ended.
+    /// Builds the story of an object that a failure ended.
     pub fn failed(failure: &Failure) -> Self {
         Self { error: Some((outcome(failure), failure.report())), ..Self::default() }
     }
@@ -45,20 +45,20 @@ impl Story {
 /// The stories of a whole command.
 #[derive(Clone, Debug, Default)]
 pub struct Stories {
-    /// Of each object that was worked on, or has failed.
+    /// Story of each object that was worked on, or has failed.
     pub of: BTreeMap<Key, Story>,
-    /// What was due when the command began.
+    /// Objects that were due when the command began.
     pub due: BTreeSet<Key>,
     /// Records that a person has to make.
     pub records: Vec<ManualRecord>,
-    /// What stopped the command as a whole.
+    /// Error that stopped the command as a whole.
     pub stopped: Option<ErrorReport>,
 }
 
-/// Where the manifest of each object begins; nothing is known of what was in the store already.
+/// Places where the manifest of each object begins; an object that was in the store already has no place.
 pub type Places = BTreeMap<Key, InputPlace>;
 
-/// What a failure makes of whom it ends.
+/// Returns the outcome of an object that a failure ended.
 fn outcome(failure: &Failure) -> ResultOutcome {
     match failure.kind {
         FailureKind::Interrupted | FailureKind::Terminated => ResultOutcome::Interrupted,
@@ -68,7 +68,7 @@ fn outcome(failure: &Failure) -> ResultOutcome {
     }
 }
 
-/// The paths of a pair, as programs read them.
+/// Returns the paths of a certificate and its key, as programs read them.
 pub fn files(written: &Written) -> WrittenFiles {
     let path = |path: &std::path::Path| path.display().to_string();
     WrittenFiles {
@@ -104,7 +104,7 @@ pub async fn report(
         let took = ended.map(|ended| ended.duration_since(started));
         let result = certificate_result(&certificate, chain.as_ref(), told, (is_due, took));
         let source = places.get(&record.key).cloned();
-        let result = if is_rehearsal { rehearsed(result) } else { result };
+        let result = if is_rehearsal { as_rehearsed(result) } else { result };
         report.certificates.push(CertificateResult { source, ..result });
     }
     if report.certificates.is_empty() {
@@ -119,8 +119,8 @@ pub async fn report(
     Ok(report)
 }
 
-/// The same of a rehearsal: nobody has anything of what it issued, save the files that were asked for.
-fn rehearsed(result: CertificateResult) -> CertificateResult {
+/// Returns the result as that of a rehearsal: nothing of it is kept, save the files that were asked for.
+fn as_rehearsed(result: CertificateResult) -> CertificateResult {
     let outcome = match result.outcome {
         ResultOutcome::Issued => ResultOutcome::Rehearsed,
         outcome => outcome,
@@ -171,7 +171,7 @@ fn certificate_result(
     }
 }
 
-/// How far each name is: by its Challenge where that is there, else by its authorization.
+/// Returns the state of each name: that of its Challenge if there is one, else that of its authorization.
 fn name_results(
     certificate: &Certificate,
     chain: Option<&Chain>,
@@ -210,14 +210,14 @@ fn name_results(
             kind,
             state: state.as_str(),
             reason: challenge.map(|c| c.status.reason.clone()).filter(|reason| !reason.is_empty()),
-            problem: challenge.and_then(refused),
+            problem: challenge.and_then(find_problem),
         }
     });
     results.collect()
 }
 
-/// What the CA said to a Challenge.
-fn refused(challenge: &Challenge) -> Option<ReportedProblem> {
+/// Returns the problem with which the CA refused a Challenge, if the CA did.
+fn find_problem(challenge: &Challenge) -> Option<ReportedProblem> {
     match facts::cause(challenge)? {
         Cause::Refused(problem) | Cause::Validation(problem) => {
             Some(ReportedProblem::from(&*problem))

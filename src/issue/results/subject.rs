@@ -1,4 +1,4 @@
-//! What a command was about, for all that is done at its end.
+//! Subject of a command, for everything that is done at its end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,31 +14,31 @@ use crate::model::{Key, Record};
 use crate::print::event_log::EventLog;
 use crate::store::Store;
 
-/// What a command was about.
+/// Subject of a command: its objects, and the places for its results.
 #[derive(Debug)]
 pub struct Results<'a> {
     /// The store.
     pub store: &'a Arc<dyn Store>,
-    /// Where pairs are written, if anywhere.
+    /// Folder for certificates and keys, if any.
     pub out: Option<&'a Path>,
     /// Whether Secrets are written as manifests, too.
     pub out_secret: bool,
-    /// What is run for each certificate that was written.
+    /// Command that is run for each certificate that was written.
     pub on_issued: Option<&'a OnIssued>,
-    /// Where records that a person has to make are written, too.
+    /// File that also gets the records that a person has to make.
     pub zone_file: Option<&'a Path>,
-    /// What it worked for.
+    /// Purpose of the command.
     pub purpose: Purpose,
-    /// When this command began, and when its time is up.
+    /// Start of the command, and its deadline.
     pub times: (Timestamp, Timestamp),
     /// Whether timelines are shown.
     pub timeline: TimelineChoice,
     /// The objects.
     pub records: &'a [Record],
-    /// Where their manifests begin.
+    /// Places where the manifests of the objects begin.
     pub places: &'a Places,
-    /// Those that were followed, and whether they were due.
+    /// Objects that were followed, and whether each was due.
     pub followed: &'a BTreeMap<Key, bool>,
-    /// Where the report is written, too.
+    /// Event log that gets the report, too.
     pub events: &'a EventLog,
 }

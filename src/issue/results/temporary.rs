@@ -1,5 +1,5 @@
-//! Temporary certificates on disk: what a server begins with until the real one comes, which takes the same place. None takes the
-//! place of a certificate that is still good, which an earlier store may have left there.
+//! Temporary certificates on disk: a server begins with one until the real certificate takes its place. No temporary
+//! certificate takes the place of a certificate that is still good, which an earlier store may have left there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -29,7 +29,7 @@ use crate::store::{Change, Scope, Store};
 /// Longest chain that is read, in bytes.
 const CHAIN_LIMIT: u64 = 1 << 20;
 
-/// Tells whether a Certificate asks for a temporary certificate, and has one while it waits for its first.
+/// Returns whether a Certificate asks for a temporary certificate, and has one while it waits for its first real one.
 pub fn is_in_place(certificate: &Certificate) -> bool {
     let asked = certificate.metadata.annotations.get(annotation::TEMPORARY);
     let status = &certificate.status;
@@ -63,13 +63,13 @@ pub async fn write(
     files::write(folder, secret, None, patience).await.map(Some)
 }
 
-/// Where temporary certificates were written.
+/// Paths to which temporary certificates were written.
 #[derive(Debug, Default)]
 pub struct TemporaryFiles(Mutex<BTreeMap<Key, PathBuf>>);
 
 impl TemporaryFiles {
-    /// Writes the temporary certificates of these Certificates as they come, until it is dropped. What cannot be written is told with
-    /// the real ones.
+    /// Writes the temporary certificates of these Certificates as they come, until the future is dropped. A failure to write
+    /// is reported with the real certificates.
     pub async fn write_as_they_come(
         &self,
         store: &Arc<dyn Store>,
@@ -90,7 +90,7 @@ impl TemporaryFiles {
             };
             for record in records.into_iter().filter(|record| keys.contains(&record.key)) {
                 let key = record.key.clone();
-                match written(store, record, folder, patience).await {
+                match write_if_in_place(store, record, folder, patience).await {
                     Ok(Some(Written { certificate, .. })) => {
                         self.0.lock().insert(key, certificate);
                     }
@@ -104,14 +104,14 @@ impl TemporaryFiles {
         pending().await
     }
 
-    /// The files of these Certificates.
+    /// Returns the files of these Certificates.
     pub fn of<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> Vec<(&'a Key, PathBuf)> {
         let files = self.0.lock();
         keys.filter_map(|key| Some((key, files.get(key)?.clone()))).collect()
     }
 }
 
-async fn written(
+async fn write_if_in_place(
     store: &Arc<dyn Store>,
     record: Record,
     folder: &Path,
@@ -155,7 +155,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Writes beside a certificate that ends in that year, where one is given; tells whether the temporary one is there then.
+    /// Writes beside a certificate that ends in that year, if given; checks whether the temporary one is there then.
     async fn check(end: Option<i32>, expected: bool) {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("web-tls");

@@ -1,4 +1,4 @@
-//! How a command ends that was refused before any work began.
+//! End of a command that was refused before any work began.
 
 use std::sync::Arc;
 
@@ -20,19 +20,19 @@ use crate::store::memory::MemoryStore;
 /// A command that was refused before any work began.
 #[derive(Debug)]
 pub struct Unbegun<'a> {
-    /// What it was about.
+    /// Objects of the command.
     pub records: &'a [Record],
-    /// Where their manifests begin.
+    /// Places where the manifests of the objects begin.
     pub places: &'a Places,
-    /// What it was to work for.
+    /// Purpose of the command.
     pub purpose: Purpose,
-    /// When it began, and when its time would have been up.
+    /// Start of the command, and its deadline.
     pub times: (Timestamp, Timestamp),
-    /// Where the report is written, too.
+    /// Event log that gets the report, too.
     pub events: &'a EventLog,
 }
 
-/// Tells programs that nothing was done, and why.
+/// Reports to programs that nothing was done, and why.
 ///
 /// # Errors
 /// Fails with that failure.
@@ -43,7 +43,7 @@ pub async fn settle_unbegun(
     failure: Failure,
 ) -> Result<(), Failure> {
     let followed = unbegun.records.iter().map(|record| (record.key.clone(), false)).collect();
-    // Nobody has looked at the store, or it is what fails.
+    // The store was not read, or it failed.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let results = Results {
         store: &store,

@@ -1,4 +1,4 @@
-//! What was issued is written to files, told to people, and the command of the user is run for it.
+//! Output of issued certificates: writes files, prints a line for each, and runs the command of the user.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use crate::objects::own_request;
 use crate::print::{Printer, document};
 use crate::store::resources::{Resources, typed};
 
-/// So many pairs are written at once, each by a thread; what a folder holds up are the others of its file system at most.
-const SIDE_BY_SIDE: usize = 8;
+/// Most certificates written at once, each by a thread; a folder that blocks delays only others of its file system.
+const MAX_CONCURRENCY: usize = 8;
 
-/// Writes the pairs of these Certificates where pairs are written, and says of each where it is; then runs the command of the
-/// user, where there is one. Returns what failed.
+/// Writes certificates and keys to the folder, if there is one, and prints where each is; then runs the command of the
+/// user, if there is one. Returns the failures.
 pub async fn write_out(
     results: &Results<'_>,
     (issued, done): (&[&Key], &BTreeMap<Key, Timestamp>),
@@ -79,13 +79,13 @@ pub async fn write_out(
     failures
 }
 
-/// What a certificate that was issued has otherwise than its signing request asks for.
+/// Returns the differences of an issued certificate from its signing request.
 async fn remarks(results: &Results<'_>, key: &Key) -> Vec<ChainRemark> {
     let found = chain::of(results.store, key).await.ok().flatten();
     let Some(name) = found.as_ref().and_then(Chain::request).map(CertificateRequest::name) else {
         return Vec::new();
     };
-    // A chain is read without what is bulky.
+    // A chain is read without its bulky fields.
     let whole =
         Resources::<CertificateRequest>::new(Arc::clone(results.store), Kind::CertificateRequest);
     let Ok(Some(request)) = whole.get(&name).await else { return Vec::new() };
@@ -94,16 +94,16 @@ async fn remarks(results: &Results<'_>, key: &Key) -> Vec<ChainRemark> {
     ordered.map(|ordered| acme_chain::remarks(&pem, &ordered)).unwrap_or_default()
 }
 
-/// What helps when a pair could not be written.
+/// Returns the hint if a certificate and its key could not be written.
 fn after_a_failed_write(purpose: Purpose) -> &'static str {
     if purpose.is_kept() {
         "the certificate is safe in the store; run the same command again to write it out"
     } else {
-        "nothing is kept of a rehearsal: put that right, and rehearse again"
+        "nothing is kept of a rehearsal: correct that, and rehearse again"
     }
 }
 
-/// Writes the pairs of Certificates side by side, since the folder of one may be held up; tells of each in their order.
+/// Writes the files of Certificates at once, because the folder of one may block; returns results in the order of `keys`.
 async fn write_all(
     results: &Results<'_>,
     keys: &[&Key],
@@ -113,13 +113,13 @@ async fn write_all(
     let patience = &patience;
     let write = |(index, key)| async move { (index, write(results, key, patience).await) };
     let writes =
-        stream::iter(keys.iter().copied().enumerate()).map(write).buffer_unordered(SIDE_BY_SIDE);
+        stream::iter(keys.iter().copied().enumerate()).map(write).buffer_unordered(MAX_CONCURRENCY);
     let mut written: Vec<_> = writes.collect().await;
     written.sort_by_key(|(index, _)| *index);
     written.into_iter().map(|(_, written)| written).collect()
 }
 
-/// Writes what came of one Certificate or CertificateRequest where such is written; nothing when there is none yet.
+/// Writes the result of one Certificate or CertificateRequest if there is a folder; `None` if there is no result yet.
 ///
 /// # Errors
 /// Fails when a file cannot be written.
@@ -149,7 +149,7 @@ async fn write(
     Ok(Some((certificate, Some(written))))
 }
 
-/// Runs the command of the user for each certificate that was written, one after the other; tells which failed.
+/// Runs the command of the user for each certificate that was written, one after the other; returns the failures.
 async fn run_commands(
     results: &Results<'_>,
     written: &[(Key, Written)],

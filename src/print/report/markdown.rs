@@ -29,7 +29,7 @@ pub fn document(page: &PipelinePage) -> String {
     let report = &page.report;
     let mut text = format!("## kubectl-acme: {}\n", outline(page));
     if report.rehearsal {
-        text += "\nA rehearsal: nothing was spent, and nobody trusts what was issued.\n";
+        text += "\nA rehearsal: nothing was spent at the CA, and clients do not trust the issued certificates.\n";
     }
     if !report.certificates.is_empty() {
         text += &table(page);
@@ -282,7 +282,7 @@ mod tests {
         insta::assert_snapshot!(document(&page), @r#"
         ## kubectl-acme: 1 of 2 certificates would be issued
 
-        A rehearsal: nothing was spent, and nobody trusts what was issued.
+        A rehearsal: nothing was spent at the CA, and clients do not trust the issued certificates.
 
         | Certificate | State | Names | Valid until | Days left | Renews |
         | --- | --- | --- | --- | --- | --- |

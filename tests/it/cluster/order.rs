@@ -55,7 +55,7 @@ fn whoever_holds_the_lease_drives() {
     solvers_of_ours_are_refused(&shared);
     let refused =
         check(&alone.run(&alone.namespace.kubectl(), &["challenge", "present", "one"]), 12);
-    assert!(refused.contains("put up the answer of challenge one: cert-manager ("), "{refused}");
+    assert!(refused.contains("present the answer of challenge one: cert-manager ("), "{refused}");
     let talk = shared.order(&kubectl, &[], 0);
     assert!(talk.contains("driver: cert-manager ("), "{talk}");
     shared.only_others_order(1);
@@ -124,8 +124,8 @@ fn one_answer_of_a_program(bench: &Bench<'_>) {
     // Nobody answers there.
     let seen = bench.run(&kubectl, &["challenge", "check", "program", "--dns=127.0.0.1:9"]);
     let talk = check(&seen, 9);
-    let why = "hint: mend its dns01 solver: cannot publish the record: in a cluster no program is run that an Issuer names: ";
-    let way = "hint: with --local and --dns01-allow-exec it is run on this machine\n";
+    let why = "hint: correct the dns01 solver: cannot publish the record: in a cluster no program is run that an Issuer names: ";
+    let way = "hint: with --local and --dns01-allow-exec this machine runs the program\n";
     assert!(talk.contains(why) && talk.contains(way), "{talk}");
     kubectl.run(&["delete", "challenge/program"]);
 }
@@ -201,7 +201,7 @@ fn a_request_that_nobody_approves_is_named_when_time_is_up() {
         format!(
             "error: Certificate {name}/web is not done after 25s: it waits for the approval of CertificateRequest web-1\n"
         ),
-        "hint: a policy or a person has to approve it: kubectl-acme certificate approve web-1\n"
+        "hint: a policy or a person has to approve the request: kubectl-acme certificate approve web-1\n"
             .to_owned(),
     ] {
         assert!(said.contains(&words), "{words}: {said}");
@@ -237,7 +237,7 @@ fn a_request_that_somebody_denies_is_named_with_the_reason() {
             "error: Certificate {name}/web was not issued: CertificateRequest {name}/web-1 is denied: not on Fridays \
              (policy.example.com)\n"
         ),
-        "hint: ask whoever approves CertificateRequests there".to_owned(),
+        "hint: ask for an approval: a policy or a person approves".to_owned(),
         "certificate renew web".to_owned(),
     ] {
         assert!(said.contains(&words), "{words}: {said}");

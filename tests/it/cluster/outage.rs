@@ -17,7 +17,7 @@ use crate::support::traffic::Endpoint;
 const LEASE_LOST: i32 = 12;
 
 /// What `order` says when nothing of its work is under way any more.
-const STOPPED: &str = "work stands still until it is settled who drives";
+const STOPPED: &str = "work is paused until it is settled which process drives";
 
 /// How long the API server is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

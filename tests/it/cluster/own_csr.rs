@@ -72,7 +72,7 @@ fn a_signing_request_of_ones_own_is_issued_by_whoever_drives() {
     let before = kubectl.object("certificaterequest/ours");
     bench.write("own.yaml", &[issuer.clone(), request(&bench, "ours")]);
     let talk = order("ours", 2);
-    assert!(talk.contains("is there with another spec, and cannot be changed"), "{talk}");
+    assert!(talk.contains("exists with another spec, and cannot be changed"), "{talk}");
     assert_eq!(kubectl.object("certificaterequest/ours"), before);
 
     let peer = arena.peer(&[]);

@@ -151,7 +151,7 @@ fn look(arena: &Arena, bench: &Bench<'_>) {
         assert_eq!(output.stdout.is_empty(), nothing, "{words:?}");
     }
     let said = check(&bench.run(&looker, &["schedule"]), 0);
-    assert!(said.contains("other namespaces may not be looked into"), "{said}");
+    assert!(said.contains("no permission to read other namespaces"), "{said}");
     for words in
         [&["get", "certificate", "none"], &["describe", "order", "none"], &["timeline", "none", ""]]
     {
@@ -279,7 +279,7 @@ fn a_cluster_issuer_is_worked_with_by_its_name() {
     );
     let file = "hint: deploy/rbac/one-shot-clusterissuer.yaml has all that is needed";
     assert!(said.contains(file), "{said}");
-    let more = "hint: what the account of ClusterIssuer letsencrypt needs is not known until it may be read: deploy/rbac/one-shot-clusterissuer.yaml";
+    let more = "hint: the needs of the account of ClusterIssuer letsencrypt are unknown until that issuer may be read: deploy/rbac/one-shot-clusterissuer.yaml";
     assert!(said.contains(more), "{said}");
     // What its solvers need is named at once, as far as can be told.
     let mut less = alone.objects[0].clone();
@@ -438,7 +438,7 @@ fn what_is_not_acme_is_left_to_cert_manager_at_once() {
         bench.namespace.name()
     );
     assert!(said.contains(&expected), "{said}");
-    assert!(said.contains("hint: it stands in the cluster as it was given"), "{said}");
+    assert!(said.contains("hint: the object is in the cluster as it was given"), "{said}");
     kubectl.wait_for("certificate/web", "Ready");
     assert!(kubectl.object("certificate/other").get("status").is_none(), "it is not touched");
     assert_eq!(kubectl.items("certificaterequests").len(), 1);

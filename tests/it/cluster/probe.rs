@@ -163,7 +163,10 @@ fn a_pod_that_cannot_look_is_told_and_decides_nothing() {
     let bed = Bed::new();
     let port = Cluster::shared().http_port();
     let said = bed.check(&bed.kubectl(), port, "registry.example/none:1", 9);
-    assert!(said.contains("no look was possible: it does not start: ImagePullBackOff: "), "{said}");
+    assert!(
+        said.contains("no probe was possible: it does not start: ImagePullBackOff: "),
+        "{said}"
+    );
     assert!(said.contains("; no look from inside the cluster: it does not start"), "{said}");
 
     let rules = "[{apiGroups: [acme.cert-manager.io], resources: [challenges], verbs: [get]}]";

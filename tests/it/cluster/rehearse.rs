@@ -341,7 +341,7 @@ fn what_a_killed_rehearsal_left_is_swept_and_nothing_else() {
             let mut order = site.order(&kubectl, &manifests, cluster.http_port(), &flags);
             check(&order.output().unwrap(), 0)
         };
-        let said = "removed what a command left that was killed: ";
+        let said = "removed leftovers of a command that was killed: ";
         assert!(talk.contains(said), "{talk}");
         let names: Vec<_> =
             site.marked(&left).iter().map(|o| o["metadata"]["name"].clone()).collect();

@@ -81,7 +81,7 @@ fn a_frozen_cert_manager_is_taken_over_from_and_finds_nothing_to_do_when_it_wake
     let bench = Bench::new(&arena, "frozen");
     let mut cert_manager = peer(&arena, &[STUCK]);
     let mut order = begin(&bench);
-    order.says("nothing has moved for 3 s; driver: cert-manager (");
+    order.says("nothing has changed for 3 s; driver: cert-manager (");
     order.says("read its log: kubectl logs --namespace cert-manager deployment/cert-manager");
     cert_manager.freeze();
     let orders = bench.orders();
@@ -140,7 +140,7 @@ fn cert_manager_without_a_lease_drives_as_long_as_its_pod_runs() {
     order.says(&format!("Pod {}/controller, which holds no Lease", bench.namespace.name()));
     cert_manager.kill();
     kubectl.run(&["delete", "pod", "controller", "--now"]);
-    finished(&bench, order, &format!("Pod {}/controller runs no more", bench.namespace.name()));
+    finished(&bench, order, &format!("Pod {}/controller no longer runs", bench.namespace.name()));
 }
 
 #[test]
@@ -191,7 +191,9 @@ fn nothing_is_taken_over_where_that_is_not_wished_for() {
         ["order", "-f", "web.yaml", "--driver=cert-manager", "--patience=2s", "--timeout=15s"];
     let said = bench.start(&bench.namespace.kubectl(), &words).ends(124);
     assert!(
-        said.contains("without --driver=cert-manager it is looked whether cert-manager works here"),
+        said.contains(
+            "without --driver=cert-manager this command checks whether cert-manager works here"
+        ),
         "{said}"
     );
     assert_eq!(bench.pebble.orders(), 0);

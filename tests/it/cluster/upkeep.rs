@@ -164,7 +164,7 @@ fn an_account_is_shown_changed_given_another_key_found_again_and_ended() {
     assert_eq!(issuer["spec"]["acme"]["email"], "ops@example.com");
     assert_eq!(shown(&bench)["contact"], json!(["mailto:ops@example.com"]));
 
-    says(&bench, &["account", "rollover", "pebble"], 0, "has another key");
+    says(&bench, &["account", "rollover", "pebble"], 0, "has a new key");
     let after = shown(&bench);
     assert_eq!((&after["url"], &after["status"]), (&before["url"], &json!("valid")));
     assert_ne!(after["key"]["thumbprint"], before["key"]["thumbprint"]);
@@ -244,7 +244,7 @@ fn whoever_may_only_read_changes_nothing_by_any_verb_neither_here_nor_at_the_ca(
         assert!(said.contains("get secrets") && said.contains("hint: "), "{words:?}: {said}");
     }
     let said = check(&bench.run(&looker, &["certificate", "check", "web"]), 11);
-    assert!(said.contains("of 1 not all is known"), "{said}");
+    assert!(said.contains("not everything is known of 1"), "{said}");
     assert!(!bench.folder().join("other.pem").exists());
     assert_eq!((stored(), shown(&bench)), (before, account));
     assert_eq!((bench.pebble.orders(), bench.pebble.accounts()), (1, 1));

@@ -112,7 +112,7 @@ fn an_account_that_the_ca_keeps_is_not_called_deactivated() {
     let site = Site::new("deactivation-ignored");
     site.orders("a.example.com", 0, "");
     let issuer = site.issuer();
-    site.ends(&["account", "deactivate", &issuer, "--yes"], 7, "keeps it as valid");
+    site.ends(&["account", "deactivate", &issuer, "--yes"], 7, "keeps the account as valid");
     site.orders("b.example.com", 0, "");
 }
 
@@ -122,7 +122,7 @@ fn an_account_that_cannot_be_read_gets_another_key_all_the_same() {
     site.orders("a.example.com", 0, "");
     let issuer = site.issuer();
     site.ends(&["account", "show", &issuer], 7, "jwk");
-    site.ends(&["account", "rollover", &issuer], 0, "has another key");
+    site.ends(&["account", "rollover", &issuer], 0, "has a new key");
     site.orders("b.example.com", 0, "");
 }
 
@@ -134,7 +134,7 @@ fn after_the_end_of_an_account_its_secret_is_deleted_for_another_one() {
     let said = site.ends(&["account", "deactivate", &issuer, "--yes"], 0, "is deactivated");
     let hint = said.lines().find_map(|line| line.split_once("delete secret ")).unwrap().1;
     let secret = hint.split_whitespace().next().unwrap();
-    let cure = format!("delete secret {secret} takes its key away");
+    let cure = format!("delete secret {secret} deletes its key");
     site.orders("b.example.com", 7, &cure);
     site.ends(&["delete", "secret", secret], 2, "--yes");
     site.ends(&["delete", "secret", "a-example-com-tls", "--yes"], 2, "holds no account key");

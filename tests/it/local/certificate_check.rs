@@ -116,7 +116,7 @@ async fn a_revoked_certificate_is_found_by_the_list_of_its_ca_and_replaced() {
     // A table shows what has to be done, and there is nothing.
     let said = terminal.run(&["certificate", "check"]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""), "{said:?}");
-    let none = "2 certificates were looked at: none has to be replaced as far as is known\n";
+    let none = "2 certificates checked: none has to be replaced as far as is known\n";
     assert_eq!(said.stderr, none);
 
     let revoked = serial(&terminal, "www-tls");
@@ -140,7 +140,10 @@ async fn a_revoked_certificate_is_found_by_the_list_of_its_ca_and_replaced() {
         lines[1].starts_with("www    Revoked   ") && lines[1].chars().count() <= 80,
         "{said:?}"
     );
-    assert!(said.stderr.contains("1 has to be replaced now\nhint: replace those of the store: "));
+    assert!(
+        said.stderr
+            .contains("1 has to be replaced now\nhint: replace the Certificates of the store: ")
+    );
     let csv = terminal.run(&["certificate", "check", "-o", "csv"]).stdout;
     assert!(csv.contains(&format!("Certificate,default,www,{revoked},www.example.com,")), "{csv}");
     let lines = terminal.run(&["certificate", "check", "-o", "jsonl"]).stdout;
@@ -243,7 +246,7 @@ async fn what_is_no_longer_as_asked_for_is_found_and_what_cannot_be_found_out_is
     assert_eq!(parts, ["revocation", "renewalWindow"], "{unknown}");
     let said = terminal.run(&["certificate", "check", "good"]);
     assert!(said.stdout.contains("(not known)   in "), "{said:?}");
-    assert!(said.stderr.ends_with("far as is known; of 1 not all is known\n"), "{said:?}");
+    assert!(said.stderr.ends_with("far as is known; not everything is known of 1\n"), "{said:?}");
     let shown = terminal.run(&["certificate", "show", "good"]);
     assert!(shown.stdout.contains("Revoked:         not known: http://127.0.0.1:"), "{shown:?}");
     let offline = terminal.run(&["certificate", "show", "good", "--offline"]);
@@ -363,8 +366,12 @@ async fn bad_input_is_refused_and_changes_nothing() {
     for (words, code, expected) in [
         (&["nosuch"][..], 1, "certificates.cert-manager.io \"nosuch\" not found"),
         (&["www", "-A"], 2, "names cannot be combined with -A or a selector"),
-        (&["--serials", "bad.txt"], 2, "cannot use bad.txt: \"not a number\" is no serial number"),
-        (&["--hosts", "hosts.txt"], 2, "cannot use hosts.txt: \"a b\" is no host"),
+        (
+            &["--serials", "bad.txt"],
+            2,
+            "cannot use bad.txt: \"not a number\" is not a serial number",
+        ),
+        (&["--hosts", "hosts.txt"], 2, "cannot use hosts.txt: \"a b\" is not a host"),
         (&["--hosts", "absent.txt"], 2, "cannot read absent.txt: "),
         (&["--max-per-hour", "many"], 2, "invalid value 'many'"),
         (&["-o", "csvv"], 2, "unknown output format \"csvv\""),

@@ -107,7 +107,7 @@ async fn a_record_is_published_and_taken_away_by_its_provider() {
     }
     drop(server);
     let said = terminal.run(&["challenge", "present", NAME]);
-    refused(&said, 9, "error: cannot put up the answer of challenge web-1-1-1: ");
+    refused(&said, 9, "error: cannot present the answer of challenge web-1-1-1: ");
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn the_listener_answers_until_it_is_told_to_end() {
 async fn a_challenge_that_is_over_is_only_cleaned_up() {
     let terminal = terminal(&[http01("invalid")]).await;
     let said = terminal.run(&["challenge", "present", NAME]);
-    refused(&said, 2, "it is invalid, so nobody asks for its answer any more");
+    refused(&said, 2, "the challenge is invalid, so the CA does not ask for the answer any more");
     assert_eq!(check(&terminal, &["cleanup", NAME]), (false, 0));
 }
 
@@ -181,5 +181,5 @@ async fn whoever_drives_everything_is_left_alone() {
     run.says("Ctrl-C");
     let said = terminal.run(&["challenge", "cleanup", NAME]);
     run.kill();
-    refused(&said, 12, "drives, and puts answers up and takes them down by itself");
+    refused(&said, 12, "drives, and presents and cleans up answers by itself");
 }

@@ -133,7 +133,7 @@ async fn names_of_nobody_are_refused_by_every_verb() {
     assert!(!desk.terminal.path("key.pem").exists());
     // What is there is of another kind.
     let other = "error: \"certificate/www\" is no Issuer but a Certificate\n\
-                 hint: an account is named by its Issuer";
+                 hint: name an account by its Issuer";
     for words in [
         &["account", "show", "certificate/www"][..],
         &["account", "rollover", "certificate/www"],
@@ -159,8 +159,9 @@ async fn serial_numbers_of_nobody_lead_to_nothing_and_what_is_none_is_refused() 
     // A fingerprint is no serial number; a bad line spoils the list, whatever stands beside it.
     for line in ["no number", "4g", "0x", &"ab".repeat(32)] {
         desk.terminal.write("serials.txt", &format!("{serial}\n{line}\n"));
-        let message =
-            format!("error: cannot use serials.txt: \"{line}\" is no serial number\nhint: one on");
+        let message = format!(
+            "error: cannot use serials.txt: \"{line}\" is not a serial number\nhint: write one"
+        );
         desk.refuses(&[&check[..], &["--renew"]].concat(), 2, &[&message]).await;
     }
     // Well-formed, and of nobody.
@@ -168,7 +169,7 @@ async fn serial_numbers_of_nobody_lead_to_nothing_and_what_is_none_is_refused() 
     desk.terminal.write("serials.txt", "04ab12\n");
     let said = desk.terminal.drive(&[&check[..], &["--renew"]].concat());
     assert_eq!((said.code, &*said.stdout), (Some(0), ""), "{said:?}");
-    assert_eq!(said.stderr, "no certificate has a serial number of serials.txt\n");
+    assert_eq!(said.stderr, "no certificate has a serial number in serials.txt\n");
     let said = desk.terminal.run(&[&check[..], &["-o", "json"]].concat());
     let report: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!((said.code, &report["certificates"]), (Some(0), &json!([])), "{said:?}");
@@ -183,7 +184,7 @@ async fn the_certificate_of_another_ca_is_not_revoked_and_whose_it_is_is_told() 
     let foreign = elsewhere.pair("mail-tls");
     let file = text(&foreign.certificate);
     let revoke = ["certificate", "revoke", file, "--yes"];
-    let unknown = format!("error: nothing says which CA has issued {file}\nhint: --issuer names");
+    let unknown = format!("error: the CA that issued {file} is not known\nhint: name the Issuer");
     desk.refuses(&revoke, 2, &[&unknown]).await;
     let by_account = [&revoke[..], &["--issuer=acme"]].concat();
     let by_key = format!("--key={}", text(&foreign.key));
@@ -192,8 +193,8 @@ async fn the_certificate_of_another_ca_is_not_revoked_and_whose_it_is_is_told() 
         "error: cannot revoke {file} by the account of Issuer default/acme: 404 urn:ietf:params:acme:error:malformed: \
          Unable to revoke :: No such certificate"
     );
-    let hint = "hint: it was signed by CN=kubectl-acme rehearsal intermediate, trusted by nobody: --issuer names the \
-                Issuer of that CA";
+    let hint = "hint: the CA is CN=kubectl-acme rehearsal intermediate, trusted by nobody: name the Issuer of that CA \
+                with --issuer";
     for words in [by_account, by_key] {
         desk.refuses(&words, 1, &[&message, hint]).await;
     }
@@ -239,7 +240,7 @@ async fn a_key_that_does_not_match_signs_nothing() {
         &[&revoke[..], &[&with_key]].concat(),
         2,
         &["error: the key is not that of the certificate of www: nothing was revoked\n\
-         hint: --key=FILE names its own; without --key the account revokes it"],
+         hint: give the matching key with --key=FILE; without --key the account key signs"],
     )
     .await;
     fs::copy(&own.certificate, desk.terminal.path("alone.pem")).unwrap();
@@ -247,7 +248,7 @@ async fn a_key_that_does_not_match_signs_nothing() {
     desk.refuses(
         &alone,
         2,
-        &["error: there is no private key beside the certificate of alone.pem\nhint: --key=FILE"],
+        &["error: there is no private key beside the certificate of alone.pem\nhint: give the private key with --key=FILE"],
     )
     .await;
     desk.refuses(&[&revoke[..], &["--key=alone.pem"]].concat(), 2, &["alone.pem"]).await;
@@ -258,7 +259,7 @@ async fn a_key_that_does_not_match_signs_nothing() {
         let import = ["account", "import", "acme", "--key", file];
         desk.refuses(&import, 2, &[
             "error: Issuer default/acme has another account key in Secret default/acme-account: nothing was changed\n",
-            "hint: account import --replace takes the key in its place",
+            "hint: account import --replace stores the new key",
         ])
         .await;
         let lines = [
@@ -321,7 +322,7 @@ async fn a_key_that_does_not_match_signs_nothing() {
         &["account", "recover", "acme"],
     ] {
         desk.refuses(words, 2, &[
-            "error: Secret default/acme-account with the account key of Issuer default/acme is not there",
+            "error: Secret default/acme-account with the account key of Issuer default/acme does not exist",
             "hint: ",
         ])
         .await;
@@ -340,7 +341,7 @@ async fn what_the_ca_does_not_offer_is_told_before_anything_is_changed() {
         let url = desk.ca.server.directory_url();
         format!("the CA at {url} offers no {what}: its directory does not name it\n")
     };
-    let beside = "hint: the CA does this on its own pages, if at all: by ACME nobody can ask it";
+    let beside = "hint: the CA does this on its own pages, if at all: ACME has no request for it";
     let revoke = ["certificate", "revoke", "www", "--yes"];
     for words in [&revoke[..], &["certificate", "revoke", "www", "--yes", "--key"]] {
         let message = "error: cannot revoke www by the account of Issuer default/acme: ";
@@ -403,8 +404,12 @@ async fn what_has_ended_or_belongs_to_nobody_is_left_alone() {
         let line = "error: Order default/stray belongs to no Certificate\nhint: ";
         desk.refuses(&["order", verb, "stray"], 2, &[line, "order delete stray"]).await;
     }
-    desk.refuses(&["account", "update", "acme", "--email=nobody"], 2, &["is no address of e-mail"])
-        .await;
+    desk.refuses(
+        &["account", "update", "acme", "--email=nobody"],
+        2,
+        &["is not an e-mail address"],
+    )
+    .await;
     // The CA refuses the address itself.
     desk.refuses(
         &["account", "update", "acme", "--email=ops@example.com"],
@@ -412,12 +417,13 @@ async fn what_has_ended_or_belongs_to_nobody_is_left_alone() {
         &[
             "error: cannot change the contact of the account of Issuer default/acme: ",
             "invalidContact",
-            "hint: --email names another address, --no-email none; the contact is as it was",
+            "hint: use another --email, or --no-email; the contact is unchanged",
         ],
     )
     .await;
     for words in [&["certificate", "revoke", "www"][..], &["account", "deactivate", "acme"]] {
-        desk.refuses(words, 2, &["nobody is here to be asked", "hint: --yes says so"]).await;
+        desk.refuses(words, 2, &["standard input is not a terminal", "hint: --yes confirms it"])
+            .await;
     }
     let revoke = ["certificate", "revoke", "www", "--yes"];
     assert_eq!(desk.terminal.run(&revoke).code, Some(0));
@@ -426,7 +432,7 @@ async fn what_has_ended_or_belongs_to_nobody_is_left_alone() {
         1,
         &[
             "alreadyRevoked",
-            "hint: nothing is left to be done but to replace it: ",
+            "hint: the certificate is already revoked; replace it: ",
             "certificate renew www",
         ],
     )
@@ -471,7 +477,7 @@ async fn what_is_of_another_sort_or_not_there_yet_is_told_as_such() {
     for (name, line) in [
         (
             "new",
-            "error: Certificate default/new has no certificate in Secret default/new-tls\nhint: how far it is: ",
+            "error: Certificate default/new has no certificate in Secret default/new-tls\nhint: show the progress: ",
         ),
         (
             "signed",
@@ -479,18 +485,19 @@ async fn what_is_of_another_sort_or_not_there_yet_is_told_as_such() {
         ),
         (
             "foreign",
-            "error: Certificate default/foreign was issued by none of ACME's issuers\nhint: whoever has issued it",
+            "error: Certificate default/foreign was not issued by an ACME issuer\nhint: revoke the certificate at its CA",
         ),
     ] {
         desk.refuses(&["certificate", "revoke", name, "--yes"], 2, &[line]).await;
         let line = format!("error: cannot show Certificate default/{name}: there is no Secret");
-        desk.refuses(&["certificate", "show", name], 1, &[&line, "hint: how far it is: "]).await;
+        desk.refuses(&["certificate", "show", name], 1, &[&line, "hint: show the progress: "])
+            .await;
     }
     for (words, code, line) in [
         (
             ["certificate", "renew", "signed"],
             2,
-            "Issuer default/own is of type selfSigned: on this machine only acme issues",
+            "Issuer default/own is of type selfSigned: on this machine only acme is served",
         ),
         (["certificate", "renew", "foreign"], 2, "issuerRef.group is awspca.cert-manager.io"),
         (["order", "retry", "foreign"], 2, "issuerRef.group is awspca.cert-manager.io"),

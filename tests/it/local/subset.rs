@@ -62,7 +62,7 @@ async fn names_that_the_ca_refuses_are_left_out_until_the_renewal() {
     let before = orders();
     let said = order(&terminal, &allowed);
     assert_eq!(said.code, Some(0), "{said:?}");
-    let told = format!("tried without {REFUSED}");
+    let told = format!("retrying without {REFUSED}");
     assert!(said.stderr.contains("warning: ") && said.stderr.contains(&told), "{said:?}");
     assert_eq!(orders() - before, 2, "one with all names, one without");
     assert!(names(&terminal).contains(GOOD) && !names(&terminal).contains(REFUSED));
@@ -104,7 +104,7 @@ async fn names_whose_answer_cannot_be_seen_are_left_out_when_time_is_up() {
     let terminal = person(&ca, &[GOOD, SILENT]);
     let said = order_within(&terminal, "5s", &["--allow-subset-of-names", "-o", "json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.stderr.contains(&format!("tried without {SILENT}")), "{said:?}");
+    assert!(said.stderr.contains(&format!("retrying without {SILENT}")), "{said:?}");
     let report: Value = serde_json::from_str(&said.stdout).unwrap();
     let one = &report["certificates"][0];
     assert_eq!((&one["outcome"], &one["leftOut"]), (&json!("issued"), &json!([SILENT])));

@@ -59,10 +59,14 @@ fn an_account_is_shown_changed_and_given_another_key() {
     );
     assert_eq!(shown(&terminal, name)["contact"], json!(["mailto:new@example.com"]));
     assert_eq!(terminal.objects("issuers")[0]["spec"]["acme"]["email"], "new@example.com");
-    ends(&terminal.run(&["account", "update", name, "--email", "nobody"]), 2, "no address");
+    ends(
+        &terminal.run(&["account", "update", name, "--email", "nobody"]),
+        2,
+        "not an e-mail address",
+    );
 
     let changed = terminal.run(&["account", "rollover", name, "--algorithm=ecdsa-p384"]);
-    ends(&changed, 0, "has another key");
+    ends(&changed, 0, "has a new key");
     let after = shown(&terminal, name);
     assert_eq!(
         (&after["url"], &after["key"]["algorithm"]),

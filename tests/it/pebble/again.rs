@@ -244,7 +244,7 @@ fn a_look_at_a_challenge_tells_what_the_ca_holds_of_it() {
     let said = look(&good);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stdout.contains("At the CA:   authorization valid, until "), "{said:?}");
-    assert!(said.stdout.contains("Verdict:     the CA holds it as valid, "), "{said:?}");
+    assert!(said.stdout.contains("Verdict:     valid at the CA, "), "{said:?}");
     let said = look(&stuck);
     assert_eq!(said.code, Some(9), "{said:?}");
     assert!(said.stdout.contains("At the CA:   authorization pending, until "), "{said:?}");
@@ -346,7 +346,7 @@ fn a_ca_that_asks_for_more_patience_than_there_is_ends_the_wait_at_once() {
     let said = scene.terminal.drive(&["order", "-f", path.to_str().unwrap()]);
     assert_eq!(said.code, Some(124), "{said:?}");
     for words in [
-        "the CA has it as processing, and asks for patience until 2",
+        "processing at the CA, which asks to wait until 2",
         "hint: run the same command again after 2",
     ] {
         assert!(said.stderr.contains(words), "{words}\n{said:?}");

@@ -49,7 +49,9 @@ async fn a_changed_caa_record_is_found_and_the_certificate_replaced_by_the_ca_th
     let orders = pebble.orders();
     let said = terminal.drive(&["certificate", "check", "--renew"]);
     assert_eq!(said.code, Some(10), "{said:?}");
-    let why = format!("Certificate default/www was not replaced: its CA would refuse it: {detail}");
+    let why = format!(
+        "Certificate default/www was not replaced: the CA would refuse the order: {detail}"
+    );
     assert!(said.stderr.contains(&why), "{said:?}");
     assert_eq!(pebble.orders(), orders);
     // Where name servers fail, nothing is known, and nothing good is said.

@@ -359,7 +359,7 @@ async fn a_type_that_the_ca_does_not_offer_is_told_with_those_it_offers() {
     assert_eq!(said.code, Some(9), "{said:?}");
     let why = "the issuer asks for dns-persist-01 (kubectl-acme/challenge-type), and for www.example.com the CA offers http-01, tls-alpn-01, dns-01, dns-account-01";
     assert!(said.stderr.contains(why), "{said:?}");
-    let hint = "take the annotation kubectl-acme/challenge-type away from Issuer default/acme";
+    let hint = "remove the annotation kubectl-acme/challenge-type from Issuer default/acme";
     assert!(said.stderr.contains(hint), "{said:?}");
 }
 

@@ -141,7 +141,7 @@ fn d01_20_whoever_waited_has_ended_before_a_copy_has_followed() {
     site.is_followed();
     let (said, report) = look(&site.terminal, &["web"]);
     let first = lab::names_first(&report, "D01-20");
-    assert!(first["message"].as_str().unwrap().contains("nobody waits"), "{first:#}");
+    assert!(first["message"].as_str().unwrap().contains("no process waits"), "{first:#}");
     assert_eq!(said.code, Some(10), "{report:#}");
     let said = site.order(&["--out=out", "--timeout=60s"]);
     assert_eq!(said.code, Some(0), "{said:?}");

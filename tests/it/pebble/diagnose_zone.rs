@@ -133,7 +133,7 @@ fn dns_06_a_secondary_has_an_older_copy() {
     );
     assert_eq!(view["sees"].as_array().unwrap().len(), 2, "{view:#}");
     let page = asking(bed.resolver.address()).run(&["diagnose", NAME]);
-    assert!(page.stdout.contains("Who sees what of _acme-challenge.example.com TXT"), "{page:?}");
+    assert!(page.stdout.contains("Different views of _acme-challenge.example.com TXT"), "{page:?}");
     assert!(page.stdout.lines().all(|line| line.chars().count() <= 80), "{page:?}");
 }
 

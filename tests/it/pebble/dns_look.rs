@@ -354,7 +354,7 @@ async fn a_check_shows_what_every_server_says() {
     Domain:      www.example.com
     Expected:    gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA
     Seen from:   this machine at 2026-11-21T04:54:20Z
-    Saw:         what 2 servers of zone example.com. say of _acme-challenge.www.example.com.
+    Saw:         answers for _acme-challenge.www.example.com. from 2 servers of zone example.com.
     Command:     dig +norecurse @{1} _acme-challenge.www.example.com. TXT
     Command:     dig +norecurse @{2} _acme-challenge.www.example.com. TXT
     At the CA:   not known: error reading issuer: Issuer "acme" not found
@@ -364,9 +364,9 @@ async fn a_check_shows_what_every_server_says() {
     ns1.example.com. | {1}:53 | "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA"
     ns2.example.com. | {2}:53 | NXDOMAIN
     error: the CA would not see the answer of challenge web-1-1-1: DNS record for "www.example.com" not yet propagated: 1 of 2 nameservers answer: ns2.example.com. ({2}) says NXDOMAIN
-    hint: mend its dns01 solver: cannot publish the record: no dns provider config specified for challenge
+    hint: correct the dns01 solver: cannot publish the record: no dns provider config specified for challenge
     hint: D01-02: 1 of 2 name servers have the record _acme-challenge.www.example.com that www.example.com needs
-    hint: it has not been presented yet: order -f … or run puts it up
+    hint: no answer is presented yet: order -f … or run presents it
     "#);
     assert_eq!(code, Some(9));
     let said = check_challenge(&bed, &["--show-commands"]).await;
@@ -385,6 +385,6 @@ async fn a_check_shows_what_every_server_says() {
     let resolver = bed.resolver.address().to_string();
     let only = ["--dns01-recursive-nameservers", &resolver, "--dns01-recursive-nameservers-only"];
     let (code, shown, _) = checked(&bed, &only).await;
-    let saw = "Saw:         what 1 resolver says of _acme-challenge.www.example.com.";
+    let saw = "Saw:         answers for _acme-challenge.www.example.com. from 1 resolver";
     assert!(code == Some(0) && shown.contains(saw), "{shown}");
 }

@@ -175,7 +175,7 @@ fn a_certificate_request_of_a_manifest_is_tried_once() {
     has(
         &said,
         2,
-        &["is there with another spec, and cannot be changed", "delete certificaterequest/web"],
+        &["exists with another spec, and cannot be changed", "delete certificaterequest/web"],
     );
     assert_eq!(owner.terminal.objects("certificaterequests"), before);
     assert_eq!(owner.pebble.orders(), 1);

@@ -136,8 +136,8 @@ fn an_issuer_without_an_account_is_told_so(site: &Site) {
     for words in [
         "CAA record for bound.example.com prevents issuance: it is for one account (accounturi), and this issuer has none at its \
          CA yet, as far as its status tells",
-        "hint: the account of Issuer default/new is made with its first order, and no CAA record can name it before: have Issuer \
-         default/new registered alone (order -f), then let the record of bound.example.com have its status.acme.uri as \
+        "hint: the account of Issuer default/new is created with the first order, and no CAA record can name it before: register \
+         Issuer default/new alone first (order -f), then put its status.acme.uri into the record of bound.example.com as \
          accounturi\n",
     ] {
         assert!(said.stderr.contains(words), "{words}\n{said:?}");
@@ -157,6 +157,6 @@ fn a_ca_that_does_not_say_who_it_is_is_rehearsed_without_caa() {
     let path = site.terminal.manifests(&manifests);
     let said = site.terminal.drive(&["order", "-f", path.to_str().unwrap(), "--rehearse"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    let note = "CAA records are not looked at for Issuer default/other, for its CA does not say who it is: cannot read";
+    let note = "CAA records are not checked for Issuer default/other, as its CA's CAA identities are unknown: cannot read";
     assert!(said.stderr.contains(note), "{said:?}");
 }

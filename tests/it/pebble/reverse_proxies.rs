@@ -223,9 +223,9 @@ async fn what_breaks_the_way_is_named_by_what_came_to_the_listener() {
     let cut = |site: String| site.replace(":8080/.well-known/acme-challenge/", ":8080/");
     Bed::start(Software::Apache, cut).await.is_explained(path, "HTTP-38");
     let tls = |site: String| site.replace(":8080", ":8080 ssl verify none");
-    Bed::start(Software::Haproxy, tls).await.is_explained("what it forwards is TLS", "HTTP-37");
+    Bed::start(Software::Haproxy, tls).await.is_explained("it forwards TLS", "HTTP-37");
     let tls = |site: String| site.replace("http://127", "https://127");
-    Bed::start(Software::Nginx, tls).await.is_explained("what it forwards is TLS", "HTTP-37");
+    Bed::start(Software::Nginx, tls).await.is_explained("it forwards TLS", "HTTP-37");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! `certificate check`: which certificates have to be replaced now, and why; and their replacement.
+//! `certificate check`: finds certificates that have to be replaced now, with the reasons, and replaces them on request.
 
 pub mod places;
 pub mod replacing;
@@ -33,30 +33,30 @@ pub struct CheckArgs {
     /// Certificates
     #[arg(value_name = "NAME|FILE|HOST:PORT", add = completers::certificates_and_files())]
     what: Vec<String>,
-    /// Look at the Certificates of all namespaces
+    /// Check the Certificates of all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
     /// Only Certificates with these labels, such as app=web
     #[arg(long, short = 'l', value_name = "LABELS")]
     selector: Option<LabelSelector>,
-    /// Look at what these hosts show by TLS: one on each line, with a port where it is not 443
+    /// Check the TLS servers in this file: one on each line, with the port if it is not 443
     #[arg(long, value_name = "FILE")]
     hosts: Option<String>,
-    /// Look for these serial numbers, which a CA has announced, among the Certificates: what has one must be replaced
+    /// Find Certificates with a serial number in this file, as announced by a CA: they must be replaced
     ///
-    /// One on each line, in hexadecimal.
+    /// One serial number on each line, in hexadecimal.
     #[arg(long, value_name = "FILE")]
     serials: Option<String>,
-    /// Judge servers by these roots in place of this machine's
+    /// Verify servers against these roots in place of this machine's
     #[arg(long, value_name = "FILE")]
     ca_bundle: Option<PathBuf>,
     /// Replace the Certificates that have to be replaced, and wait
     #[arg(long)]
     renew: bool,
-    /// Most Certificates that are renewed in an hour, those of earlier runs included
+    /// Maximum number of Certificates to renew in an hour, including earlier runs
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     max_per_hour: usize,
-    /// How the work is done
+    /// Flags of the work
     #[command(flatten)]
     work: WorkArgs,
 }
@@ -72,16 +72,16 @@ impl CheckArgs {
         }
     }
 
-    /// Tells whether anything is in a store: files and servers can be looked at without one.
+    /// Returns whether the command needs a store: files and servers can be checked without a store.
     pub fn needs_store(&self) -> bool {
         self.scope().needs_store()
     }
 }
 
-/// Runs `certificate check`: 10 where something has to be done, 11 where nothing has as far as is known, and not all is known.
+/// Runs `certificate check`.
 ///
 /// # Errors
-/// Fails so, or when what is named is not there, or a Certificate could not be replaced.
+/// Fails with 10 if a certificate must be replaced, 11 if not all is known, and if a name is not found or a renewal fails.
 pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let scope = args.scope();
     let store = if scope.needs_store() { Some(context.existing_store().await?) } else { None };
@@ -96,7 +96,7 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
         let namespaces = if args.all_namespaces { Namespaces::Shown } else { Namespaces::Hidden };
         let is_wide = *printer.format() == Format::Wide;
         let style = CheckStyle { is_wide, namespaces, headers, width: printer.width() };
-        printer.text(&table(&checked(&surveyed), style, context.now()))?;
+        printer.text(&table(&reports(&surveyed), style, context.now()))?;
         let list = places.listed.as_ref().map(|(_, name)| &**name);
         sum_up(&surveyed, list, args.renew, &printer);
     }
@@ -112,26 +112,26 @@ pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> 
     }
     let kind = match &renewed {
         Err(failure) => Some(failure.kind),
-        // Where there was nothing to look at, nobody knows that all is well.
+        // Without any certificate to check, nothing is known to be well.
         Ok(()) if surveyed.is_empty() && places.listed.is_none() => {
             Some(FailureKind::WarningsFound)
         }
-        Ok(()) => left(&surveyed),
+        Ok(()) => remaining_failure(&surveyed),
     };
     if !is_for_people {
         let exit_code = kind.map_or(0, FailureKind::exit_code);
-        print(&mut printer, &CertificateCheck::new(exit_code, checked(&surveyed)), headers)?;
+        print(&mut printer, &CertificateCheck::new(exit_code, reports(&surveyed)), headers)?;
     }
     renewed?;
     kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)))
 }
 
-fn checked(surveyed: &[Surveyed]) -> Vec<CheckedCertificate> {
+fn reports(surveyed: &[Surveyed]) -> Vec<CheckedCertificate> {
     surveyed.iter().map(|one| one.checked.clone()).collect()
 }
 
-/// What is left to be done, if anything.
-fn left(surveyed: &[Surveyed]) -> Option<FailureKind> {
+/// Kind of failure for the certificates that were not replaced, if any.
+fn remaining_failure(surveyed: &[Surveyed]) -> Option<FailureKind> {
     let is_left = |one: &&Surveyed| {
         let renewal = one.checked.renewal.as_ref().map(|renewal| renewal.outcome);
         renewal != Some(CheckedRenewalOutcome::Replaced)
@@ -144,7 +144,7 @@ fn left(surveyed: &[Surveyed]) -> Option<FailureKind> {
     }
 }
 
-/// Prints the report where programs read it.
+/// Prints the report for programs.
 fn print(
     printer: &mut Printer,
     report: &CertificateCheck,
@@ -166,34 +166,34 @@ fn print(
     Ok(printer.data(&text)?)
 }
 
-/// Says in a line how many certificates there were, and what comes next.
+/// Prints a line with the number of certificates, and a hint with the next step.
 fn sum_up(surveyed: &[Surveyed], list: Option<&str>, renews: bool, printer: &Printer) {
     let of = |verdict| surveyed.iter().filter(|one| one.checked.verdict == verdict).count();
     let (replace, unknown) = (of(CheckVerdict::Replace), of(CheckVerdict::Unknown));
     let all = match surveyed.len() {
         0 => {
-            let of_list = list.map(|name| format!("no certificate has a serial number of {name}"));
+            let of_list = list.map(|name| format!("no certificate has a serial number in {name}"));
             return printer.note(of_list.as_deref().unwrap_or("no certificates were found"));
         }
-        1 => "1 certificate was".to_owned(),
-        all => format!("{all} certificates were"),
+        1 => "1 certificate".to_owned(),
+        all => format!("{all} certificates"),
     };
     let unknown = match unknown {
         0 => String::new(),
-        unknown => format!("; of {unknown} not all is known"),
+        unknown => format!("; not everything is known of {unknown}"),
     };
     let replace_line = match replace {
         0 => "none has to be replaced as far as is known".to_owned(),
         1 => "1 has to be replaced now".to_owned(),
         several => format!("{several} have to be replaced now"),
     };
-    printer.note(&format!("{all} looked at: {replace_line}{unknown}"));
+    printer.note(&format!("{all} checked: {replace_line}{unknown}"));
     let can_be = surveyed
         .iter()
         .any(|one| one.checked.verdict == CheckVerdict::Replace && one.certificate.is_some());
     if can_be && !renews {
         printer.hint(&format!(
-            "replace those of the store: {} --renew",
+            "replace the Certificates of the store: {} --renew",
             invocation::current().again()
         ));
     }

@@ -1,5 +1,5 @@
-//! Where the certificates are that somebody wants to be looked at: Certificates of a store by name, label or namespace, Secrets,
-//! files, servers, and lists of hosts and of serial numbers.
+//! Places of the certificates to check: Certificates of a store by name, label or namespace, Secrets, files, servers,
+//! and lists of hosts and of serial numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,40 +19,40 @@ use crate::objects::own_request::as_certificate;
 use crate::store::Store;
 use crate::store::resources::typed;
 
-/// Largest list that is read, in bytes.
-const LARGEST: u64 = 16 << 20;
-/// Most digits of a serial number (RFC 5280 §4.1.2.2).
-const LONGEST: usize = 40;
-/// Where TLS is spoken unless told otherwise.
-const HTTPS: u16 = 443;
+/// Maximum size of a list, in bytes.
+const MAX_LIST_BYTES: u64 = 16 << 20;
+/// Maximum number of hexadecimal digits of a serial number (RFC 5280 §4.1.2.2).
+const MAX_SERIAL_DIGITS: usize = 40;
+/// Default port of TLS servers.
+const HTTPS_PORT: u16 = 443;
 
-/// What somebody wants to be looked at.
+/// Selection of certificates to check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckScope {
     /// Words of the command line.
     pub words: Vec<String>,
-    /// Every namespace.
+    /// Whether the Certificates of every namespace are selected.
     pub all_namespaces: bool,
-    /// Only Certificates with these labels.
+    /// Labels of the selected Certificates.
     pub selector: Option<LabelSelector>,
-    /// A file with hosts.
+    /// File with hosts.
     pub hosts: Option<String>,
-    /// A file with serial numbers.
+    /// File with serial numbers.
     pub serials: Option<String>,
 }
 
-/// One certificate that is to be looked at.
+/// Place of one certificate to check.
 #[derive(Clone, Debug)]
 pub enum CheckPlace {
-    /// That of a Certificate.
+    /// Certificate of a Certificate resource.
     Certificate(Box<Certificate>),
-    /// That of a CertificateRequest that no Certificate has made.
+    /// Certificate of a CertificateRequest that no Certificate has made.
     Request(Box<CertificateRequest>),
-    /// That in a file or a folder.
+    /// Certificate in a file or a folder.
     File(String),
-    /// That in a Secret.
+    /// Certificate in a Secret.
     Secret(ObjectName),
-    /// What a server shows.
+    /// Certificate that a TLS server presents.
     Server {
         /// Name or address.
         host: String,
@@ -61,17 +61,17 @@ pub enum CheckPlace {
     },
 }
 
-/// What is to be looked at.
+/// Places of the certificates to check.
 #[derive(Debug, Default)]
 pub struct CheckPlaces {
-    /// Where.
+    /// Places, in the order of the report's input.
     pub places: Vec<CheckPlace>,
-    /// Serial numbers that somebody has listed, and the name of that list; of others than those nothing is wanted.
+    /// Listed serial numbers and the name of the list; Certificates with other serial numbers are left out.
     pub listed: Option<(BTreeSet<String>, String)>,
 }
 
 impl CheckScope {
-    /// Tells whether anything is in a store.
+    /// Returns whether any certificate of the selection is in a store.
     pub fn needs_store(&self) -> bool {
         let is_stored =
             |word: &String| place(word).is_ok_and(|place: CertificatePlace| place.is_stored());
@@ -79,10 +79,10 @@ impl CheckScope {
         is_all || self.serials.is_some() || self.words.iter().any(is_stored)
     }
 
-    /// Finds what is wanted; nothing is asked over the network but the store.
+    /// Finds the places of the selection; makes no network request except to the store.
     ///
     /// # Errors
-    /// Fails when words contradict each other or lead nowhere, a list cannot be read, or the store fails.
+    /// Fails when words contradict each other or name nothing, a list cannot be read, or the store fails.
     pub async fn find(
         &self,
         store: Option<&Arc<dyn Store>>,
@@ -123,8 +123,8 @@ impl CheckScope {
         if let Some(name) = &self.hosts {
             for line in lines(name, context).await? {
                 let (host, port) = host(&line).ok_or_else(|| {
-                    Failure::usage(format!("cannot use {name}: \"{line}\" is no host"))
-                        .hint("one on each line: www.example.com, or HOST:PORT")
+                    Failure::usage(format!("cannot use {name}: \"{line}\" is not a host"))
+                        .hint("write one host on each line: www.example.com, or HOST:PORT")
                 })?;
                 found.places.push(CheckPlace::Server { host, port });
             }
@@ -133,8 +133,8 @@ impl CheckScope {
             let mut serials = BTreeSet::new();
             for line in lines(name, context).await? {
                 let number = serial(&line).ok_or_else(|| {
-                    Failure::usage(format!("cannot use {name}: \"{line}\" is no serial number"))
-                        .hint("one on each line, in hexadecimal digits")
+                    Failure::usage(format!("cannot use {name}: \"{line}\" is not a serial number"))
+                        .hint("write one serial number on each line, in hexadecimal digits")
                 })?;
                 serials.insert(number);
             }
@@ -151,7 +151,7 @@ impl CheckScope {
             }
             let scope = target::scope(Kind::CertificateRequest, namespace);
             let listed = match store.list(Kind::CertificateRequest, &scope).await {
-                // Whoever may read Certificates alone looks at these alone.
+                // A user who may read Certificates only gets Certificates only.
                 Err(error) if error.lacks_permission() => Vec::new(),
                 listed => listed?,
             };
@@ -166,7 +166,7 @@ impl CheckScope {
 }
 
 impl CheckPlace {
-    /// The Certificate, where it is that of one.
+    /// Key of the Certificate resource; `None` for other places.
     pub fn key(&self) -> Option<Key> {
         match self {
             Self::Certificate(certificate) => Some(Key::new(Kind::Certificate, certificate.name())),
@@ -175,8 +175,8 @@ impl CheckPlace {
     }
 }
 
-/// The CertificateRequests that no Certificate has made and that were issued: of those with the same issuer and the same names the one
-/// that was made last, which has taken the place of the others.
+/// Returns the issued CertificateRequests that no Certificate has made: for each issuer and set of names the newest
+/// request, which replaces the older ones.
 fn newest(requests: Vec<CertificateRequest>) -> Vec<CertificateRequest> {
     let mut found: BTreeMap<(String, Vec<String>), CertificateRequest> = BTreeMap::new();
     let is_own = |request: &CertificateRequest| {
@@ -203,14 +203,15 @@ fn place(word: &str) -> Result<CertificatePlace, Failure> {
     CertificatePlace::parse(word, files::is_there)
 }
 
-/// The lines of a list, `-` for standard input, without what stands behind `#`.
+/// Reads the lines of a list (`-` is standard input), without comments after `#` and without empty lines.
 async fn lines(name: &str, context: &Context) -> Result<Vec<String>, Failure> {
     let path = name.to_owned();
     let reading = move || {
         let bytes = if path == "-" {
-            disk::read_bytes(std::io::stdin().lock(), LARGEST)
+            disk::read_bytes(std::io::stdin().lock(), MAX_LIST_BYTES)
         } else {
-            std::fs::File::open(Path::new(&path)).and_then(|file| disk::read_bytes(file, LARGEST))
+            std::fs::File::open(Path::new(&path))
+                .and_then(|file| disk::read_bytes(file, MAX_LIST_BYTES))
         };
         bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     };
@@ -226,7 +227,7 @@ async fn lines(name: &str, context: &Context) -> Result<Vec<String>, Failure> {
     Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// A host and a port, 443 where none is named.
+/// Parses a host and a port; the default port is 443.
 fn host(line: &str) -> Option<(String, u16)> {
     if line.contains(char::is_whitespace) {
         return None;
@@ -239,7 +240,7 @@ fn host(line: &str) -> Option<(String, u16)> {
     let is_address = bare.parse::<std::net::IpAddr>().is_ok();
     if !is_url && (is_address || !has_port) {
         let is_host = is_address || (!bare.is_empty() && !bare.contains(['/', ':']));
-        return is_host.then(|| (bare.to_owned(), HTTPS));
+        return is_host.then(|| (bare.to_owned(), HTTPS_PORT));
     }
     match CertificatePlace::parse(line, |_| false) {
         Ok(CertificatePlace::Server { host, port }) => Some((host, port)),
@@ -247,15 +248,14 @@ fn host(line: &str) -> Option<(String, u16)> {
     }
 }
 
-/// A serial number in lower-case hexadecimal without zeroes before it, however it is written; what is longer than one is none, such
-/// as a fingerprint.
+/// Serial number in lower-case hexadecimal without leading zeroes; `None` for another text, such as a longer fingerprint.
 pub fn serial(text: &str) -> Option<String> {
     let lower = text.trim().to_ascii_lowercase();
     let lower = lower.strip_prefix("0x").unwrap_or(&lower);
     let digits: String = lower.chars().filter(|c| *c != ':').collect();
     let is_number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit());
     let digits = digits.trim_start_matches('0');
-    (is_number && digits.len() <= LONGEST).then(|| digits.to_owned())
+    (is_number && digits.len() <= MAX_SERIAL_DIGITS).then(|| digits.to_owned())
 }
 
 #[cfg(test)]
@@ -287,7 +287,7 @@ mod tests {
             assert_eq!(serial(text).as_deref(), Some("4a1b2"), "{text}");
         }
         assert_eq!(serial("4g"), None);
-        let longest = "7".repeat(LONGEST);
+        let longest = "7".repeat(MAX_SERIAL_DIGITS);
         assert_eq!(serial(&format!("00{longest}")), Some(longest.clone()));
         assert_eq!(serial(&format!("{longest}0")), None);
         assert_eq!(serial(""), None);

@@ -1,5 +1,5 @@
-//! Replacing what was found, so many in an hour. Only Certificates of the store can be replaced; what its CA would refuse is not
-//! tried, and what was issued a moment ago is not issued again because the CA has not yet noticed.
+//! Replacement of the found certificates, limited per hour. Only Certificates of the store can be replaced. An order that the
+//! CA would refuse is not tried, and a certificate issued a moment ago is not issued again for a stale renewal window.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,11 +18,11 @@ use crate::print::jsonpath::Template;
 use crate::store::local::Access;
 use crate::store::resources::Resources;
 
-/// For so long a CA's word that a new certificate is to be renewed counts as a stale one: as long as CAs ask to wait between two
-/// questions.
-const FRESH: SignedDuration = SignedDuration::from_hours(6);
+/// Age up to which a renewal window that asks to renew a new certificate counts as stale: as long as CAs ask clients
+/// to wait between two requests for the window.
+const FRESH_CERTIFICATE_AGE: SignedDuration = SignedDuration::from_hours(6);
 
-/// Replaces what may be replaced of what was found, and says of each what came of it.
+/// Replaces the replaceable certificates, and records the outcome of each.
 ///
 /// # Errors
 /// Fails with the lowest exit code of all Certificates that were tried.
@@ -34,9 +34,9 @@ pub async fn replace(
 ) -> Result<(), Failure> {
     let mut wanted = Vec::new();
     for one in surveyed.iter_mut().filter(|one| one.checked.verdict == CheckVerdict::Replace) {
-        match (not_tried(one, context.now()), &one.certificate) {
+        match (why_not_tried(one, context.now()), &one.certificate) {
             (None, Some(certificate)) => wanted.push(certificate.clone()),
-            (why, _) => one.checked.renewal = Some(held_back(why.unwrap_or_default())),
+            (why, _) => one.checked.renewal = Some(hold_back(why.unwrap_or_default())),
         }
     }
     if wanted.is_empty() {
@@ -48,7 +48,7 @@ pub async fn replace(
     let mut ended = Ok(());
     if room > 0 {
         if !context.printer(&work.output).format().is_for_people() {
-            // The one document on standard output is that of the check.
+            // The check's document is the only document on standard output.
             work.output.output = Template::parse("").ok().map(Format::JsonPath);
         }
         ended = Box::pin(again::replace(work, &replacement, context)).await;
@@ -63,45 +63,45 @@ pub async fn replace(
         one.checked.renewal = Some(if after > *before {
             CheckedRenewal { outcome: CheckedRenewalOutcome::Replaced, why: None }
         } else if room == 0 || replacement.was_put_off(name) {
-            held_back(later(most_per_hour))
+            hold_back(limit_message(most_per_hour))
         } else {
-            let why = Some("the new certificate has not come; standard error says why".to_owned());
+            let why = Some("no new certificate was issued; standard error says why".to_owned());
             CheckedRenewal { outcome: CheckedRenewalOutcome::Failed, why }
         });
     }
     ended
 }
 
-fn held_back(why: String) -> CheckedRenewal {
+fn hold_back(why: String) -> CheckedRenewal {
     CheckedRenewal { outcome: CheckedRenewalOutcome::HeldBack, why: Some(why) }
 }
 
-fn later(most: usize) -> String {
-    format!("{most} in an hour is the limit; a later run goes on")
+fn limit_message(most: usize) -> String {
+    format!("the limit is {most} in an hour; run the command again later")
 }
 
-/// Why a certificate is not to be tried, if so.
-fn not_tried(one: &Surveyed, now: Timestamp) -> Option<String> {
+/// Reason why no replacement is tried; `None` if one is tried.
+fn why_not_tried(one: &Surveyed, now: Timestamp) -> Option<String> {
     if one.certificate.is_none() {
-        return Some("it is not that of a Certificate in the store".to_owned());
+        return Some("the certificate belongs to no Certificate in the store".to_owned());
     }
     let forbidden = one.checked.reasons.iter();
     let mut forbidden = forbidden.filter(|reason| reason.reason == ReplacementCause::CaaForbids);
     if let Some(reason) = forbidden.next() {
-        return Some(format!("its CA would refuse it: {}", reason.detail));
+        return Some(format!("the CA would refuse the order: {}", reason.detail));
     }
     let is_only_asked = one.checked.reasons.iter().all(|reason| {
         matches!(reason.reason, ReplacementCause::RenewalWindow | ReplacementCause::RenewalDue)
     });
     let is_asked = one.has(ReplacementCause::RenewalWindow) && is_only_asked;
-    let is_fresh = one.issued_at.is_some_and(|at| now.duration_since(at) < FRESH);
+    let is_fresh = one.issued_at.is_some_and(|at| now.duration_since(at) < FRESH_CERTIFICATE_AGE);
     (is_asked && is_fresh).then(|| {
-        let hours = FRESH.as_hours();
-        format!("it was issued less than {hours} h ago, and its CA still wants it renewed")
+        let hours = FRESH_CERTIFICATE_AGE.as_hours();
+        format!("the certificate was issued less than {hours} h ago, and the CA still asks for its renewal")
     })
 }
 
-/// The Certificates that may be replaced by a later run, or once something else is put right, each with why they were not.
+/// Certificates that a later run, or a run after another fault is mended, may replace, each with the reason why not now.
 pub fn held(surveyed: &[Surveyed]) -> impl Iterator<Item = (&ObjectName, &str)> {
     surveyed.iter().filter_map(|one| {
         let renewal = one.checked.renewal.as_ref()?;

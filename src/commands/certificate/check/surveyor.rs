@@ -1,5 +1,5 @@
-//! What is found out of each certificate: what it says, whether it was revoked, when its CA wants it to be renewed, whether that may
-//! issue again, and how it fits its Certificate. Certificates are looked at side by side, some at once.
+//! Facts about each checked certificate: its contents, its revocation status, its renewal window at the CA, whether the
+//! CA may issue again (CAA), and how the certificate fits its Certificate. Several certificates are checked at once.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use crate::model::{Certificate, Key, ObjectName};
 use crate::store::Store;
 use crate::store::mirror::Mirror;
 
-/// Certificates that are looked at side by side.
-const AT_ONCE: usize = 16;
-/// How long a server may take to show its certificate.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Number of certificates that are checked at once.
+const CHECKS_AT_ONCE: usize = 16;
+/// Maximum time for a server to present its certificate.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What looks at certificates.
+/// Checks certificates.
 pub struct Surveyor {
     store: Option<Arc<dyn Store>>,
     inquiry: Inquiry,
@@ -43,19 +43,19 @@ pub struct Surveyor {
     now: Timestamp,
 }
 
-/// A certificate that was looked at, and what replacing it takes.
+/// A checked certificate, with the data that its replacement needs.
 #[derive(Clone, Debug)]
 pub struct Surveyed {
-    /// As it is told.
+    /// Report of the certificate.
     pub checked: CheckedCertificate,
-    /// The Certificate it is of, with the number of its issuance.
+    /// Certificate resource of the certificate, with the revision of its issuance.
     pub certificate: Option<(ObjectName, Option<i64>)>,
-    /// When what there is was asked for, where that is known.
+    /// Time at which the present certificate was requested, if known.
     pub issued_at: Option<Timestamp>,
 }
 
 impl Surveyed {
-    /// Tells whether there is this reason.
+    /// Returns whether the certificate has this reason to be replaced.
     pub fn has(&self, cause: ReplacementCause) -> bool {
         self.checked.reasons.iter().any(|reason| reason.reason == cause)
     }
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Surveyor {
     }
 }
 
-/// What there is to see at a place.
+/// Findings at one place.
 #[derive(Default)]
 struct Seen {
     found: Option<FoundCertificate>,
@@ -79,18 +79,18 @@ struct Seen {
 }
 
 impl Surveyor {
-    /// What looks at objects of a store, where there is one, and asks by these means; servers are judged by the roots of a file, or
-    /// by those of this machine.
+    /// Builds a surveyor of the store's objects, if there is a store. The fetcher makes all requests; servers are verified
+    /// against the roots of the file, or else of this machine.
     ///
     /// # Errors
-    /// Fails when the file holds no certificate, or a signal came.
+    /// Fails when the file holds no certificate, and on a signal.
     pub async fn new(
         store: Option<Arc<dyn Store>>,
         fetcher: Fetcher,
         bundle: Option<&Path>,
         context: &Context,
     ) -> Result<Self, Failure> {
-        // Of each kind and namespace an API server is asked once.
+        // The mirror asks the API server once for each kind and namespace.
         let store = store.map(|store| -> Arc<dyn Store> {
             if store.in_cluster() { Arc::new(Mirror::for_one_look(store)) } else { store }
         });
@@ -99,20 +99,20 @@ impl Surveyor {
         let now = context.now();
         let inquiry = Inquiry::new(store.clone(), &fetcher.resolver, now);
         let caa = CaaRecords::new(&fetcher.resolver);
-        let (server_name, longest) = (None, LONGEST);
+        let (server_name, longest) = (None, SERVER_TIMEOUT);
         let visitor = ServerVisitor { fetcher, client, roots, server_name, longest };
         Ok(Self { store, inquiry, caa, visitor, interrupted, now })
     }
 
-    /// Looks at all of them, in their order.
+    /// Checks all places; returns the results with the most urgent first.
     ///
     /// # Errors
-    /// Fails when what was named by itself is not there, the store fails, or a signal came.
+    /// Fails when a named object is not found, the store fails, and on a signal.
     pub async fn survey(&self, wanted: &CheckPlaces) -> Result<Vec<Surveyed>, Failure> {
-        let looks = wanted.places.iter().map(|place| self.look(place, wanted));
+        let looks = wanted.places.iter().map(|place| self.check(place, wanted));
         let all = async {
             let mut all = Vec::new();
-            let mut looks = stream::iter(looks).buffered(AT_ONCE);
+            let mut looks = stream::iter(looks).buffered(CHECKS_AT_ONCE);
             while let Some(looked) = looks.next().await {
                 all.extend(looked?);
             }
@@ -129,19 +129,19 @@ impl Surveyor {
         Ok(all)
     }
 
-    /// Looks at one; nothing where it is none of those that are listed.
-    async fn look(
+    /// Checks the certificate at one place; `None` if there is a list of serial numbers and the certificate is not in the list.
+    async fn check(
         &self,
         place: &CheckPlace,
         wanted: &CheckPlaces,
     ) -> Result<Option<Surveyed>, Failure> {
-        let seen = self.see(place).await?;
+        let seen = self.inspect(place).await?;
         let content = seen.found.as_ref().map(|found| &found.reported.content);
         let number = content.and_then(|content| serial(&content.serial_number));
         let mut list = None;
         if let Some((serials, name)) = &wanted.listed {
             let is_listed = number.as_ref().is_some_and(|number| serials.contains(number));
-            // Of what cannot be read nobody knows whether it is listed.
+            // A certificate that cannot be read may be in the list.
             let is_of_store = matches!(place, CheckPlace::Certificate(_)) && seen.unseen.is_none();
             if !is_listed && is_of_store {
                 return Ok(None);
@@ -192,7 +192,7 @@ impl Surveyor {
         Ok(Some(Surveyed { checked, certificate, issued_at: seen.issued_at }))
     }
 
-    async fn see(&self, place: &CheckPlace) -> Result<Seen, Failure> {
+    async fn inspect(&self, place: &CheckPlace) -> Result<Seen, Failure> {
         let of = |found: FoundCertificate| Seen { found: Some(found), ..Seen::default() };
         let now = self.now;
         match (place, &self.store) {
@@ -244,7 +244,7 @@ impl Surveyor {
         }
     }
 
-    /// What CAA records say to the CA that would issue next.
+    /// Looks up the CAA records for the CA that would issue next.
     async fn caa(&self, seen: &Seen) -> Vec<CaaLook> {
         let Some(found) = &seen.found else { return Vec::new() };
         let wanted = seen.certificate.as_ref().and_then(|certificate| {
@@ -263,13 +263,13 @@ impl Surveyor {
                 let account = account.filter(|uri| !uri.is_empty());
                 self.caa.look(names, (&directory.caa_identities, account)).await
             }
-            // Where the CA does not answer, that is told with its window.
+            // A CA that does not answer is reported with the renewal window.
             _ => Vec::new(),
         }
     }
 }
 
-/// The certificates above the first, as far as they count.
+/// Facts about the certificates above the leaf.
 fn above(found: &FoundCertificate, now: Timestamp) -> Vec<AboveFacts> {
     let above = found.chain.iter().zip(&found.reported.chain).skip(1);
     above

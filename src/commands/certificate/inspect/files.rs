@@ -17,24 +17,24 @@ use crate::disk;
 use crate::input::files::reason;
 use crate::model::secret::{TLS_CRT, TLS_KEY};
 
-/// Largest file that is read, in bytes: far above any chain.
-const LARGEST: u64 = 5 << 20;
-/// The name of standard input.
+/// Size limit of a file in bytes, far above any chain.
+const MAX_FILE_BYTES: u64 = 5 << 20;
+/// Argument that stands for standard input.
 const STDIN: &str = "-";
 
-/// Tells whether a word that might be a name is that of a file, or of a folder with a certificate.
+/// Returns whether a path is an existing file, or a folder with a certificate.
 pub fn is_there(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_dir() || path.join(TLS_CRT).exists())
 }
 
-/// Finds certificates and a key in a file, on standard input, or in a folder with `tls.crt` and `tls.key`.
+/// Reads certificates and a key from a file, standard input, or a folder with `tls.crt` and `tls.key`.
 ///
 /// # Errors
-/// Fails when it cannot be read, holds no certificate, or a signal came.
+/// Fails when the input cannot be read or holds no certificate, or a signal interrupts.
 pub async fn read(name: &str, interrupted: &Interrupted) -> Result<Material, Failure> {
     let path = PathBuf::from(name);
     let reading = move || if path == Path::new(STDIN) { read_stdin() } else { read_path(&path) };
-    let found = left(aside(interrupted, Duration::ZERO, reading).await)?;
+    let found = unwrap_reading(aside(interrupted, Duration::ZERO, reading).await)?;
     let unusable = |why: String| Failure::usage(format!("cannot read {name}: {why}"));
     match found.map_err(unusable)? {
         found if found.certificates.is_empty() => {
@@ -47,21 +47,21 @@ pub async fn read(name: &str, interrupted: &Interrupted) -> Result<Material, Fai
 /// Reads a private key, PEM or DER.
 ///
 /// # Errors
-/// Fails when there is none that can be used, or a signal came.
+/// Fails when the file holds no usable key, or a signal interrupts.
 pub async fn read_key(path: &Path, interrupted: &Interrupted) -> Result<PrivateKey, Failure> {
     let file = path.to_owned();
     let reading = move || {
         let bytes = Zeroizing::new(bytes_of(&file).map_err(|error| reason(&error))?);
-        // Of what is neither, PEM says better what is wrong.
+        // If the file is neither, the PEM error is clearer.
         PrivateKey::from_pem(&bytes)
             .or_else(|why| PrivateKey::from_der(&bytes).map_err(|_| why.to_string()))
     };
-    let key = left(aside(interrupted, Duration::ZERO, reading).await)?;
+    let key = unwrap_reading(aside(interrupted, Duration::ZERO, reading).await)?;
     key.map_err(|why| Failure::usage(format!("cannot use --key {}: {why}", path.display())))
 }
 
-/// What came of reading beside the talk.
-fn left<T>(ended: Result<T, Left>) -> Result<T, Failure> {
+/// Unwraps the result of reading in another thread, and converts a signal or a panic into a failure.
+fn unwrap_reading<T>(ended: Result<T, Left>) -> Result<T, Failure> {
     ended.map_err(|left| match left {
         Left::Signal(kind) => Failure::silent(kind),
         Left::Panic => Failure::new(FailureKind::Unexpected, "reading certificates panicked"),
@@ -69,7 +69,7 @@ fn left<T>(ended: Result<T, Left>) -> Result<T, Failure> {
 }
 
 fn read_stdin() -> Result<Material, String> {
-    material(disk::read_bytes(io::stdin().lock(), LARGEST))
+    material(disk::read_bytes(io::stdin().lock(), MAX_FILE_BYTES))
 }
 
 fn read_path(path: &Path) -> Result<Material, String> {
@@ -82,7 +82,7 @@ fn read_path(path: &Path) -> Result<Material, String> {
     if !key.exists() {
         return Ok(chain);
     }
-    // Whoever may not read the key may look at the certificate.
+    // A user who may not read the key may still see the certificate.
     let key = match read_file(&key) {
         Ok(found) => found.key,
         Err(why) => Some(Err(KeyError::Unreadable(within(TLS_KEY, why)))),
@@ -95,7 +95,7 @@ fn read_file(path: &Path) -> Result<Material, String> {
 }
 
 fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
-    disk::read_bytes(File::open(path)?, LARGEST)
+    disk::read_bytes(File::open(path)?, MAX_FILE_BYTES)
 }
 
 fn material(read: io::Result<Vec<u8>>) -> Result<Material, String> {

@@ -1,6 +1,6 @@
-//! What a CA is asked about certificates that it has issued: whether it has revoked one (by the lists or OCSP responders that the certificate names),
-//! and when it wants one to be renewed (RFC 9773). No account is needed, and nothing is spent. What cannot be found out is told as
-//! not known, never as good.
+//! Questions to CAs about issued certificates: whether a certificate is revoked (by the lists or OCSP responders that
+//! it names), and its renewal window (RFC 9773). No account is needed, and the requests cost nothing. A state that
+//! cannot be found out is reported as not known, never as good.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ use crate::model::{Issuer, Key};
 use crate::store::Store;
 use crate::store::resources::Resources;
 
-/// How long a CA may take to one answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Most letters of what a CA says.
-const LONGEST: usize = 300;
+/// Longest wait for one answer of a CA.
+const CA_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest number of characters kept of a CA's text.
+const MAX_TEXT_CHARS: usize = 300;
 
-/// What asks CAs; each is asked once what it is.
+/// Client of CAs for these questions; the directory of each issuer's CA is read once.
 pub struct Inquiry {
     store: Option<Arc<dyn Store>>,
     clients: Clients,
@@ -41,14 +41,14 @@ pub struct Inquiry {
     now: Timestamp,
 }
 
-/// The CA behind an issuer.
+/// CA behind an issuer.
 #[derive(Debug)]
 pub enum AskedAuthority {
-    /// It speaks ACME, and says this of itself.
+    /// ACME CA, with its issuer and its directory.
     Acme(Box<Issuer>, Arc<Directory>),
-    /// It does not speak ACME, or the issuer is not there any more.
+    /// Issuer that is not ACME, or does not exist any more.
     Other,
-    /// It does not answer, or the issuer may not be read.
+    /// CA that does not answer, or issuer that cannot be read; with the reason.
     Unknown(String),
 }
 
@@ -59,14 +59,14 @@ impl std::fmt::Debug for Inquiry {
 }
 
 impl Inquiry {
-    /// Nobody was asked yet; issuers are in that store, where there is one.
+    /// Builds a client that has asked no CA yet; issuers are read from `store`, if there is one.
     pub fn new(store: Option<Arc<dyn Store>>, resolver: &Arc<dyn Resolve>, now: Timestamp) -> Self {
         let revocation = RevocationInquiry::with_resolver(in_place_of_system(resolver));
         let clients = engine::clients(resolver);
         Self { store, clients, revocation, authorities: Mutex::default(), now }
     }
 
-    /// Asks both questions about a certificate, side by side.
+    /// Reads revocation and renewal window of a certificate concurrently.
     pub async fn ask(
         &self,
         found: &FoundCertificate,
@@ -74,7 +74,7 @@ impl Inquiry {
         let content = &found.reported.content;
         let asked = self.revocation.state(&found.chain, content, self.now);
         let (revocation, window) = tokio::join!(asked, self.window(found));
-        // A list may be older than the revocation, or not exist.
+        // A revocation list may be older than the revocation, or not exist.
         let revocation = match found.revoked_at {
             Some(at) if revocation.state != RevocationState::Revoked => ReportedRevocation {
                 at: Some(at.into()),
@@ -85,11 +85,11 @@ impl Inquiry {
         (revocation, window)
     }
 
-    /// When a certificate is to be renewed in the eyes of its CA; nothing where it is from no issuer that is known.
+    /// Reads the renewal window of a certificate at its CA; `None` if the certificate has no known ACME issuer.
     async fn window(&self, found: &FoundCertificate) -> Option<ReportedWindow> {
         let authority = self.authority(found.issued_by.as_ref()?).await;
         let unknown = |why: String| ReportedWindow {
-            why: Some(shortened(&why, LONGEST)),
+            why: Some(shortened(&why, MAX_TEXT_CHARS)),
             ..ReportedWindow::of(WindowState::Unknown)
         };
         let issuer = match &*authority {
@@ -104,7 +104,9 @@ impl Inquiry {
         };
         let tls = tls_of(acme);
         let asked = self.clients.renewal_info(&acme.server, &tls, &id);
-        let info = match timeout(PATIENCE, asked).await.map(|reply| reply.map(|reply| reply.answer))
+        let info = match timeout(CA_ANSWER_TIMEOUT, asked)
+            .await
+            .map(|reply| reply.map(|reply| reply.answer))
         {
             Ok(Ok(RenewalAnswer::Window(info))) => info,
             Ok(Ok(RenewalAnswer::NotOffered)) => return not_offered(),
@@ -112,14 +114,14 @@ impl Inquiry {
                 return Some(unknown(why));
             }
             Ok(Err(error)) => return Some(unknown(error.to_string())),
-            Err(_) => return Some(unknown(late())),
+            Err(_) => return Some(unknown(no_answer())),
         };
         let state = match (info.start > self.now, info.end > self.now) {
             (true, _) => WindowState::Ahead,
             (false, true) => WindowState::Open,
             (false, false) => WindowState::Past,
         };
-        let page = shortened(&info.explanation, LONGEST);
+        let page = shortened(&info.explanation, MAX_TEXT_CHARS);
         Some(ReportedWindow {
             state,
             start: Some(info.start.into()),
@@ -129,14 +131,14 @@ impl Inquiry {
         })
     }
 
-    /// The CA behind an issuer; asked once.
+    /// Returns the CA behind an issuer; its directory is read once.
     pub async fn authority(&self, issuer: &Key) -> Arc<AskedAuthority> {
         let cell = Arc::clone(self.authorities.lock().entry(issuer.clone()).or_default());
-        let ask = || async { Arc::new(self.find_out(issuer).await) };
+        let ask = || async { Arc::new(self.read_authority(issuer).await) };
         Arc::clone(cell.get_or_init(ask).await)
     }
 
-    async fn find_out(&self, key: &Key) -> AskedAuthority {
+    async fn read_authority(&self, key: &Key) -> AskedAuthority {
         let Some(store) = &self.store else { return AskedAuthority::Other };
         let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
         let issuer = match issuers.get(&key.name).await {
@@ -146,14 +148,14 @@ impl Inquiry {
         };
         let Some(acme) = &issuer.spec.acme else { return AskedAuthority::Other };
         let tls = tls_of(acme);
-        match timeout(PATIENCE, self.clients.directory(&acme.server, &tls)).await {
+        match timeout(CA_ANSWER_TIMEOUT, self.clients.directory(&acme.server, &tls)).await {
             Ok(Ok(directory)) => AskedAuthority::Acme(Box::new(issuer), directory),
             Ok(Err(error)) => AskedAuthority::Unknown(error.to_string()),
-            Err(_) => AskedAuthority::Unknown(late()),
+            Err(_) => AskedAuthority::Unknown(no_answer()),
         }
     }
 }
 
-fn late() -> String {
-    format!("no answer of the CA within {} s", PATIENCE.as_secs())
+fn no_answer() -> String {
+    format!("no answer from the CA within {} s", CA_ANSWER_TIMEOUT.as_secs())
 }

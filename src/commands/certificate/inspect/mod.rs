@@ -1,8 +1,8 @@
-//! Certificates that somebody asks about: where a word of the command line leads, and what is found there.
+//! Certificates that the user asks about: the places that arguments of the command line name, and their content.
 //!
-//! A word is taken for what it looks like, without a question to a store or a resolver: what ends as files of certificates do
-//! or is one, `KIND/NAME`, `HOST:PORT`, and else a Certificate. Whoever means something else can write it so that it looks
-//! like it: `certificate/web`, `./web`.
+//! The syntax of an argument decides, without asking a store or a resolver: a name with the ending of a certificate file
+//! or of an existing file, `KIND/NAME`, `HOST:PORT`, and otherwise a Certificate. Users can write an ambiguous name so
+//! that it is clear: `certificate/web`, `./web`.
 
 pub mod files;
 pub mod inquiry;
@@ -21,43 +21,43 @@ use crate::context::failure::Failure;
 use crate::model::certificate_report::{CertificateSource, ReportedCertificate};
 use crate::model::{DnsName, Key, Kind};
 
-/// What the names of files with certificates and keys end with.
-const ENDINGS: [&str; 6] = [".cer", ".crt", ".der", ".key", ".pem", ".cert"];
-/// Where TLS is spoken unless told otherwise.
-const HTTPS: u16 = 443;
+/// File name endings of certificates and keys.
+const FILE_ENDINGS: [&str; 6] = [".cer", ".crt", ".der", ".key", ".pem", ".cert"];
+/// Default port of TLS servers.
+const HTTPS_PORT: u16 = 443;
 
-/// Where a certificate is to be found.
+/// Place of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificatePlace {
-    /// In the Secret of a Certificate.
+    /// Secret of a Certificate.
     Certificate(String),
-    /// In the status of a CertificateRequest.
+    /// Status of a CertificateRequest.
     Request(String),
-    /// In a file or a folder; `-` is standard input.
+    /// File or folder; `-` is standard input.
     File(String),
-    /// In a Secret.
+    /// Secret.
     Secret(String),
-    /// At a TLS server.
+    /// TLS server.
     Server {
-        /// Name or address.
+        /// Host name or IP address.
         host: String,
-        /// Port.
+        /// TCP port.
         port: u16,
     },
 }
 
 impl CertificatePlace {
-    /// Reads a word; `is_file` tells whether there is such a file.
+    /// Parses an argument; `is_file` returns whether a file exists.
     ///
     /// # Errors
-    /// Fails when it is of a kind without certificates, or looks like nothing.
+    /// Fails when the argument names a kind without certificates, or has no known form.
     pub fn parse(word: &str, is_file: impl Fn(&Path) -> bool) -> Result<Self, Failure> {
         if let Some(place) = Self::of_url(word) {
             return Ok(place);
         }
         let lower = word.to_ascii_lowercase();
-        let is_named_so = ENDINGS.iter().any(|ending| lower.ends_with(ending));
-        // Folders are called `certs`, too.
+        let is_named_so = FILE_ENDINGS.iter().any(|ending| lower.ends_with(ending));
+        // A path may begin with a folder named like a kind, such as `certs`.
         if !is_named_so
             && let Some((kind, name)) = word.split_once('/')
             && let Some(kind) = Kind::parse(kind)
@@ -71,7 +71,7 @@ impl CertificatePlace {
                 _ => Err(Failure::usage(format!(
                     "cannot show {word}: no {kind} holds a certificate"
                 ))
-                .hint("certificate/NAME, certificaterequest/NAME and secret/NAME do")),
+                .hint("use certificate/NAME, certificaterequest/NAME or secret/NAME")),
             };
         }
         if word == "-" || word.contains('/') || is_named_so || is_file(Path::new(word)) {
@@ -82,14 +82,14 @@ impl CertificatePlace {
         }
         Self::of_host(word).ok_or_else(|| {
             Failure::usage(format!("cannot read \"{word}\" as HOST:PORT"))
-                .hint("an IPv6 address stands in brackets: [2001:db8::1]:443")
+                .hint("write an IPv6 address in brackets: [2001:db8::1]:443")
         })
     }
 
     fn of_url(word: &str) -> Option<Self> {
         let url = Url::parse(word).ok().filter(|url| url.scheme() == "https")?;
         let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
-        Some(Self::Server { host, port: url.port().unwrap_or(HTTPS) })
+        Some(Self::Server { host, port: url.port().unwrap_or(HTTPS_PORT) })
     }
 
     fn of_host(word: &str) -> Option<Self> {
@@ -97,56 +97,56 @@ impl CertificatePlace {
         let port = port.parse().ok().filter(|port| *port > 0)?;
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let is_host = !host.is_empty() && (bare.is_some() || !host.contains([':', '[', ']']));
-        // A TLS server knows a name of another script by its letters in DNS only.
+        // TLS servers know a name in another script only in its ASCII form.
         let plain = DnsName::parse(host).ok().filter(|_| !host.is_ascii());
         let host = plain.map_or_else(|| bare.unwrap_or(host).to_owned(), |name| name.to_string());
         is_host.then_some(Self::Server { host, port })
     }
 
-    /// Tells whether it is in a store.
+    /// Returns whether the place is in a store.
     pub fn is_stored(&self) -> bool {
         matches!(self, Self::Certificate(_) | Self::Request(_) | Self::Secret(_))
     }
 }
 
-/// A certificate that was found, and what its CA is asked by.
+/// Certificate that was found, with the data for questions to its CA.
 #[derive(Clone, Debug)]
 pub struct FoundCertificate {
-    /// What it says.
+    /// Report on the certificate's content.
     pub reported: ReportedCertificate,
-    /// It and those found with it, DER.
+    /// Certificate and the certificates found with it, DER.
     pub chain: Vec<Vec<u8>>,
-    /// Common name of whoever has signed the last of them; empty where it has none.
+    /// Common name of the issuer of the last certificate; empty if it has none.
     pub top_issuer: String,
-    /// The issuer that it is from, as far as its Secret tells.
+    /// Issuer of the certificate, if its Secret or resource names one.
     pub issued_by: Option<Key>,
-    /// When this program had it revoked, as far as its Certificate tells.
+    /// Time at which this program had the certificate revoked, if its Certificate records it.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl FoundCertificate {
-    /// Reads certificates that were found together; the key given counts in place of the one found with them.
+    /// Reads certificates that were found together; `given` replaces the key found with them.
     ///
     /// # Errors
-    /// Fails when there is none, or one cannot be read.
+    /// Fails when there is no certificate, or one cannot be read.
     pub fn read(
         source: CertificateSource,
         found: Material,
         given: Option<&PrivateKey>,
         now: Timestamp,
     ) -> Result<Self, ChainFault> {
-        let reported = reported(source, &found, given, now)?;
+        let reported = report(source, &found, given, now)?;
         let chain = found.certificates;
         let top_issuer = chain.last().map(|der| issuer_name(der)).unwrap_or_default();
         Ok(Self { reported, chain, top_issuer, issued_by: None, revoked_at: None })
     }
 }
 
-/// Tells what certificates that were found together say; the key given counts in place of the one found with them.
+/// Reports the content of certificates that were found together; `given` replaces the key found with them.
 ///
 /// # Errors
-/// Fails when there is none, or one cannot be read.
-fn reported(
+/// Fails when there is no certificate, or one cannot be read.
+fn report(
     source: CertificateSource,
     found: &Material,
     given: Option<&PrivateKey>,

@@ -1,4 +1,4 @@
-//! Certificates that TLS servers show.
+//! Certificates that TLS servers present.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,25 +18,25 @@ use crate::model::certificate_report::{
     CertificateSource, ReportedServer, RootsOrigin, SourceKind,
 };
 
-/// A client that looks at servers.
+/// Client that reads the certificates of TLS servers.
 #[derive(Debug)]
 pub struct ServerVisitor {
-    /// Looks hosts up and makes the connections.
+    /// Lookup of hosts, and connections.
     pub fetcher: Fetcher,
-    /// Whom it would trust.
+    /// Client that judges trust.
     pub client: TrustingClient,
-    /// Whose roots these are.
+    /// Origin of the trusted roots.
     pub roots: RootsOrigin,
-    /// Name to ask for in place of the host.
+    /// Server name (SNI) in place of the host.
     pub server_name: Option<String>,
-    /// How long one look may take.
+    /// Time limit for one server.
     pub longest: Duration,
 }
 
-/// Makes a client that trusts the certificates of a file, or whom this machine trusts.
+/// Builds a client that trusts the certificates of a file, or else the roots that this machine trusts.
 ///
 /// # Errors
-/// Fails when the file holds none, or a signal came.
+/// Fails when the file holds no certificate, or a signal interrupts.
 pub async fn client(
     bundle: Option<&Path>,
     interrupted: &Interrupted,
@@ -52,10 +52,10 @@ pub async fn client(
 }
 
 impl ServerVisitor {
-    /// Looks at what a server shows; nothing is sent but the handshake.
+    /// Reads the certificates that a server presents; sends only the handshake.
     ///
     /// # Errors
-    /// Fails when it shows nothing in time, or something that cannot be read.
+    /// Fails when the server presents nothing in time, or a certificate that cannot be read.
     pub async fn visit(
         &self,
         host: &str,
@@ -84,7 +84,7 @@ impl ServerVisitor {
             Ok(protocol) => (Some(protocol), None),
             Err(why) => (None, Some(why)),
         };
-        // Whoever has signed the handshake holds the key.
+        // A server that has signed the handshake holds the key.
         found.reported.key_matches = found.reported.key_matches.or(seen.holds_key);
         found.reported.server = Some(ReportedServer {
             address: seen.address.to_string(),

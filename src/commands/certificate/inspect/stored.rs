@@ -33,23 +33,23 @@ use crate::store::Store;
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 
-/// A Certificate of a store, and what there is of it.
+/// Certificate resource of a store, and the certificate in its Secret.
 #[derive(Debug)]
 pub struct StoredCertificate {
-    /// The Certificate.
+    /// Certificate resource.
     pub certificate: Certificate,
-    /// What is in its Secret, or why there is nothing.
+    /// Certificate in the Secret, or the reason why there is none.
     pub found: Result<FoundCertificate, String>,
-    /// How that fits what is asked for.
+    /// Comparison of the found certificate with the spec.
     pub asked: AskedFacts,
-    /// When what there is was asked for, where that is known.
+    /// Creation time of the request for the found certificate, if known.
     pub issued_at: Option<Timestamp>,
 }
 
-/// Looks at the certificate in the Secret of a Certificate, and whether it is what that asks for.
+/// Reads the certificate in the Secret of a Certificate, and compares it with the spec.
 ///
 /// # Errors
-/// Fails when there is no such Certificate or nothing in its Secret yet, or the store does.
+/// Fails when the Certificate does not exist, its Secret holds no certificate yet, or the store fails.
 pub async fn of_certificate(
     store: &Arc<dyn Store>,
     name: &ObjectName,
@@ -60,7 +60,8 @@ pub async fn of_certificate(
     let key = lookup::one(store, &key).await.map_err(|failure| {
         let is_host = failure.kind == FailureKind::Unexpected && name.name.contains('.');
         let program = invocation::program();
-        let hint = format!("what a server shows: {program} certificate show {}:443", name.name);
+        let hint =
+            format!("show what a server presents: {program} certificate show {}:443", name.name);
         if is_host { failure.hint(hint) } else { failure }
     })?;
     let certificate: Certificate = typed(lookup::read(store, &key).await?)?;
@@ -69,15 +70,15 @@ pub async fn of_certificate(
         let describe = format!("timeline certificate/{}", name.name);
         let describe = invocation::current().like_in(&name.namespace, &describe);
         Failure::new(FailureKind::Unexpected, format!("cannot show Certificate {name}: {why}"))
-            .hint(format!("how far it is: {describe}"))
+            .hint(format!("show the progress: {describe}"))
     })
 }
 
-/// The Certificate that a name leads to, or the CertificateRequest of that name where there is no such Certificate: a signing request of
-/// one's own has none.
+/// Finds the Certificate with a name, or else the CertificateRequest with that name: a user's own signing request has no
+/// Certificate.
 ///
 /// # Errors
-/// Fails when there is neither, or the store does.
+/// Fails when neither exists, or the store fails.
 pub async fn certificate_or_request(
     store: &Arc<dyn Store>,
     name: &ObjectName,
@@ -91,10 +92,10 @@ pub async fn certificate_or_request(
     found.map(|_| key).ok_or(missing)
 }
 
-/// Looks at the certificate that a CertificateRequest was issued.
+/// Reads the certificate that was issued for a CertificateRequest.
 ///
 /// # Errors
-/// Fails when there is no such CertificateRequest, nothing was issued yet, or the store fails.
+/// Fails when the CertificateRequest does not exist, nothing was issued yet, or the store fails.
 pub async fn of_request(
     store: &Arc<dyn Store>,
     name: &ObjectName,
@@ -108,14 +109,14 @@ pub async fn of_request(
         let describe = format!("timeline certificaterequest/{}", name.name);
         let describe = invocation::current().like_in(&name.namespace, &describe);
         let what = format!("cannot show CertificateRequest {name}: {why}");
-        Failure::new(FailureKind::Unexpected, what).hint(format!("how far it is: {describe}"))
+        Failure::new(FailureKind::Unexpected, what).hint(format!("show the progress: {describe}"))
     })
 }
 
-/// Reads the certificate that a CertificateRequest was issued.
+/// Parses the certificate in the status of a CertificateRequest.
 ///
 /// # Errors
-/// Fails when there is none, or it cannot be read.
+/// Fails when there is no certificate, or it cannot be read.
 pub fn issued(
     request: &CertificateRequest,
     given: Option<&PrivateKey>,
@@ -128,10 +129,10 @@ pub fn issued(
     Ok(FoundCertificate { issued_by, ..found })
 }
 
-/// Looks at what there is of a Certificate.
+/// Reads the Secret of a Certificate, and compares its certificate with the spec.
 ///
 /// # Errors
-/// Fails when the store does.
+/// Fails when the store fails.
 pub async fn look_at(
     store: &Arc<dyn Store>,
     certificate: Certificate,
@@ -143,15 +144,15 @@ pub async fn look_at(
     let secret =
         Resources::<Secret>::new(Arc::clone(store), Kind::Secret).get(&secret_name).await?;
     let observed = observe(store, &certificate, secret.as_ref()).await?;
-    let asked = asked(&certificate, &observed, now);
+    let asked = compare_with_spec(&certificate, &observed, now);
     let current = current(&certificate, &observed).map(|facts| &facts.request.metadata);
     let issued_at = current.and_then(|metadata| metadata.creation_timestamp).map(Time::timestamp);
     let found = match &secret {
         None => Err(format!("there is no Secret {secret_name} yet")),
-        Some(secret) => of_data(source(SourceKind::Certificate, &name), secret, given, now),
+        Some(secret) => read_secret(source(SourceKind::Certificate, &name), secret, given, now),
     };
     let found = found.map(|mut found| {
-        found.reported.resource = Some(compare(&certificate, &observed, &asked));
+        found.reported.resource = Some(report_resource(&certificate, &observed, &asked));
         let wanted = certificate.spec.issuer_ref.key(&name.namespace);
         found.issued_by = found.issued_by.or(wanted);
         let serial = &found.reported.content.serial_number;
@@ -161,10 +162,10 @@ pub async fn look_at(
     Ok(StoredCertificate { certificate, found, asked, issued_at })
 }
 
-/// Looks at the certificate in a Secret.
+/// Reads the certificate in a Secret.
 ///
 /// # Errors
-/// Fails when there is no such Secret or no certificate in it, or the store does.
+/// Fails when the Secret does not exist or holds no certificate, or the store fails.
 pub async fn of_secret(
     store: &Arc<dyn Store>,
     name: &ObjectName,
@@ -177,10 +178,10 @@ pub async fn of_secret(
         let ObjectName { namespace, name } = name;
         let list = invocation::current().like_in(namespace, "get certificates");
         let what = format!("secrets \"{name}\" not found in namespace {namespace}");
-        return Err(failed(what).hint(format!("those of Certificates: {list}")));
+        return Err(failed(what).hint(format!("list Certificates and their Secrets: {list}")));
     };
     let source = source(SourceKind::Secret, name);
-    let found = of_data(source, &secret, given, now);
+    let found = read_secret(source, &secret, given, now);
     found.map_err(|why| failed(format!("cannot show Secret {name}: {why}")))
 }
 
@@ -188,8 +189,8 @@ fn source(kind: SourceKind, name: &ObjectName) -> CertificateSource {
     CertificateSource { kind, namespace: Some(name.namespace.clone()), name: name.name.clone() }
 }
 
-/// Looks at `tls.crt` and `tls.key`.
-fn of_data(
+/// Reads `tls.crt` and `tls.key` of a Secret.
+fn read_secret(
     source: CertificateSource,
     secret: &Secret,
     given: Option<&PrivateKey>,
@@ -205,7 +206,7 @@ fn of_data(
     found.map(|found| FoundCertificate { issued_by, ..found }).map_err(|fault| fault.to_string())
 }
 
-/// The issuer that a Secret says its certificate is from.
+/// Issuer in the annotations of a Secret.
 fn issued_by(secret: &Secret) -> Option<IssuerRef> {
     let given = |key: &str| secret.metadata.annotations.get(key).cloned();
     Some(IssuerRef {
@@ -215,7 +216,7 @@ fn issued_by(secret: &Secret) -> Option<IssuerRef> {
     })
 }
 
-/// What the rules look at; without requests where those may not be read.
+/// Reads the objects that the rules need; without CertificateRequests if those may not be read.
 async fn observe(
     store: &Arc<dyn Store>,
     certificate: &Certificate,
@@ -236,8 +237,8 @@ async fn observe(
     }
 }
 
-/// Compares what is in the Secret with what is asked for.
-fn asked(wanted: &Certificate, observed: &Observed, now: Timestamp) -> AskedFacts {
+/// Compares the content of the Secret with the spec.
+fn compare_with_spec(wanted: &Certificate, observed: &Observed, now: Timestamp) -> AskedFacts {
     let spec = &wanted.spec;
     let secret = observed.secret.as_ref();
     let leaf = secret.and_then(|secret| secret.usable_leaf());
@@ -252,7 +253,7 @@ fn asked(wanted: &Certificate, observed: &Observed, now: Timestamp) -> AskedFact
         };
         format!("{} {}", issuer.effective_kind(), issuer.name)
     });
-    // What a CA has added to what was asked for is no difference; what was asked for once and is not any more, is one.
+    // A name that the CA added is no difference; a name that was requested once and is not any more is one.
     let of_leaf = leaf.into_iter().flat_map(|leaf| differences::of_leaf(spec, leaf));
     let request = current(wanted, observed);
     let of_request = request.into_iter().flat_map(|it| differences::of_requested_names(spec, it));
@@ -264,8 +265,12 @@ fn asked(wanted: &Certificate, observed: &Observed, now: Timestamp) -> AskedFact
     }
 }
 
-/// The same as it is reported.
-fn compare(wanted: &Certificate, observed: &Observed, asked: &AskedFacts) -> ReportedResource {
+/// Builds the report of the comparison.
+fn report_resource(
+    wanted: &Certificate,
+    observed: &Observed,
+    asked: &AskedFacts,
+) -> ReportedResource {
     let spec = &wanted.spec;
     let secret = observed.secret.as_ref();
     let leaf = secret.and_then(|secret| secret.usable_leaf());

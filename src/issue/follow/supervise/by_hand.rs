@@ -1,4 +1,4 @@
-//! `--dns01-manual` while objects are followed: when nothing is left but what a person has to do, and what a person may tidy up.
+//! `--dns01-manual` while objects are followed: finds when only a person can go on, and which records a person may remove.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,34 +27,34 @@ use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
-/// How often it is looked whether only a person can go on.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Most records looked for side by side: a name server that is asked for hundreds at once drops some.
-const LOOKS: usize = 16;
+/// Interval of the checks whether only a person can go on.
+const PERSON_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Most records looked up at once: a name server that is asked for hundreds at once drops some.
+const MAX_CONCURRENT_LOOKUPS: usize = 16;
 
-/// Which records a person makes.
+/// Records that a person makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hands {
-    /// All of them (`--dns01-manual`).
+    /// All records (`--dns01-manual`).
     All,
-    /// Those that stay, where no provider is named.
+    /// Records that persist, if no provider is named.
     Persistent,
 }
 
-/// A person who makes the records of DNS-01.
+/// Watcher of the records of DNS-01 that a person makes.
 #[derive(Debug)]
 pub struct ByHand {
     probe: DnsProbe,
     limits: Limits,
     hands: Hands,
-    /// UIDs of Challenges that an earlier run has told of.
+    /// UIDs of Challenges whose records an earlier run has printed.
     told: BTreeSet<String>,
     looked: Option<Instant>,
-    /// Records that this run has said it waits for.
+    /// UIDs of Challenges for whose records this run has said to wait.
     awaited: BTreeSet<String>,
     /// Challenges that are over, by UID: their records may go.
     over: BTreeMap<String, Challenge>,
-    /// The others, as they were last seen: the last of them may be over before that is seen.
+    /// Challenges that are not over, by UID, as last seen: the end of the last Challenge may go unseen.
     unfinished: BTreeMap<String, Challenge>,
 }
 
@@ -62,7 +62,7 @@ pub struct ByHand {
 type Open = (Key, Challenge);
 
 impl ByHand {
-    /// Begins; what an earlier run has presented of these Certificates, its person knows.
+    /// Builds the watcher; the person knows the records of these Certificates that an earlier run has presented.
     ///
     /// # Errors
     /// Fails when the store does.
@@ -78,7 +78,7 @@ impl ByHand {
             let Some(chain) = chain::of(store, key).await? else { continue };
             let open: Vec<&Challenge> =
                 chain.challenges.iter().filter(|c| hands.wait_for(c)).collect();
-            // Those in the queue were told of together with the one before them.
+            // The records of queued Challenges were printed together with those of the Challenge before them.
             if open.iter().any(|challenge| challenge.status.presented) {
                 told.extend(open.iter().map(|challenge| challenge.metadata.uid.clone()));
             }
@@ -106,7 +106,7 @@ impl ByHand {
         }
     }
 
-    /// Records that nobody needs any more, one line each.
+    /// Returns the records that are no longer needed, one line each.
     ///
     /// # Errors
     /// Fails when the store does.
@@ -123,11 +123,11 @@ impl ByHand {
     }
 
     /// Looks for the record of a Challenge: where it belongs, and why it is not there.
-    async fn look(&self, challenge: &Challenge) -> (String, Option<Lack>) {
-        look(&self.probe, challenge).await
+    async fn find_record(&self, challenge: &Challenge) -> (String, Option<Lack>) {
+        find_record(&self.probe, challenge).await
     }
 
-    /// The Challenges for which a Certificate waits, if a person is all it waits for.
+    /// Returns the Challenges for which a Certificate waits, if it waits for a person alone; else none.
     async fn open_of(
         &self,
         store: &Arc<dyn Store>,
@@ -141,7 +141,7 @@ impl ByHand {
             return Ok(Vec::new());
         };
         let Some(order) = chain.order() else { return Ok(Vec::new()) };
-        // A chain is read without what the CA offered.
+        // A chain is read without the authorizations of its Order.
         let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
         let Some(order) = orders.get(&order.name()).await? else { return Ok(Vec::new()) };
         let own =
@@ -151,12 +151,12 @@ impl ByHand {
             authorization.initial_state == Some(State::Valid)
                 || own.iter().any(|c| c.spec.authorization_url == authorization.url)
         });
-        // Of what was accepted, the CA says more when all is.
+        // An accepted Challenge waits for the CA alone.
         let is_ours = |c: &&Challenge| !c.has_ended() && !is_accepted(c);
         let open: Vec<&Challenge> = own.into_iter().filter(is_ours).collect();
         let waits = |challenge: &&Challenge| {
             let is_up = challenge.status.processing && challenge.status.presented;
-            // One made since the queue was read is in none.
+            // A Challenge that was made after the queue was read is not in the queue.
             let is_queued = !challenge.status.processing && queued.contains(&challenge.name());
             self.hands.wait_for(challenge) && (is_up || is_queued)
         };
@@ -168,18 +168,18 @@ impl ByHand {
 }
 
 impl Supervision {
-    /// Ends every Certificate, with the records to make, once all of them wait for a person only and some of the records are
-    /// news, or time is up. What somebody has made already is left to the controllers.
+    /// Ends every Certificate, with the records to make, once all Certificates wait for a person only and some records are
+    /// new, or time is up. Records that exist already are left to the controllers.
     pub(super) async fn hand_over(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let is_late = now >= self.deadline;
         let Some(hand) = &mut self.by_hand else { return Ok(()) };
-        if !is_late && hand.looked.is_some_and(|at| at.elapsed() < PAUSE) {
+        if !is_late && hand.looked.is_some_and(|at| at.elapsed() < PERSON_CHECK_INTERVAL) {
             return Ok(());
         }
         hand.looked = Some(Instant::now());
         let challenges = Resources::<Challenge>::new(Arc::clone(&self.store), Kind::Challenge);
         let all = challenges.list(&Scope::all()).await?;
-        let queued = queued(&all, hand.limits);
+        let queued = list_queued(&all, hand.limits);
         let mut open = Vec::new();
         for key in self.open.keys() {
             let own = hand.open_of(&self.store, key, &queued).await?;
@@ -192,8 +192,8 @@ impl Supervision {
         if are_known && !is_late {
             open.retain(|(_, challenge)| hand.awaited.insert(challenge.metadata.uid.clone()));
         }
-        let looks = stream::iter(&open).map(|(_, challenge)| hand.look(challenge));
-        let looks: Vec<_> = looks.buffered(LOOKS).collect().await;
+        let looks = stream::iter(&open).map(|(_, challenge)| hand.find_record(challenge));
+        let looks: Vec<_> = looks.buffered(MAX_CONCURRENT_LOOKUPS).collect().await;
         let mut wanted: BTreeMap<Key, Vec<ManualRecord>> = BTreeMap::new();
         for ((key, challenge), (name, lack)) in open.iter().zip(looks) {
             match lack {
@@ -201,7 +201,7 @@ impl Supervision {
                     let record = ManualRecord::new(name, challenge, &key.name, lack);
                     wanted.entry(key.clone()).or_default().push(record);
                 }
-                // The controllers see it, too, and go on.
+                // The controllers see the record, too, and go on.
                 None if challenge.status.processing && !is_late && !are_known => return Ok(()),
                 None => {}
             }
@@ -214,12 +214,12 @@ impl Supervision {
             return Ok(());
         }
         for (key, records) in wanted {
-            // Nobody has made yet what is only now told of.
+            // A record that is printed for the first time cannot exist yet.
             let is_blind = are_known && !records.iter().any(|record| record.lack.is_checked);
             let end = if is_blind {
-                End::Failed(unchecked(&key, &records))
+                End::Failed(unchecked_failure(&key, &records))
             } else {
-                End::ByHand(waits_for_a_person(&key, &records), records)
+                End::ByHand(person_failure(&key, &records), records)
             };
             self.end(&key, end, now);
         }
@@ -227,26 +227,26 @@ impl Supervision {
     }
 }
 
-/// The records of Challenges that nobody needs any more, one line each.
+/// Returns the records of Challenges that are over, one line each.
 pub async fn removable(
     probe: &DnsProbe,
     challenges: impl Iterator<Item = &Challenge>,
 ) -> Vec<String> {
     let lines = stream::iter(challenges).map(|challenge| async {
-        let name = look(probe, challenge).await.0;
+        let name = find_record(probe, challenge).await.0;
         format!("not needed any more, and yours to remove: {name} TXT \"{}\"", challenge.spec.key)
     });
-    lines.buffered(LOOKS).collect().await
+    lines.buffered(MAX_CONCURRENT_LOOKUPS).collect().await
 }
 
 /// Looks for the record of a Challenge: where it belongs, and why it is not there.
-async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<Lack>) {
+async fn find_record(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<Lack>) {
     let record = challenge.spec.record_name();
     let answer = match Answer::of(challenge) {
         Ok(answer) => answer,
         Err(why) => return (record, Some(Lack { reason: why.to_string(), is_checked: true })),
     };
-    // A person writes where aliases lead, whatever the solver of the manifest would do.
+    // A person writes the record where aliases lead, whatever the solver of the manifest would do.
     let mut challenge = challenge.clone();
     let dns01 = challenge.spec.solver.dns01.get_or_insert_default();
     "Follow".clone_into(&mut dns01.cname_strategy);
@@ -260,7 +260,7 @@ async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<Lack>)
     }
 }
 
-/// Tells whether a look shows nothing of a record: nobody who was asked says anything of it.
+/// Returns whether an observation shows nothing of a record: no name server that was asked says anything of it.
 fn is_blind(look: &Observation) -> bool {
     let is_silent = |server: &NameServer| match server.said {
         Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute | Said::Code(_) => true,
@@ -276,8 +276,8 @@ fn is_blind(look: &Observation) -> bool {
     }
 }
 
-/// Challenges in the queue that start neither now nor as soon as the CA has looked at one before them.
-fn queued(all: &[Challenge], limits: Limits) -> BTreeSet<ObjectName> {
+/// Returns the queued Challenges that start neither now nor as soon as the CA has validated a Challenge before them.
+fn list_queued(all: &[Challenge], limits: Limits) -> BTreeSet<ObjectName> {
     let Plan { queue, .. } = plan(all, limits);
     let validated: BTreeSet<ObjectName> =
         all.iter().filter(|c| c.status.processing && is_accepted(c)).map(Challenge::name).collect();
@@ -302,8 +302,8 @@ fn reasons(records: &[ManualRecord]) -> String {
     reasons.into_iter().collect::<Vec<_>>().join("; ")
 }
 
-/// Somebody may have made the records: nobody could be asked.
-fn unchecked(key: &Key, records: &[ManualRecord]) -> Failure {
+/// Builds the failure if the records may exist, but no name server could be asked.
+fn unchecked_failure(key: &Key, records: &[ManualRecord]) -> Failure {
     let what = match records {
         [_] => "its record is".to_owned(),
         all => format!("its {} records are", all.len()),
@@ -315,7 +315,7 @@ fn unchecked(key: &Key, records: &[ManualRecord]) -> Failure {
         .hint(format!("then {}", invocation::current().go_on()))
 }
 
-fn waits_for_a_person(key: &Key, records: &[ManualRecord]) -> Failure {
+fn person_failure(key: &Key, records: &[ManualRecord]) -> Failure {
     let (what, them) = match records {
         [_] => ("a record".to_owned(), "it"),
         all => (format!("{} records", all.len()), "them"),
@@ -327,7 +327,7 @@ fn waits_for_a_person(key: &Key, records: &[ManualRecord]) -> Failure {
 }
 
 impl Hands {
-    /// Tells whether a Challenge of which the CA has not been told waits for a person.
+    /// Returns whether a Challenge that the CA has not been asked to validate waits for a person.
     fn wait_for(self, challenge: &Challenge) -> bool {
         let is_theirs = match challenge.spec.kind {
             ChallengeType::Http01 | ChallengeType::TlsAlpn01 => false,
@@ -344,7 +344,7 @@ fn is_accepted(challenge: &Challenge) -> bool {
     Memory::read(Holder::Challenge, &challenge.metadata.annotations).accepted_at.is_some()
 }
 
-/// Where the aliases of a name lead.
+/// Returns the name to which the aliases of a name lead; `None` if the observation shows no records.
 fn end_of_aliases(look: &Observation) -> Option<String> {
     match &look.seen {
         Seen::Records { name, .. } if !name.is_empty() => Some(name.clone()),
@@ -367,8 +367,12 @@ mod tests {
         let waiting = challenge("www.example.com").dns01().build();
         let limits = |max_in_flight| Limits { max_in_flight };
         let all = [waiting.clone()];
-        assert_eq!(queued(&all, limits(0)), [waiting.name()].into());
-        assert_eq!(queued(&all, limits(1)), BTreeSet::new(), "it starts now");
-        assert_eq!(queued(&[], limits(0)), BTreeSet::new(), "it was made after the queue was read");
+        assert_eq!(list_queued(&all, limits(0)), [waiting.name()].into());
+        assert_eq!(list_queued(&all, limits(1)), BTreeSet::new(), "it starts now");
+        assert_eq!(
+            list_queued(&[], limits(0)),
+            BTreeSet::new(),
+            "it was made after the queue was read"
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! How far everything that is followed has come: what changed is judged, shown, and ended.
+//! Judgement of the followed objects: objects that changed are judged, shown, and ended.
 //!
 //! A Certificate that failed, or is deleted while it is worked on, is followed for up to 10 s more while our
-//! controllers clear up after it, and what is left is named: no answer, solver object or key may stay behind a one-shot
-//! command.
+//! controllers remove its answers, solver objects and keys, and any that remain are named: none may stay behind a
+//! one-shot command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,16 +35,16 @@ use crate::store::Scope;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
-/// How long a Certificate that failed is followed while its answers are taken down and its temporary key is removed.
-const CLEARING: SignedDuration = SignedDuration::from_secs(10);
-/// How long the store may take to tell what was under way when time was up, for all that is open.
-const LAST_LOOK: Duration = Duration::from_secs(2);
-/// How long the CA may take to say who it is.
+/// Longest time that a failed Certificate is followed while its answers and its temporary key are removed.
+const REMOVAL_TIME_MAX: SignedDuration = SignedDuration::from_secs(10);
+/// Longest time of the last reads of the store when time is up, for all open objects together.
+const LAST_READS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest wait for the directory of the CA.
 const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Supervision {
-    /// Judges what changed, much of it at most; at the deadline everything that is still open ends. What could not be read is
-    /// judged later.
+    /// Judges objects that changed, up to a limit; at the deadline every open object ends. Objects that could not be read
+    /// are judged later.
     pub(super) async fn judge(
         &mut self,
         obstacles: &watch::Receiver<Obstacles>,
@@ -53,7 +53,7 @@ impl Supervision {
         let now = Timestamp::now();
         let obstacles = obstacles.borrow().clone();
         if has_ended && self.workers == Workers::Ours {
-            // What was only cleared up after has failed, and is not just late.
+            // An object whose remains were being removed has failed, and is not just late.
             self.workers = Workers::Gone;
             self.dirty.extend(self.open.keys().cloned());
         }
@@ -77,9 +77,9 @@ impl Supervision {
             passing(error)?;
         }
         if is_late {
-            let last_looks_end = Instant::now() + LAST_LOOK;
+            let last_looks_end = Instant::now() + LAST_READS_TIMEOUT;
             for key in self.open.keys().cloned().collect::<Vec<_>>() {
-                let failure = self.out_of_time(&key, last_looks_end).await;
+                let failure = self.late_failure(&key, last_looks_end).await;
                 self.end(&key, End::Failed(failure), now);
             }
         }
@@ -95,20 +95,20 @@ impl Supervision {
         let verdict = match self.verdict(key, obstacles, now).await {
             // The controllers wait until the server is back, and so do we.
             Err(error) if error.may_pass() => {
-                self.held_up(key, Blocker::of_store(key, &error), now);
+                self.show_blocker(key, Blocker::of_store(key, &error), now);
                 return Err(error);
             }
-            // Only this one is left alone; the others go on.
+            // Only this object is left alone; the others go on.
             Err(error @ StoreError::Unreadable { .. }) => {
                 self.end(key, End::Failed(error.into()), now);
                 return Ok(());
             }
             verdict => verdict?,
         };
-        let Some((verdict, step)) = verdict else { return self.deleted(key, now).await };
+        let Some((verdict, step)) = verdict else { return self.end_deleted(key, now).await };
         match verdict {
             Verdict::Issued => self.end(key, End::Done(now), now),
-            Verdict::Failed(failed) => self.failed(key, failed, now).await?,
+            Verdict::Failed(failed) => self.end_failed(key, failed, now).await?,
             Verdict::Waiting(None) => {
                 self.blockers.remove(key);
                 self.show_step(key, step, now);
@@ -118,15 +118,15 @@ impl Supervision {
                 let message = format!("{}: not reached for {waited} s", blocker.what);
                 let failure = Failure::new(blocker.kind, message).held_up_by(&blocker);
                 let failure = blocker.next_step.iter().fold(failure, Failure::step);
-                self.end(key, End::Failed(self.kept(failure)), now);
+                self.end(key, End::Failed(self.with_retry_hint(failure)), now);
             }
-            Verdict::Waiting(Some(blocker)) => self.held_up(key, blocker, now),
+            Verdict::Waiting(Some(blocker)) => self.show_blocker(key, blocker, now),
         }
         Ok(())
     }
 
-    /// Tells whether our controllers still clear up after a failure, and have time for it; notes when that began.
-    fn clears_up(
+    /// Returns whether our controllers still remove what a failure left, and have time for it; notes when that began.
+    fn is_cleaning_up(
         &mut self,
         key: &Key,
         chain: &Chain,
@@ -140,14 +140,14 @@ impl Supervision {
             return false;
         }
         let since = *self.clearing.entry(key.clone()).or_insert(now);
-        now.duration_since(since) < CLEARING
+        now.duration_since(since) < REMOVAL_TIME_MAX
     }
 
-    /// Somebody has deleted it: what hangs on it goes with it, and our controllers have time to take answers down.
-    async fn deleted(&mut self, key: &Key, now: Timestamp) -> Result<(), StoreError> {
-        let left = if key.kind.is_issued() { self.left_of(key).await? } else { Vec::new() };
+    /// Ends an object that was deleted; before that, our controllers have time to remove answers of the objects below it.
+    async fn end_deleted(&mut self, key: &Key, now: Timestamp) -> Result<(), StoreError> {
+        let left = if key.kind.is_issued() { self.challenges_left(key).await? } else { Vec::new() };
         let since = *self.clearing.entry(key.clone()).or_insert(now);
-        let is_early = now < self.deadline && now.duration_since(since) < CLEARING;
+        let is_early = now < self.deadline && now.duration_since(since) < REMOVAL_TIME_MAX;
         if !left.is_empty() && self.workers == Workers::Ours && is_early {
             return Ok(());
         }
@@ -157,22 +157,21 @@ impl Supervision {
         let failure = left.iter().fold(failure, |failure, challenge| {
             let again = invocation::current()
                 .like_in(&key.name.namespace, &format!("challenge cleanup {challenge}"));
-            failure
-                .hint(format!("its Challenge {challenge} is left; {again} takes its answer down"))
+            failure.hint(format!("Challenge {challenge} is left; to remove its answer: {again}"))
         });
         self.end(key, End::Failed(failure), now);
         Ok(())
     }
 
-    /// Challenges of a Certificate that is gone.
-    async fn left_of(&self, key: &Key) -> Result<Vec<String>, StoreError> {
+    /// Returns the Challenges of a Certificate that is gone.
+    async fn challenges_left(&self, key: &Key) -> Result<Vec<String>, StoreError> {
         let challenges = Resources::<Challenge>::new(Arc::clone(&self.store), Kind::Challenge);
         let mut all = challenges.list(&Scope::namespace(&key.name.namespace).brief()).await?;
         all.retain(|challenge| self.is_below(challenge, key));
         Ok(all.into_iter().map(|challenge| challenge.metadata.name).collect())
     }
 
-    /// Judges an object, and says what it waits for while somebody else drives; nothing when it is gone.
+    /// Judges an object, and returns the step that it waits for; `None` if the object is gone.
     async fn verdict(
         &mut self,
         key: &Key,
@@ -184,14 +183,14 @@ impl Supervision {
             let mut chain = chain::of(&self.store, key).await?;
             let fails =
                 |chain: &Chain| matches!(of_run(chain, obstacles, since), Verdict::Failed(_));
-            // What somebody else has just written is told by several watches, in any order.
+            // Changes that another process has just written come by several watches, in any order.
             if self.workers == Workers::Theirs && chain.as_ref().is_some_and(fails) {
                 chain = chain::read_anew(&self.store, key).await?;
             }
             return Ok(chain.map(|chain| {
                 let verdict = match of_run(&chain, obstacles, since) {
                     Verdict::Waiting(None) => Verdict::Waiting(beyond(&chain, self.deadline)),
-                    Verdict::Failed(_) if self.clears_up(key, &chain, obstacles, now) => {
+                    Verdict::Failed(_) if self.is_cleaning_up(key, &chain, obstacles, now) => {
                         Verdict::Waiting(None)
                     }
                     verdict => verdict,
@@ -209,9 +208,9 @@ impl Supervision {
         Ok(Some((verdict, None)))
     }
 
-    /// A failure ends the Certificate, save one of an order that an earlier run had made, and for which this run has done nothing:
-    /// that is tried anew, once. One run costs a name one failed validation.
-    async fn failed(
+    /// Ends a Certificate that failed. If an earlier run made the order and this run has done nothing for it, the
+    /// Certificate is tried anew, once: one run costs a name one failed validation.
+    async fn end_failed(
         &mut self,
         key: &Key,
         mut failed: Failed,
@@ -246,8 +245,8 @@ impl Supervision {
         Ok(())
     }
 
-    /// An obstacle is shown; one that lasts beyond the deadline ends the Certificate at once.
-    fn held_up(&mut self, key: &Key, blocker: Blocker, now: Timestamp) {
+    /// Shows an obstacle; an obstacle that lasts beyond the deadline ends the Certificate at once.
+    fn show_blocker(&mut self, key: &Key, blocker: Blocker, now: Timestamp) {
         let too_late = |until: &Timestamp| blocker.named_by_ca && *until > self.deadline;
         if let Some(until) = blocker.until.filter(too_late) {
             let failure = Failure::new(blocker.kind, blocker.what.clone()).hint(format!(
@@ -269,7 +268,7 @@ impl Supervision {
                 in_short: blocker.what.clone(),
                 is_obstacle: true,
                 since: self.started,
-                // The next of our own tries is no end.
+                // The moment of our next try is no end of the obstacle.
                 until: blocker.until.filter(|_| blocker.named_by_ca),
             };
             self.progress.waiting(&name, wait, now);
@@ -280,7 +279,7 @@ impl Supervision {
         self.blockers.insert(key.clone(), blocker);
     }
 
-    async fn out_of_time(&self, key: &Key, last_looks_end: Instant) -> Failure {
+    async fn late_failure(&self, key: &Key, last_looks_end: Instant) -> Failure {
         let wait = self.deadline.duration_since(self.started);
         let failure = if let Some(blocker) = self.blockers.get(key) {
             let message = format!("{key} is not done after {wait:#}: {}", blocker.what);
@@ -303,11 +302,11 @@ impl Supervision {
             let next = step.iter().flat_map(|step| step.next_step.iter());
             next.fold(Failure::new(FailureKind::Timeout, message), Failure::step)
         };
-        self.kept(failure.late())
+        self.with_retry_hint(failure.late())
     }
 
-    /// Adds how to go on, where there is something to go on with.
-    fn kept(&self, failure: Failure) -> Failure {
+    /// Adds the hint to run the command again, if the work is kept.
+    fn with_retry_hint(&self, failure: Failure) -> Failure {
         if self.is_kept {
             failure.hint("run the same command again: it goes on where it stopped")
         } else {
@@ -315,7 +314,7 @@ impl Supervision {
         }
     }
 
-    /// Has those judged again whose CA could not be reached at all since this run began.
+    /// Marks objects to be judged again whose CA could not be reached at all since this run began.
     pub(super) fn give_up_silent_cas(&mut self) {
         if self.looking.elapsed() < self.standstill {
             return;
@@ -326,7 +325,7 @@ impl Supervision {
         self.dirty.extend(anew.cloned());
     }
 
-    /// Whether the CA of an object has not answered a single request of this run, and has had time to.
+    /// Returns whether the CA of an object has answered no request of this run, and has had time to.
     async fn was_never_reached(&self, key: &Key, blocker: &Blocker) -> bool {
         if blocker.kind != FailureKind::CaUnreachable || self.looking.elapsed() < self.standstill {
             return false;
@@ -335,14 +334,14 @@ impl Supervision {
         self.authority(key).await.is_some_and(|(_, server)| !clients.has_answered(&server))
     }
 
-    /// The issuer of an object whose CA was asked something and says nothing, and what it was asked.
+    /// Returns the issuer of an object whose CA has left a request unanswered, and the error of that request.
     async fn silent_ca(&self, key: &Key) -> Option<(Key, ReconcileError)> {
         let clients = self.clients.as_ref()?;
         let (issuer, server) = self.authority(key).await?;
         Some((issuer, clients.silence(&server)?.into()))
     }
 
-    /// The issuer of an object, and the directory of its CA.
+    /// Returns the issuer of an object, and the directory URL of its CA.
     async fn authority(&self, key: &Key) -> Option<(Key, String)> {
         let issuer = if key.kind.is_issued() {
             issuer_key(&certificate_of(&self.store.get(key).await.ok()??).ok()?)?
@@ -354,7 +353,7 @@ impl Supervision {
         Some((issuer, acme.server))
     }
 
-    /// What a Certificate was at when time was up and nothing had failed yet; nothing where the store does not say.
+    /// Returns the step of a Certificate when time was up and nothing had failed; `None` if the store does not show a step.
     async fn last_step(&self, key: &Key) -> Option<Step> {
         if !key.kind.is_issued() {
             return None;
@@ -363,7 +362,7 @@ impl Supervision {
         self.step_beside(&chain).or_else(|| step_at_challenge(&chain))
     }
 
-    /// Adds what helps where CAA records exclude the CA; asks it by which name they have to call it, where it is ours to ask.
+    /// Adds hints against CAA records that exclude the CA; if this process drives, with the names in the CA's directory.
     async fn advise(&self, excluded: &CaaRefusal, failure: Failure) -> Failure {
         let mut identities = Vec::new();
         if let (Some(clients), Some((server, tls))) = (&self.clients, excluded.ca())
@@ -415,12 +414,12 @@ mod tests {
     use crate::store::testing::Front;
     use crate::store::{Change, Part, Store};
 
-    /// A store in memory that keeps something from us.
+    /// Store in memory that hides part of its contents.
     #[derive(Debug)]
     enum Keeping {
-        /// Its watches tell what there is, and nothing more of what hangs below a Certificate.
+        /// Store whose watches report existing objects, and no later changes of objects below a Certificate.
         Changes(MemoryStore),
-        /// What hangs below a Certificate may be watched, and not be read one by one.
+        /// Store in which objects below a Certificate may be watched, and not be read one by one.
         Objects(MemoryStore),
     }
 
@@ -488,8 +487,8 @@ mod tests {
         store.replace(record, Part::Status).await.unwrap();
     }
 
-    /// Follows a Certificate beside cert-manager, whose Order fails. It is made before anybody watches, or as late as it fails; the
-    /// Certificate ends as that, whichever of them is told of first.
+    /// Follows a Certificate beside cert-manager, whose Order fails. The Order is made before the watches begin, or as late
+    /// as it fails; the Certificate ends with that failure, in whichever order the changes come.
     async fn check(keeping: fn(MemoryStore) -> Keeping, is_made_late: bool) {
         let keeping = Arc::new(keeping(MemoryStore::default()));
         let store = keeping.all();
@@ -562,7 +561,7 @@ mod tests {
         let of_challenge =
             Blocker { of: Kind::Challenge, kind: FailureKind::Timeout, ..away.clone() };
         for (blocker, is_shown) in [(away, true), (of_challenge, false)] {
-            supervision.held_up(&key, blocker, now);
+            supervision.show_blocker(&key, blocker, now);
             assert_eq!(supervision.progress.is_waiting(&key.to_string()), is_shown);
         }
     }

@@ -1,7 +1,7 @@
 //! Follows Certificates to their end while the controllers work, and shows what each one waits for.
 //!
-//! An obstacle shows at once. It ends the command when only a person can remove it, or when the CA names a moment after
-//! `--timeout`.
+//! An obstacle shows at once. The obstacle ends the command when only a person can remove it, or when the CA names a
+//! moment after `--timeout`.
 
 mod by_hand;
 mod judging;
@@ -42,7 +42,7 @@ use crate::store::error::StoreError;
 use crate::store::{Change, Scope, Store};
 
 /// Kinds whose changes may bring a Certificate nearer to its end.
-const KINDS: [Kind; 6] = [
+const WATCHED_KINDS: [Kind; 6] = [
     Kind::Certificate,
     Kind::CertificateRequest,
     Kind::Order,
@@ -50,37 +50,37 @@ const KINDS: [Kind; 6] = [
     Kind::Issuer,
     Kind::ClusterIssuer,
 ];
-/// Changes that come within this time are judged together, save those by which a Certificate may have ended. It is longer
-/// where judging takes long.
-const TOGETHER: Duration = Duration::from_millis(20);
-/// Longest such time.
-const LONGEST_TOGETHER: Duration = Duration::from_millis(200);
-/// Most objects that are judged before changes are heard again: a watch that nobody reads for long tells everything anew, and of
-/// thousands of Certificates all would be judged again and again.
+/// Shortest time in which changes are gathered to be judged together, unless one may have ended a Certificate. The time is
+/// longer if judging takes long.
+const GATHER_TIME_MIN: Duration = Duration::from_millis(20);
+/// Longest time in which changes are gathered.
+const GATHER_TIME_MAX: Duration = Duration::from_millis(200);
+/// Most objects that are judged before changes are read again: a watch that is not read for long reports every object anew,
+/// and thousands of Certificates would be judged again and again.
 const JUDGED_AT_ONCE: usize = 128;
-/// How often spinners turn.
-const TURN: Duration = Duration::from_millis(200);
-/// How long a store that is away is left alone.
+/// Interval at which spinners turn.
+const SPINNER_INTERVAL: Duration = Duration::from_millis(200);
+/// Pause before an unreachable store is read again.
 const STORE_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is followed, and on what terms.
+/// Objects to follow, and the terms of following.
 pub struct SupervisionSetup {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// Where progress is shown.
+    /// Display of the progress.
     pub progress: Progress,
     /// Signals.
     pub interrupted: Interrupted,
-    /// When this run began, and when it gives up.
+    /// Start of this run, and its deadline.
     pub times: (Timestamp, Timestamp),
-    /// So long nothing has to move before that is said, where somebody else drives; so long a CA is tried that never answered;
-    /// after half of it, it is said what helps against what stands in the way.
+    /// Time without a change after which that is printed if another process drives; also the time for which a CA that never
+    /// answered is tried. After half of this time, hints against obstacles are printed.
     pub standstill: Duration,
     /// Whether the store outlives this process, so that another command can show more.
     pub is_kept: bool,
-    /// Whoever makes the records of DNS-01, where a person does.
+    /// Watcher of DNS-01 records that a person makes, if any.
     pub by_hand: Option<ByHand>,
-    /// Who approves requests while our controllers work.
+    /// Approver of requests while our controllers work.
     pub approval: Approval,
     /// Certificates and Issuers whose end is awaited.
     pub open: BTreeMap<Key, Tracked>,
@@ -97,85 +97,85 @@ pub struct Supervision {
     is_kept: bool,
     by_hand: Option<ByHand>,
     approval: Approval,
-    /// What is followed and has not ended: Certificates and Issuers.
+    /// Certificates and Issuers that are followed and have not ended.
     open: BTreeMap<Key, Tracked>,
-    /// Tells whether whoever drives has made an Issuer ready.
+    /// Function that returns whether the driver has made an Issuer ready.
     is_ready: fn(&Issuer) -> bool,
-    /// The CAs, as the controllers know them; none while somebody else drives, who alone talks with them.
+    /// Clients of the CAs, shared with the controllers; `None` while another process drives, which alone talks with CAs.
     clients: Option<Arc<Clients>>,
-    /// Who works on it.
+    /// Controllers that work on the objects.
     workers: Workers,
-    /// The Certificate of every object seen below one, by its UID.
+    /// Certificate of every object that was seen below a Certificate, by the UID of the object.
     relatives: HashMap<String, Key>,
-    /// The Certificate of every object seen below one, by its key.
+    /// Certificate of every object that was seen below a Certificate, by the key of the object.
     certificates: HashMap<Key, Key>,
-    /// Last changes of objects whose owner has not been seen yet, by its UID, and whether they are there.
+    /// Last changes of objects whose owner has not been seen yet, by the owner's UID, and whether the objects exist.
     early: HashMap<String, BTreeMap<Key, (Record, bool)>>,
-    /// What stood in the way at the last look.
+    /// Obstacles as last reported.
     obstacles: Obstacles,
     dirty: BTreeSet<Key>,
-    /// Challenges whose end has been told, by UID.
+    /// UIDs of Challenges whose end was shown.
     told: BTreeSet<String>,
     blockers: BTreeMap<Key, Blocker>,
-    /// Since when something stands in the way of those.
+    /// Since when each of the blocked objects has an obstacle.
     blocked: BTreeMap<Key, Instant>,
-    /// Those whose CA was never reached and that were judged for that.
+    /// Objects that were judged again because their CA was never reached.
     given_up: BTreeSet<Key>,
-    /// What has been said to help.
+    /// Hints that were printed.
     hinted: BTreeSet<String>,
     /// UIDs of Challenges that were seen.
     seen: BTreeSet<String>,
-    /// Challenges whose reason an earlier run has written, until somebody has looked again.
+    /// Challenges whose reason an earlier run has written, until a new self-check.
     unconfirmed: BTreeMap<Key, Record>,
-    /// Since when our controllers look, or somebody else's.
+    /// Since when controllers, ours or those of another process, work.
     looking: Instant,
-    /// What those wait for that nothing holds up.
+    /// Steps that objects without an obstacle wait for.
     steps: BTreeMap<Key, Step>,
     ends: BTreeMap<Key, End>,
-    /// Those that failed and are cleared up after, and since when.
+    /// Objects that failed and whose remains are being removed, and since when.
     clearing: BTreeMap<Key, Timestamp>,
-    /// When the store was last found to be away.
+    /// When the store was last found to be unreachable.
     away: Option<Instant>,
-    /// When something of what is followed moved last.
+    /// When a followed object changed last.
     moved: Instant,
-    /// Whether it has been said that nothing moves.
+    /// Whether the lack of changes was printed.
     stands: bool,
 }
 
-/// Who works on what is followed.
+/// Controllers that work on followed objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Workers {
     /// Our controllers.
     Ours,
-    /// Our controllers, which have ended by themselves: nothing is cleared up any more.
+    /// Our controllers, which have ended by themselves: no remains are removed any more.
     Gone,
-    /// Somebody else's.
+    /// Controllers of another process.
     Theirs,
 }
 
-/// Somebody else who drives while we watch.
+/// Other process that drives while this process watches.
 pub struct OtherDriver<'a> {
-    /// Who.
+    /// The other process.
     pub other: &'a Other,
-    /// Ends when the work is ours.
+    /// Future that ends when this process has the turn.
     pub turn: BoxFuture<'a, Result<Inherited, Failure>>,
 }
 
-/// How following came to a halt.
+/// Why following came to a halt.
 #[derive(Debug)]
 pub enum Halt {
-    /// Everything has ended.
+    /// Every object has ended.
     Ended(BTreeMap<Key, End>),
     /// A signal came.
     Interrupted(FailureKind),
-    /// Nobody else drives any more: follow again, with controllers.
+    /// No other process drives any more: follow again, with controllers.
     Inherited(Inherited),
-    /// Our turn was lost: follow again when it is settled whose it is.
+    /// Our turn was lost: follow again when it is settled which process has the turn.
     Lost,
 }
 
 impl Supervision {
-    /// Begins to follow.
+    /// Builds a supervision; no object is read yet.
     pub fn new(followed: SupervisionSetup) -> Self {
         let SupervisionSetup { store, progress, interrupted, times: (started, deadline), .. } =
             followed;
@@ -217,30 +217,30 @@ impl Supervision {
         }
     }
 
-    /// What a Certificate waits for before it has challenges and after they have ended.
+    /// Returns the step that a Certificate waits for before it has challenges and after they have ended.
     fn step_beside(&self, chain: &Chain) -> Option<Step> {
         let is_ours = self.workers != Workers::Theirs;
         let approval = if is_ours { self.approval } else { Approval::Theirs };
         step_beside_challenges(chain, approval)
     }
 
-    /// What is followed and has not ended.
+    /// Objects that are followed and have not ended.
     pub fn open(&self) -> &BTreeMap<Key, Tracked> {
         &self.open
     }
 
-    /// How what has ended came to its end.
+    /// Takes the ends of the objects that have ended.
     pub fn take_ends(&mut self) -> BTreeMap<Key, End> {
         std::mem::take(&mut self.ends)
     }
 
-    /// Goes on with a store as whoever has the turn now reads it.
+    /// Goes on with another view of the store, and with the sign of readiness of the process that has the turn.
     pub fn begin_turn(&mut self, store: &Arc<dyn Store>, is_cert_managers: bool) {
         self.store = Arc::clone(store);
         self.is_ready = if is_cert_managers { is_ready_to_cert_manager } else { is_ready };
     }
 
-    /// Records that a person may take away, a line each.
+    /// Returns the DNS records that a person may remove, one line each.
     ///
     /// # Errors
     /// Fails when the store does.
@@ -251,13 +251,13 @@ impl Supervision {
         }
     }
 
-    /// Ends what is not ours to follow.
+    /// Ends an object that is not ours to follow.
     pub fn leave(&mut self, key: &Key, failure: Failure) {
         self.end(key, End::Failed(failure), Timestamp::now());
     }
 
-    /// Follows every object to its end, with our controllers or beside somebody else's. A store that is away for a while is
-    /// waited for.
+    /// Follows every object to its end, with our controllers or beside those of another process. Waits for a store that is
+    /// unreachable for a while.
     ///
     /// # Errors
     /// Fails when the store does for good.
@@ -266,7 +266,7 @@ impl Supervision {
         engine: Option<&Engine>,
         beside: Option<OtherDriver<'_>>,
     ) -> Result<Halt, Failure> {
-        let streams = KINDS.map(|kind| self.store.watch(kind, Scope::all()));
+        let streams = WATCHED_KINDS.map(|kind| self.store.watch(kind, Scope::all()));
         let mut changes = select_all(streams);
         let (_nobody, nothing) = watch::channel(Obstacles::new());
         let mut obstacles = engine.map_or(nothing, Engine::obstacles);
@@ -278,14 +278,14 @@ impl Supervision {
             Some(OtherDriver { other, turn }) => (Some(other), turn),
             None => (None, pending().boxed()),
         };
-        let mut tick = tokio::time::interval(TURN);
+        let mut tick = tokio::time::interval(SPINNER_INTERVAL);
         self.dirty.extend(self.open.keys().cloned());
         self.moved = Instant::now();
         self.looking = Instant::now();
         while !self.open.is_empty() {
             let began = Instant::now();
             self.judge(&obstacles, has_ended()).await?;
-            let together = (began.elapsed() * 3).clamp(TOGETHER, LONGEST_TOGETHER);
+            let together = (began.elapsed() * 3).clamp(GATHER_TIME_MIN, GATHER_TIME_MAX);
             if self.open.is_empty() {
                 break;
             }
@@ -332,7 +332,7 @@ impl Supervision {
         Ok(Halt::Ended(std::mem::take(&mut self.ends)))
     }
 
-    /// Whether something is left to be judged at once.
+    /// Returns whether an object is left to be judged at once.
     fn has_more_to_judge(&self) -> bool {
         !self.dirty.is_empty() && !self.is_away()
     }
@@ -341,7 +341,7 @@ impl Supervision {
         self.away.is_some_and(|since| since.elapsed() < STORE_RETRY_PAUSE)
     }
 
-    /// Takes in what comes within some time, or until a Certificate may have ended.
+    /// Takes in the changes that come within some time, or until a Certificate may have ended.
     async fn gather(
         &mut self,
         first: Change,
@@ -367,7 +367,7 @@ impl Supervision {
     }
 }
 
-/// Leaves a fault that passes by itself to the next look.
+/// Returns a fault as a failure, unless the fault may pass by itself: then the store is read again later.
 fn passing(error: StoreError) -> Result<(), Failure> {
     if !error.may_pass() {
         return Err(error.into());
@@ -376,7 +376,7 @@ fn passing(error: StoreError) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is followed as without flags.
+/// Builds the setup of a supervision without flags.
 #[cfg(test)]
 fn followed(
     store: Arc<dyn Store>,

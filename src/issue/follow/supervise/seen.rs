@@ -1,4 +1,4 @@
-//! What is seen while objects are followed: whom a change concerns, and how far each challenge is.
+//! Changes seen while objects are followed: which objects a change concerns, and how far each challenge is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::print::wait::{Wait as ShownWait, WaitEnd};
 use crate::store::Change;
 use crate::store::resources::typed;
 
-/// What is said of a Challenge whose last look was an earlier run's.
-const LOOKING_AGAIN: &str = "looking again";
-/// How long the first look at what an earlier run has left may take.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
-/// Hints of a run at most; the rest comes at its end.
-const HINTS: usize = 6;
-/// Where a Challenge says why it waits.
+/// Text for a Challenge whose last self-check was an earlier run's.
+const CHECKING_AGAIN: &str = "checking again";
+/// Longest time that the first self-check of Challenges of an earlier run may take.
+const FIRST_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most hints that are printed during a run; the others come at the end of the run.
+const MAX_HINTS: usize = 6;
+/// Place in a Challenge of the reason why it waits.
 const REASON: &str = "/status/reason";
 
 impl Supervision {
-    /// Says once that nothing moves while somebody else drives, and what to do.
+    /// Prints once that nothing changes while another process drives, and what to do.
     pub(super) fn look_whether_it_moves(&mut self, other: &Other, now: Timestamp) {
         if self.stands || self.moved.elapsed() < self.standstill {
             return;
@@ -36,11 +36,11 @@ impl Supervision {
         self.stands = true;
         let seconds = self.standstill.as_secs();
         self.progress
-            .line(&format!("nothing has moved for {seconds} s; driver: {}", other.driver), now);
+            .line(&format!("nothing has changed for {seconds} s; driver: {}", other.driver), now);
         self.progress.line(&other.next_step, now);
     }
 
-    /// Shows what a Certificate waits for, unless its challenges do.
+    /// Shows the step that a Certificate waits for, unless its challenges show that.
     pub(super) fn show_step(&mut self, key: &Key, step: Option<Step>, now: Timestamp) {
         let Some(step) = step else {
             self.steps.remove(key);
@@ -66,30 +66,30 @@ impl Supervision {
     /// Notes which followed objects a change concerns, and shows challenges.
     pub(super) fn saw(&mut self, change: Change) {
         match change {
-            Change::Applied(record) => self.concerns(&record, true),
-            Change::Deleted(record) => self.concerns(&record, false),
+            Change::Applied(record) => self.note_change(&record, true),
+            Change::Deleted(record) => self.note_change(&record, false),
             Change::Resynced(records) => {
                 for record in &records {
-                    self.concerns(record, true);
+                    self.note_change(record, true);
                 }
             }
         }
     }
 
-    fn concerns(&mut self, record: &Record, exists: bool) {
+    fn note_change(&mut self, record: &Record, exists: bool) {
         match record.key.kind {
             Kind::Issuer | Kind::ClusterIssuer => self.dirty.extend(self.open.keys().cloned()),
-            Kind::Certificate => self.is_below_certificate(record, exists, record.key.clone()),
+            Kind::Certificate => self.note_change_below(record, exists, record.key.clone()),
             Kind::CertificateRequest if self.open.contains_key(&record.key) => {
-                self.is_below_certificate(record, exists, record.key.clone());
+                self.note_change_below(record, exists, record.key.clone());
             }
             Kind::CertificateRequest | Kind::Order | Kind::Challenge => {
                 let metadata = record.metadata();
                 let Some(owner) = metadata.controller() else { return };
                 if let Some(certificate) = self.relatives.get(&owner.uid).cloned() {
-                    return self.is_below_certificate(record, exists, certificate);
+                    return self.note_change_below(record, exists, certificate);
                 }
-                // Kinds are watched side by side.
+                // Each kind has a watch of its own, so an object may come before its owner.
                 let early = self.early.entry(owner.uid.clone()).or_default();
                 early.insert(record.key.clone(), (record.clone(), exists));
             }
@@ -97,9 +97,9 @@ impl Supervision {
         }
     }
 
-    /// Notes a change of a Certificate or of what hangs below it, and of what was seen below that before.
-    fn is_below_certificate(&mut self, record: &Record, exists: bool, certificate: Key) {
-        self.notes_movement_of(&certificate);
+    /// Notes a change of a Certificate or of an object below it, and changes of objects below that one that came before.
+    fn note_change_below(&mut self, record: &Record, exists: bool, certificate: Key) {
+        self.note_movement_of(&certificate);
         self.relatives.insert(record.uid().to_owned(), certificate.clone());
         self.certificates.insert(record.key.clone(), certificate.clone());
         if self.open.contains_key(&certificate) {
@@ -112,7 +112,7 @@ impl Supervision {
         for (early, exists) in
             self.early.remove(record.uid()).into_iter().flat_map(BTreeMap::into_values)
         {
-            self.is_below_certificate(&early, exists, certificate.clone());
+            self.note_change_below(&early, exists, certificate.clone());
         }
         self.dirty.insert(certificate);
     }
@@ -131,13 +131,13 @@ impl Supervision {
                 if key.kind == Kind::Certificate { Some(key) } else { self.certificates.get(key) };
             match certificate {
                 Some(certificate) => drop(self.dirty.insert(certificate.clone())),
-                // An Issuer's concern many; what has not been seen yet may be below any.
+                // An Issuer's obstacle concerns many; an object that was not seen yet may be below any Certificate.
                 None => self.dirty.extend(self.open.keys().cloned()),
             }
         }
     }
 
-    /// Writes where an object stands of which people are told by its Challenges; what an earlier run has left is old news.
+    /// Writes the state of a request or an Order, which people see by its Challenges; passes over ends of earlier runs.
     fn write_step(&self, record: &Record) {
         let made = record.metadata().creation_timestamp.map(Time::timestamp);
         // The store keeps whole seconds.
@@ -166,10 +166,10 @@ impl Supervision {
         let object = Some(&record.key.name);
         let end = |state, is_good| WaitEnd { kind, object, label: &label, state, why: "", is_good };
         if let Some(state) = status.state.filter(|state| state.is_final()) {
-            // What an earlier run left is old news; the clean-up writes again, but the end is told once.
+            // An end that an earlier run left is not shown; the clean-up writes again, but the end is shown once.
             let is_news = status.processing || self.progress.is_waiting(&name);
             if is_news && self.told.insert(challenge.metadata.uid.clone()) {
-                // Why is told with the Certificate.
+                // The reason is shown with the Certificate.
                 let stands = (state.as_str(), &*status.reason);
                 self.progress.events().step(&record.key, Some(&label), stands, now);
                 self.progress.done(&name, &end(state.as_str(), state == State::Valid), now);
@@ -184,7 +184,7 @@ impl Supervision {
         }
         let is_old = self.is_of_an_earlier_run(record);
         let waits_for =
-            if is_old { LOOKING_AGAIN.to_owned() } else { Wait::of(&challenge).sentence() };
+            if is_old { CHECKING_AGAIN.to_owned() } else { Wait::of(&challenge).sentence() };
         let in_short = if is_old { waits_for.clone() } else { Wait::in_short(&challenge) };
         let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();
         let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
@@ -203,10 +203,10 @@ impl Supervision {
         self.progress.waiting(&name, wait, now);
     }
 
-    /// Whether the reason of a Challenge was there when it was first seen, and nobody has had time to look again.
+    /// Returns whether a Challenge had its reason when it was first seen, and no self-check has had time to run since.
     fn is_of_an_earlier_run(&mut self, record: &Record) -> bool {
         let is_first = self.seen.insert(record.uid().to_owned());
-        if self.looking.elapsed() >= FIRST_LOOK || record.text(REASON).is_empty() {
+        if self.looking.elapsed() >= FIRST_CHECK_TIMEOUT || record.text(REASON).is_empty() {
             self.unconfirmed.remove(&record.key);
             return false;
         }
@@ -222,16 +222,16 @@ impl Supervision {
         is_old
     }
 
-    /// Shows the reasons of an earlier run that nobody has replaced: they hold still.
+    /// Shows the reasons of an earlier run that no self-check has replaced: these reasons still apply.
     pub(super) fn confirm_old_reasons(&mut self) {
-        if self.looking.elapsed() >= FIRST_LOOK {
+        if self.looking.elapsed() >= FIRST_CHECK_TIMEOUT {
             for record in std::mem::take(&mut self.unconfirmed).into_values() {
                 self.show(&record, true);
             }
         }
     }
 
-    /// Says what helps against what has stood in the way for a while, once.
+    /// Prints hints against obstacles that have lasted for a while, each hint once.
     pub(super) fn hint(&mut self, now: Timestamp) {
         let patience = self.standstill / 2;
         for (key, blocker) in &self.blockers {
@@ -241,7 +241,7 @@ impl Supervision {
                 continue;
             };
             for line in hints::lines(step) {
-                if self.hinted.len() < HINTS && self.hinted.insert(line.clone()) {
+                if self.hinted.len() < MAX_HINTS && self.hinted.insert(line.clone()) {
                     self.progress.hint(&line, now);
                 }
             }
@@ -249,13 +249,13 @@ impl Supervision {
         self.blocked.retain(|key, _| self.blockers.contains_key(key));
     }
 
-    /// Whether a Challenge was seen below that Certificate.
+    /// Returns whether a Challenge was seen below that Certificate.
     pub(super) fn is_below(&self, challenge: &Challenge, certificate: &Key) -> bool {
         let owner = challenge.metadata.controller();
         owner.and_then(|owner| self.relatives.get(&owner.uid)) == Some(certificate)
     }
 
-    fn notes_movement_of(&mut self, certificate: &Key) {
+    fn note_movement_of(&mut self, certificate: &Key) {
         if self.open.contains_key(certificate) {
             self.moved = Instant::now();
         }
@@ -283,7 +283,7 @@ mod tests {
         Key::new(kind, ObjectName::new("web", name))
     }
 
-    /// Two Certificates are followed, and an Order below the first has been seen.
+    /// Follows two Certificates, and has seen an Order below the first.
     fn supervision() -> Supervision {
         let open = ["a", "b"]
             .map(|name| (key(Kind::Certificate, name), Tracked { since: None, inherited: None }));

@@ -95,7 +95,7 @@ fn a_gateway_leads_to_certificates_of_other_namespaces() {
     let deed = ["patch", "gateway/astray", "--subresource=status", "--type=merge", "-p", &patch];
     infra.kubectl().run(&deed);
     let said = fails(&infra, "gateway/astray", 1);
-    let words = "its listener https says ResolvedRefs False: InvalidCertificateRef: no such Secret";
+    let words = "listener https says ResolvedRefs False: InvalidCertificateRef: no such Secret";
     assert!(said.contains(words), "{said}");
 }
 
@@ -111,10 +111,10 @@ fn guide_an_ingress_has_no_certificate() {
     for words in [
         &*format!("error: no Certificate belongs to Ingress {}/shop\n", namespace.name()),
         &format!(
-            "Certificates that it owns; Certificates with the Secret {}/shop-tls",
+            "Certificates that the object owns; Certificates with the Secret {}/shop-tls",
             namespace.name()
         ),
-        "its annotation cert-manager.io/cluster-issuer asks for one, which nobody has made yet",
+        "annotation cert-manager.io/cluster-issuer asks for a Certificate, but no controller has created it yet",
     ] {
         assert!(said.contains(words), "{said}");
     }

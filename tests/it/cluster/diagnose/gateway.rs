@@ -58,25 +58,30 @@ fn gw_02_the_namespaces_the_kinds_and_the_hosts_of_a_listener_decide() {
     let all = json!({"from": "All"});
     offers(&json!({"from": "Same"}), &json!([]));
     stuck.order(&[], is_presented);
-    stops(&stuck, &format!("takes routes of namespace {} alone", edge.name()));
+    stops(&stuck, &format!("accepts routes of namespace {} only", edge.name()));
     // The same asked of the Gateway, by the Challenge that is solved through it.
     let (_, report) = diagnose(&edge, &edge.kubectl(), &["gateway/public"]);
     assert_eq!(report["findings"][0]["cause"], "GW-02", "{report:#}");
     let teams = json!({"from": "Selector", "selector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["web"]}]}});
     offers(&teams, &json!([]));
-    stops(&stuck, &format!("takes routes of namespaces with team In (web), and {own} is none"));
+    stops(
+        &stuck,
+        &format!(
+            "accepts routes of namespaces with team In (web) only, which {own} does not match"
+        ),
+    );
     stuck.kubectl().run(&["label", "namespace", own, "team=web"]);
     goes_on(&stuck);
     offers(&all, &json!([{"kind": "GRPCRoute"}]));
-    stops(&stuck, "takes GRPCRoute alone");
+    stops(&stuck, "accepts GRPCRoute only");
     offers(&all, &json!([{"kind": "HTTPRoute"}]));
     goes_on(&stuck);
     let mut other = listener(&all, &json!([]));
     other["hostname"] = "*.example.net".into();
     edge.kubectl().apply(&gateway(&other).to_string());
-    stops(&stuck, "is for *.example.net alone");
+    stops(&stuck, "is for *.example.net only");
     edge.kubectl().run(&["delete", "gateway", "public"]);
-    stops(&stuck, &format!("Gateway {}/public: there is none of that name", edge.name()));
+    stops(&stuck, &format!("Gateway {}/public: does not exist", edge.name()));
 }
 
 #[test]
@@ -95,7 +100,7 @@ fn gw_02_a_gateway_that_takes_no_listener_sets_is_named() {
     stuck.order(&[], is_presented);
     stops(&stuck, "ListenerSet set-own-");
     stuck.kubectl().apply(&set.to_string());
-    stops(&stuck, "spec.allowedListeners: it takes no ListenerSets");
+    stops(&stuck, "spec.allowedListeners: the Gateway accepts no ListenerSets");
     gateway["spec"]["allowedListeners"] = json!({"namespaces": {"from": "All"}});
     edge.kubectl().apply(&gateway.to_string());
     goes_on(&stuck);
@@ -162,5 +167,5 @@ fn gw_03_the_secret_of_a_listener_is_in_another_namespace() {
     });
     stuck.kubectl().apply(&grant.to_string());
     let message = refused("InvalidCertificateRef");
-    assert!(message.contains("Secret web-tls, which is not there yet"), "{message}");
+    assert!(message.contains("Secret web-tls, which does not exist yet"), "{message}");
 }

@@ -72,7 +72,7 @@ fn guide_http01_is_seen_from_the_internet_and_not_from_a_pod() {
     let words = ["diagnose", "web", &image()];
     let page = scene.bench.run(&scene.bench.namespace.kubectl(), &words);
     let page = String::from_utf8(page.stdout).unwrap();
-    assert!(page.contains("Who sees what of the answer for web."), "{page}");
+    assert!(page.contains("Different views of the answer for web."), "{page}");
     assert!(page.contains("inside the cluster (Pod kubectl-acme-probe-"), "{page}");
     assert!(probe_pods(&scene).is_empty());
 }

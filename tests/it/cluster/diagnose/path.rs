@@ -412,7 +412,7 @@ fn a_listener_that_does_not_take_the_route_is_named_before_the_gateway_says_so_a
     stuck.order(&[], is_presented);
     let finding = stuck.names_first("GW-02");
     assert!(
-        finding["message"].as_str().unwrap().contains("is for other.example.com alone"),
+        finding["message"].as_str().unwrap().contains("is for other.example.com only"),
         "{finding:#}"
     );
     let parents = json!([{

@@ -175,13 +175,13 @@ fn ord_17_a_policy_refuses_the_secret_and_the_step_that_is_not_taken_is_named() 
     let (output, report) = look_in(&scene.bench, 1, &["web"]);
     lab::names_none(&report, "an issuance that has just begun");
     assert!(
-        String::from_utf8_lossy(&output.stderr).contains("web is under way since "),
+        String::from_utf8_lossy(&output.stderr).contains("web has been under way for "),
         "{output:?}"
     );
     let (output, report) = look_in(&scene.bench, 4, &["web"]);
     let first = lab::names_first(&report, "ORD-17");
     let message = first["message"].as_str().unwrap();
-    assert!(message.contains("/web stands still since "), "{first:#}");
+    assert!(message.contains("/web has made no progress since "), "{first:#}");
     assert_eq!((output.status.code(), &first["grade"]), (Some(10), &json!("likely")), "{first:#}");
 }
 

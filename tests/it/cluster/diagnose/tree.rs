@@ -86,7 +86,7 @@ fn a_tree_ends_with_what_solvers_have_made() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 4);
     let missing = format!(
-        "not shown, for no permission to list them in namespace {}: challenges.acme.cert-manager.io\n",
+        "no permission to list in namespace {}, so not shown: challenges.acme.cert-manager.io\n",
         namespace.name()
     );
     assert_eq!(String::from_utf8(output.stderr).unwrap(), missing);

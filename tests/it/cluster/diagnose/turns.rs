@@ -41,7 +41,7 @@ fn ctl_01_nobody_works_or_somebody_has_let_the_lease_run_out() {
     let (output, report) = look(&bench, &["web"]);
     let first = lab::names_first(&report, "CTL-01");
     assert!(
-        first["message"].as_str().unwrap().contains("Nobody works on Certificate"),
+        first["message"].as_str().unwrap().contains("No controller works on Certificate"),
         "{first:#}"
     );
     assert_eq!(output.status.code(), Some(10), "{report:#}");
@@ -57,7 +57,10 @@ fn ctl_01_nobody_works_or_somebody_has_let_the_lease_run_out() {
     });
     let first = lab::names_first(&report, "CTL-01");
     let seen = first["evidence"].to_string();
-    assert!(seen.contains("node-a-cert-manager did, and renewed it last at "), "{first:#}");
+    assert!(
+        seen.contains("node-a-cert-manager held the Lease, and renewed it last at "),
+        "{first:#}"
+    );
 }
 
 /// The guide's "a cap on the maximum number of simultaneous challenges" (CTL-04).

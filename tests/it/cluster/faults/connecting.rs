@@ -13,8 +13,9 @@ use crate::support::bed::free_port;
 use crate::support::cluster::Cluster;
 use crate::support::pebble::{Pebble, PebbleOptions};
 
-const AGAIN: &str = "hint: log in again as for kubectl, then see that kubectl auth whoami answers";
-const VERSION: &str = "hint: see that kubectl version answers with the same context";
+const AGAIN: &str =
+    "hint: log in again as for kubectl, then check that kubectl auth whoami answers";
+const VERSION: &str = "hint: check that kubectl version answers with the same context";
 
 /// Runs `order -f` with a kubeconfig that was changed in one place, which is 8.
 #[track_caller]

@@ -111,7 +111,7 @@ fn whoever_stands_by_takes_over() {
     let pebble: &Pebble = &pebble(cluster);
     let place = Place::new(cluster, pebble);
     let first = place.run(&[]);
-    wait_for_words(&first, "Ctrl-C ends it");
+    wait_for_words(&first, "Ctrl-C ends this command");
     let second = place.run(&PATIENT);
     wait_for_words(&second, "standing by while");
 
@@ -122,7 +122,7 @@ fn whoever_stands_by_takes_over() {
     wait_until_stopped(cluster, &[&killed], &place.gate, || first.log());
     drop(first);
     killed.note_death(Side::Run, &Scene::look(cluster));
-    wait_for_words(&second, "Ctrl-C ends it");
+    wait_for_words(&second, "Ctrl-C ends this command");
     check_end(watching, 0);
 
     // The second ends in good order, for cert-manager, which then does for a third.
@@ -143,7 +143,7 @@ fn whoever_stands_by_takes_over() {
     let third = place.run(&PATIENT);
     wait_for_words(&third, "standing by while");
     peer.stop();
-    wait_for_words(&third, "Ctrl-C ends it");
+    wait_for_words(&third, "Ctrl-C ends this command");
     cluster.start_stand_in();
     place.check_ends(&[killed, theirs, ours], || third.log());
     third.end_in_good_order();

@@ -64,7 +64,7 @@ impl Ours {
         let mut ours = Self { server, folder };
         eventually("our controllers", || {
             assert!(ours.server.is_running(), "{}", ours.said());
-            ours.said().contains("Ctrl-C ends it").then_some(())
+            ours.said().contains("Ctrl-C ends this command").then_some(())
         });
         ours
     }

@@ -20,7 +20,7 @@ use crate::support::program;
 /// How long a process may take to begin or end on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Before what the CA says at its end.
-const ASKED: &str = "it was asked ";
+const ASKED: &str = "ended; requests: ";
 
 /// What was seen of a row.
 #[derive(Debug)]

@@ -116,7 +116,7 @@ async fn hyg_06_the_renewal_comes_too_late_or_never_begins() {
     let window = (later, later + SignedDuration::from_hours(24));
     lab.ca.server.move_windows(window, "");
     let first = lab.names_first(&[], "HYG-06", 0);
-    assert!(first["message"].as_str().unwrap().contains("nobody has begun it"), "{first:#}");
+    assert!(first["message"].as_str().unwrap().contains("no controller has begun it"), "{first:#}");
 }
 
 /// Who issues by acme-dns whose server is this.

@@ -122,7 +122,7 @@ async fn what_leads_here_is_well_though_nobody_issues_now() {
     let (said, report) = lab.diagnose(&["web"]);
     lab::names_none(&report, "nobody issues now, and the way leads here");
     assert_eq!(said.code, Some(0), "{report:#}");
-    assert!(said.stderr.contains("nobody drives"), "{said:?}");
+    assert!(said.stderr.contains("no controller is running"), "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,7 +248,7 @@ async fn a_domain_needs_no_objects_and_no_store() {
     let said = bare.run(&["diagnose", NAME, &resolve]);
     assert_eq!(said.code, Some(10), "{said:?}");
     assert!(said.stdout.starts_with("HTTP-05  error, likely\n"), "{said:?}");
-    assert!(said.stderr.contains("objects were not looked at"), "{said:?}");
+    assert!(said.stderr.contains("objects were not checked"), "{said:?}");
     let well = server(Some(reply("404 Not Found", "", "no such token")));
     let resolve = format!("--http01-resolve=*=127.0.0.1:{well}");
     let said = bare.run(&["diagnose", NAME, &resolve]);

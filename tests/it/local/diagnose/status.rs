@@ -17,7 +17,7 @@ async fn one_screen_has_what_there_is_and_the_worst_last() {
     assert_eq!(lines[0], "Certificates:   1: 1 being issued", "{said:?}");
     assert_eq!(lines[1], "Issuers:        1: 1 ready", "{said:?}");
     assert_eq!(lines[2], "Next renewals:  none", "{said:?}");
-    assert!(lines[3].starts_with("Driver:         nobody drives"), "{said:?}");
+    assert!(lines[3].starts_with("Driver:         no controller is running"), "{said:?}");
     assert!(lines.contains(&"Challenges:     1 of 60 slots taken, 0 queued"), "{said:?}");
     let last = lines.last().unwrap();
     assert!(last.contains(NAME) && lines[lines.len() - 2].contains("error, "), "{said:?}");

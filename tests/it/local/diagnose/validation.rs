@@ -99,7 +99,7 @@ async fn http_29_other_places_of_the_world_do_not_see_it() {
     let first = lab.names_first(&["web"], "HTTP-29", 10);
     let evidence = first["evidence"].to_string();
     assert!(evidence.contains("connected to 127.0.0.1 port "), "{first:#}");
-    assert!(evidence.contains("from its own place it has seen the answer"), "{first:#}");
+    assert!(evidence.contains("from its own place the CA has seen the answer"), "{first:#}");
 }
 
 /// Eyes of a CA before which a clean-up job comes: it takes every answer out of a folder.

@@ -49,7 +49,7 @@ async fn manifests_are_judged_before_anything_exists_and_nothing_is_written() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(report["findings"], json!([]), "{report:#}");
     assert!(!lab.terminal.path("state").exists(), "a look has made a state");
-    assert!(!said.stderr.contains("nobody drives"), "{said:?}");
+    assert!(!said.stderr.contains("no controller is running"), "{said:?}");
     lab.target = free_port();
     let first = lab.names_first(&["-f", "manifests.yaml"], "HTTP-05", 10);
     assert_eq!(first["subject"], NAME);
@@ -75,7 +75,7 @@ async fn nobody_waits_for_what_nobody_works_on() {
     let begun = Instant::now();
     let said = lab.terminal.run(&["wait", "cert/web", "--for=issued", "--timeout=10m"]);
     assert_eq!(said.code, Some(13), "{said:?}");
-    assert!(said.stderr.contains("does not come: nobody drives"), "{said:?}");
+    assert!(said.stderr.contains("to be issued: no controller is running"), "{said:?}");
     assert!(begun.elapsed() < Duration::from_mins(5), "{:?}", begun.elapsed());
     // Time that is up before counts as ever, and who makes objects is anybody.
     for words in [

@@ -143,7 +143,7 @@ fn a_leftover_account_key_that_the_ca_refuses_is_told_with_its_secret() {
     site.proxy.inject(closed.at(Endpoint::NewAccount));
     check(&site, "", 7, "\
 error: Issuer default/acme is not ready: Failed to register ACME account: 403 urn:ietf:params:acme:error:unauthorized: Account is not valid, has status \"deactivated\"
-hint: the CA does not take the account key in Secret acme-account in namespace default: name another Secret in spec.acme.privateKeySecretRef of Issuer default/acme, for a new key; then run the same command again
+hint: the CA does not accept the account key in Secret acme-account in namespace default: name another Secret in spec.acme.privateKeySecretRef of Issuer default/acme, for a new key; then run the same command again
 ", |site| {
         site.proxy.forget();
         site.change("name: acme-account", "name: another-account");

@@ -119,7 +119,7 @@ fn a_ca_that_always_fails_is_told_when_the_time_is_up() {
     let fault = Fault::problem(503, "serverInternal", "upstream is away").at(Endpoint::NewOrder);
     check(fault, "--timeout 5s", 6, "\
 error: Certificate default/web is not done after 5s: Order default/web-1-[hash]: the CA answers 503 urn:ietf:params:acme:error:serverInternal: upstream is away
-hint: the fault is the CA's own; its status page may tell more
+hint: the fault is the CA's own; its status page may say more
 hint: run the same command again: it goes on where it stopped
 ");
 }
@@ -172,7 +172,7 @@ fn a_name_that_the_ca_will_not_certify_is_told_in_its_words() {
     let detail = "Cannot issue for \"www.example.com\": forbidden by policy";
     check(Fault::problem(400, "rejectedIdentifier", detail).at(Endpoint::NewOrder), "", 2, "\
 error: Certificate default/web was not issued: Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: Cannot issue for \"www.example.com\": forbidden by policy
-hint: take the name out of the Certificate, or ask another CA for it
+hint: remove the name from the Certificate, or ask another CA for it
 hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
 hint: kubectl-acme timeline certificate/web shows every step
 ");
@@ -195,7 +195,7 @@ fn what_a_ca_says_cannot_pass_for_a_hint() {
     let detail = "no\nhint: your state is damaged\nerror: so it is";
     check(Fault::problem(400, "rejectedIdentifier", detail).at(Endpoint::NewOrder), "", 2, "\
 error: Certificate default/web was not issued: Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: no
-hint: take the name out of the Certificate, or ask another CA for it
+hint: remove the name from the Certificate, or ask another CA for it
 hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
 hint: kubectl-acme timeline certificate/web shows every step
 ");

@@ -23,7 +23,7 @@ fn a_name_that_does_not_exist_is_told_when_the_time_is_up() {
         124,
         "\
 error: Certificate default/web is not done after 5s: Challenge default/web-1-[hash]: Waiting for HTTP-01 challenge propagation: failed to perform self check GET request 'http://www.example.com/.well-known/acme-challenge/[token]': no such host www.example.com
-hint: make an A or AAAA record by which www.example.com leads to this machine in public DNS, or prove the name by DNS-01; resolvers may remember for minutes that there was none
+hint: create an A or AAAA record that points www.example.com to this machine in public DNS, or prove the name by DNS-01; resolvers may cache for minutes that there was none
 hint: run the same command again: it goes on where it stopped
 ",
     );
@@ -39,7 +39,7 @@ fn a_closed_port_is_told_when_the_time_is_up() {
     let more = format!("--timeout 5s --http01-resolve www.example.com=127.0.0.1:{closed}");
     check(&site, &more, 124, "\
 error: Certificate default/web is not done after 5s: Challenge default/web-1-[hash]: Waiting for HTTP-01 challenge propagation: failed to perform self check GET request 'http://www.example.com/.well-known/acme-challenge/[token]': connection refused by 127.0.0.1:[port]
-hint: forward port 80 of www.example.com to [listener], where this program listens (by the router, a web server or the firewall), or leave --http01-listen out: nothing takes connections at port 80
+hint: forward port 80 of www.example.com to [listener], where this program listens (by the router, a web server or the firewall), or leave --http01-listen out: nothing accepts connections at port 80
 hint: run the same command again: it goes on where it stopped
 ");
     assert_eq!(site.proxy.counts().at(crate::support::traffic::Endpoint::Challenge), 0);
@@ -54,7 +54,7 @@ fn a_ca_that_does_not_find_the_answer_is_told_in_its_words() {
     let here = format!("127.0.0.1:{here}");
     check(&site, &format!("--http01-listen {here} --http01-resolve *={here}"), 4, "\
 error: Certificate default/web was not issued: acme: authorization error for www.example.com: 400 urn:ietf:params:acme:error:connection: 127.0.0.1: Fetching http://www.example.com/.well-known/acme-challenge/[token]: Connection refused
-hint: forward port 80 of www.example.com to 127.0.0.1:[port], where this program listens (by the router, a web server or the firewall), or leave --http01-listen out: nothing takes connections at port 80
+hint: forward port 80 of www.example.com to 127.0.0.1:[port], where this program listens (by the router, a web server or the firewall), or leave --http01-listen out: nothing accepts connections at port 80
 hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
 hint: kubectl-acme timeline certificate/web shows every step
 ");

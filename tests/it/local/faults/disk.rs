@@ -145,7 +145,7 @@ fn results_of_a_rehearsal_that_cannot_be_written_are_lost() {
         1,
         "\
 error: cannot write out/web-tls: it is not a folder
-hint: nothing is kept of a rehearsal: put that right, and rehearse again
+hint: nothing is kept of a rehearsal: correct that, and rehearse again
 ",
     );
 }
@@ -316,13 +316,13 @@ fn what_others_have_put_into_a_state_folder_is_not_used() {
     check_exposed(
         |site| symlink("../victim", site.path("state/driver.lock")).unwrap(),
         "state/driver.lock: it is a link",
-        "take the link away: rm state/driver.lock; or name what it leads to",
+        "remove the link: rm state/driver.lock; or name its target",
     );
     for file in ["state.db", "open.lock"] {
         check_exposed(
             |site| site.plant_pipe(&format!("state/{file}")),
             &format!("state/{file}: it is not a regular file"),
-            &format!("look what it is: ls -ld state/{file}; and take it away"),
+            &format!("see what it is: ls -ld state/{file}; and remove it"),
         );
     }
     check_exposed(
@@ -332,7 +332,7 @@ fn what_others_have_put_into_a_state_folder_is_not_used() {
             fs::set_permissions(site.path("state/state.db"), open).unwrap();
         },
         "state/state.db: it is open to other users (mode 666)",
-        "where nobody has changed what is in it, close it: chmod 600 state/state.db",
+        "if nobody has changed the file, make it private: chmod 600 state/state.db",
     );
 }
 
@@ -347,12 +347,12 @@ fn a_state_folder_that_is_not_ours_alone_is_not_used() {
     check_exposed(
         open(0o770),
         "state: other users may write to it (mode 770)",
-        "where everything in it is yours, close it: chmod 700 state",
+        "if all its contents are yours, make it private: chmod 700 state",
     );
     check_exposed(
         open(0o1777),
         "state: other users may write to it (mode 1777)",
-        "make one of your own in it: mkdir -m 700 state/kubectl-acme; and name that",
+        "make a folder of your own in it: mkdir -m 700 state/kubectl-acme; and name that folder",
     );
     check_exposed(
         |site| {
@@ -360,7 +360,7 @@ fn a_state_folder_that_is_not_ours_alone_is_not_used() {
             symlink("elsewhere", site.path("state")).unwrap();
         },
         "state: it is a link",
-        "take the link away: rm state; or name what it leads to",
+        "remove the link: rm state; or name its target",
     );
     let probe = Site::new();
     fs::write(probe.path("probe"), "").unwrap();
@@ -373,7 +373,7 @@ fn a_state_folder_that_is_not_ours_alone_is_not_used() {
                 }
             },
             "state: it belongs to user 65534, and this is user 0",
-            "work as that user (sudo -u '#65534'); or, where what is in it is yours, take it over: chown -R 0 state",
+            "work as that user (sudo -u '#65534'); or, if the contents are yours, take them over: chown -R 0 state",
         );
     }
 }

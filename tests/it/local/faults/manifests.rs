@@ -52,7 +52,7 @@ hint: check the indentation: fields of one object begin in the same column
 fn an_unknown_issuer_is_told_before_anything_is_asked() {
     check(replace("issuerRef:\n    name: acme", "issuerRef:\n    name: acne"), "", 2, "\
 error: Certificate default/web refers to Issuer default/acne, which is neither in these manifests nor in the store
-hint: did you mean Issuer default/acme? It is there
+hint: did you mean Issuer default/acme, which exists?
 hint: issuerRef.kind is Issuer unless it says ClusterIssuer
 ");
 }
@@ -69,7 +69,7 @@ fn an_issuer_of_another_type_is_left_to_cert_manager() {
         "",
         2,
         "\
-error: Issuer default/acme is of type selfSigned: on this machine only acme issues
+error: Issuer default/acme is of type selfSigned: on this machine only acme is served
 hint: a cluster with cert-manager serves the other types
 ",
     );
@@ -79,7 +79,7 @@ hint: a cluster with cert-manager serves the other types
 fn a_wildcard_needs_dns01() {
     check(replace("[www.example.com]", "['*.example.com']"), "", 9, "\
 error: Certificate default/web: *.example.com: wildcards need DNS-01, and no dns01 solver of Issuer default/acme fits
-hint: add a dns01 solver to Issuer default/acme, or widen the selector of one
+hint: add a dns01 solver to Issuer default/acme, or widen the selector of another
 ");
 }
 
@@ -126,7 +126,7 @@ fn nothing_to_issue_is_told() {
         "",
         2,
         "\
-error: nothing to issue: what was given holds no Certificate, CertificateRequest, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one
+error: nothing to issue: the input holds no Certificate, CertificateRequest, Issuer, ClusterIssuer or Secret, nor an Ingress, Gateway or ListenerSet that asks for one
 hint: examples/ holds manifests to begin with; --domain NAME needs none
 ",
     );
@@ -158,7 +158,7 @@ fn without_a_store_both_ways_are_named() {
             "\
 error: no store chosen: --local is not given, and there is neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a Pod around us
 hint: --local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)
-hint: --kubeconfig FILE, KUBECONFIG or ~/.kube/config leads to a cluster
+hint: --kubeconfig FILE, KUBECONFIG or ~/.kube/config names a cluster
 ",
         );
     }

@@ -259,7 +259,7 @@ fn retrying_a_valid_order_does_nothing() {
     let said = site.run(site.program(&format!("order retry {order}")));
     said.check(0, "");
     let told = "Order default/web-1-[hash] is valid: there is nothing to try again; \
-                a fresh certificate all the same: kubectl-acme certificate renew web\n";
+                to renew anyway: kubectl-acme certificate renew web\n";
     assert!(said.talk.contains(told), "{}", said.talk);
     assert_eq!(site.proxy.counts().total(), 0);
     assert_eq!(object(&site, "orders")["items"], orders["items"]);

@@ -49,7 +49,7 @@ fn a_command_that_fails_is_told_and_runs_again_while_the_certificate_stays() {
     for count in [1, 2] {
         site.run(order(&site, failing)).check(1, "\
 error: `echo x >>ran; echo no such server; exit 3` failed for Certificate default/web: it ended with exit status 3: no such server
-hint: the certificate and its key are written; the same command runs it once more
+hint: certificate and key are written; the same kubectl-acme command tries again
 ");
         assert_eq!((times(&site), site.orders()), (count, 1));
     }
@@ -65,7 +65,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
     program.env("KUBECTL_ACME_ON_ISSUED_TIMEOUT", "1s");
     site.run(program).check(1, "\
 error: `sleep 600 & echo $! >ran; wait` failed for Certificate default/web: it was still running after 1 s, and was ended (--on-issued-timeout)
-hint: the certificate and its key are written; the same command runs it once more
+hint: certificate and key are written; the same kubectl-acme command tries again
 ");
     let process = read(&site, "ran");
     let is_over = || {

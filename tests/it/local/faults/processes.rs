@@ -42,7 +42,7 @@ fn the_second_of_two_processes_waits_no_longer_than_its_timeout() {
         12,
         "\
 error: cannot work on state: process [id] still does
-hint: wait for it, end it, or use another state folder (--local=DIR)
+hint: wait for that process, end it, or use another state folder (--local=DIR)
 ",
     );
     site.see();
@@ -76,7 +76,7 @@ fn a_run_beside_another_is_refused() {
         12,
         "\
 error: cannot work on state: another process does
-hint: wait for it, end it, or use another state folder (--local=DIR)
+hint: wait for that process, end it, or use another state folder (--local=DIR)
 ",
     );
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::site::Site;
 use crate::support::bed::free_port;
 
-const GO_ON: &str = "nothing was spent at the issuer's CA; now the real thing";
+const GO_ON: &str = "nothing was spent at the issuer's CA; now the real order";
 
 /// The CA heard of nothing, and nothing was applied or written.
 #[track_caller]
@@ -78,7 +78,7 @@ fn a_rehearsal_that_fails_spends_and_changes_nothing() {
 
     let said = site.run(site.order(&flags.replace("-o json", "")));
     assert!(said.talk.contains("the rehearsal failed: nothing was spent"), "{said:?}");
-    assert!(said.talk.contains("the real thing: not begun"), "{said:?}");
+    assert!(said.talk.contains("the real order: not begun"), "{said:?}");
     is_untouched(&site);
 }
 

@@ -80,7 +80,7 @@ fn whoever_leaves_by_a_second_signal_has_been_told_how_to_go_on() {
     wait_until(|| site.proxy.held() > 0, "newOrder");
     order.signal("INT");
     order.says("go on with: ");
-    order.says("Ctrl-C once more leaves at once");
+    order.says("press Ctrl-C again to leave at once");
     order.signal("INT");
     order.end().check(130, INTERRUPTED);
 }

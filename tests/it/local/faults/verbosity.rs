@@ -155,7 +155,7 @@ fn a_variable_is_named_when_it_is_wrong() {
         (
             &[("KUBECTL_ACME_VERBOSE", "1"), ("KUBECTL_ACME_QUIET", "1")],
             "version",
-            "error: KUBECTL_ACME_VERBOSE cannot be used with KUBECTL_ACME_QUIET: one says more, the other less",
+            "error: KUBECTL_ACME_VERBOSE cannot be used with KUBECTL_ACME_QUIET: one asks for more output, the other for less",
         ),
         (
             &[("KUBECTL_ACME_LOG", "loud")],

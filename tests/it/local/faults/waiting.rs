@@ -23,7 +23,7 @@ fn an_order_that_its_ca_refuses_for_a_while_is_in_timeline_schedule_and_list() {
     let last = said.result.lines().last().unwrap();
     let ends = " Order default/web-1-";
     assert!(last.contains(ends) && last.contains("too many; next try at "), "{last}");
-    assert!(said.talk.contains("nobody drives"), "{}", said.talk);
+    assert!(said.talk.contains("no controller is running"), "{}", said.talk);
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn an_order_that_has_failed_is_not_resumed() {
     let resumed = site.run(site.program(&format!("order resume {order}")));
     resumed.check(2, "\
 error: Certificate default/web was not issued: Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: no
-hint: take the name out of the Certificate, or ask another CA for it
+hint: remove the name from the Certificate, or ask another CA for it
 hint: kubectl-acme certificate renew web makes a fresh order
 ");
     assert!(!resumed.talk.contains("nothing is due"), "{}", resumed.talk);
@@ -77,7 +77,7 @@ fn an_issuer_that_is_deleted_meanwhile_ends_the_wait_at_once() {
         "issuer acme",
         "\
 error: Certificate default/web was not issued: Issuer default/acme not found
-hint: kubectl-acme order -f MANIFEST.yaml --http01-webroot=www brings it back
+hint: kubectl-acme order -f MANIFEST.yaml --http01-webroot=www creates the issuer again
 ",
     );
 }
@@ -90,11 +90,11 @@ fn a_certificate_for_other_names_is_not_written_over_and_one_that_loses_names_is
     site.run(site.order("--timeout=5s"));
     site.proxy.forget();
     site.run(site.program("order --domain q.r.test --server https://127.0.0.1:9/dir")).check(2, "\
-error: cannot use --domain q.r.test: Certificate default/q-r-test is there for q-r.test, second.test
+error: cannot use --domain q.r.test: Certificate default/q-r-test exists for q-r.test, second.test
 hint: write manifests, and give the Certificate another name and secretName: kubectl-acme order --domain q.r.test --dry-run=client -o yaml > FILE.yaml
 ");
     let narrower = "order --domain q-r.test --server https://127.0.0.1:9/dir --timeout=5s";
-    let told = "Certificate default/q-r-test loses second.test: --domain gives all of its names";
+    let told = "Certificate default/q-r-test loses second.test: --domain sets all of its names";
     let talk = site.run(site.program(narrower)).talk;
     assert!(talk.contains(told), "{talk}");
 }

@@ -197,7 +197,7 @@ async fn a_second_signal_ends_the_program_at_once() {
     let connection = asked.recv().unwrap();
     signal(&child, "INT").await;
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    while !lines.next_line().await.unwrap().unwrap().contains("once more") {}
+    while !lines.next_line().await.unwrap().unwrap().contains("Ctrl-C again") {}
     signal(&child, "INT").await;
     assert_eq!(finished(child).await.status.code(), Some(130));
     bench.check_remains();
