@@ -19,12 +19,11 @@ use crate::context::failure::Failure;
 use crate::context::flags::global::GlobalArgs;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
-use crate::print::Printer;
 use crate::print::colour::{Colour, Colours};
 use crate::print::format::Format;
-use crate::print::log;
 use crate::print::table::Headers;
 use crate::print::talk::Talk;
+use crate::print::{Printer, log};
 
 /// Maximum time for a command to end after the second signal.
 const EXIT_DELAY_MAX: Duration = Duration::from_secs(2);

@@ -13,16 +13,15 @@ use crate::controllers::ReconcileError;
 use crate::controllers::accounts::{Accounts, account_key, account_url, tls_of};
 use crate::diagnosis::verdict::advice;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::engine;
 use crate::hints::invocation;
 use crate::input::{lookup, target};
 use crate::model::issuer::AcmeIssuer;
 use crate::model::{Issuer, Key, Kind, ObjectName, Problem, Secret};
-use crate::permissions;
 use crate::store::cluster::permissions::Permission;
 use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Store, events};
+use crate::{engine, permissions};
 
 /// Longest wait for a CA's answer: a person waits.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);

@@ -10,8 +10,7 @@ use x509_parser::prelude::FromDer as _;
 
 use super::error::AcmeError;
 use super::telling::NamedUrl;
-use super::x509;
-use super::{Clients, TlsOptions};
+use super::{Clients, TlsOptions, x509};
 use crate::http::headers::retry_after;
 use crate::model::renewal_info::RenewalInfo;
 

@@ -19,7 +19,6 @@ use tracing::warn;
 
 use super::authority::{Authority, protocol};
 use super::error::AcmeError;
-use super::headers;
 use super::jws::{self, Identity, Jws, Signer, json};
 use super::post::{Payload, post, unsigned};
 use super::shared::Shared;
@@ -27,7 +26,7 @@ use super::telling::NamedUrl;
 use super::transport::{CHAIN_LIMIT, JSON_LIMIT};
 use super::{
     AccountKey, AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply,
-    Directory, NewOrder, OrderReply, Registration, Sort, wire,
+    Directory, NewOrder, OrderReply, Registration, Sort, headers, wire,
 };
 use crate::http::exchange::Reply;
 use crate::http::headers::{retry_after, text};

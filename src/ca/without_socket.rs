@@ -7,8 +7,7 @@ use axum::Router;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::base_url::BaseUrl;
-use super::behaviour::Behaviours;
-use super::behaviour::RequestedBehaviour;
+use super::behaviour::{Behaviours, RequestedBehaviour};
 use super::config::Config;
 use super::context::Ca;
 use super::issuance::IssuingAuthority;

@@ -3,8 +3,7 @@
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::ReportArgs;
-use crate::input::completers;
-use crate::input::lookup;
+use crate::input::{completers, lookup};
 use crate::lead;
 use crate::objects::awaited::awaited;
 use crate::objects::history;

@@ -7,9 +7,8 @@ use zeroize::Zeroizing;
 use super::accounts;
 use crate::acme::AccountKey;
 use crate::model::issuer::AcmeIssuer;
-use crate::model::mac_key;
 use crate::model::solver::Dns01Solver;
-use crate::model::{Blob, Issuer, KeyAlgorithm, Metadata, Secret, SecretKeySelector};
+use crate::model::{Blob, Issuer, KeyAlgorithm, Metadata, Secret, SecretKeySelector, mac_key};
 
 /// Makes an account key, PEM; RSA 2048 takes some 50 ms of computing.
 ///

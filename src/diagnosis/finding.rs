@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::case::dns;
-use super::case::dns::VantageReply;
+use super::case::dns::{self, VantageReply};
 use super::catalogue::id::{CauseFamily, CauseId};
 use super::catalogue::{self, CauseSeverity};
 use crate::model::ObjectName;

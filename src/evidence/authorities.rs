@@ -16,8 +16,7 @@ use crate::acme::TlsOptions;
 use crate::controllers::accounts::tls_of;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::authority::{AddressReach, AuthorityCase, ReachOutcome};
-use crate::model::Key;
-use crate::model::reserved;
+use crate::model::{Key, reserved};
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -18,9 +18,8 @@ use crate::diagnosis::case::authority::{KeptCase, RenewalCase, SeenCertificate, 
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::fetch::served::server_name;
-use crate::model::reserved;
 use crate::model::secret::TLS_CRT;
-use crate::model::{Certificate, Kind, ObjectName, Secret};
+use crate::model::{Certificate, Kind, ObjectName, Secret, reserved};
 use crate::reconcile::facts::annotation;
 use crate::reconcile::policy::{self, Input};
 use crate::store::Store;

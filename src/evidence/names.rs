@@ -4,11 +4,10 @@ use std::net::SocketAddr;
 
 use futures_util::future::join_all;
 
-use super::dns;
 use super::investigator::Investigator;
 use super::lookup::looked_up;
 use super::patience::no_answer;
-use super::web;
+use super::{dns, web};
 use crate::diagnosis::case::dns::DnsCase;
 use crate::diagnosis::case::name::{AddressLook, AnswerLook, LookUp, NameCase};
 use crate::diagnosis::case::web::UNKNOWN_TOKEN;
@@ -17,8 +16,7 @@ use crate::fetch::Fetcher;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::provider_zone::ProviderZone;
-use crate::model::reserved;
-use crate::model::{Answer, Challenge, ChallengeType, Identifier};
+use crate::model::{Answer, Challenge, ChallengeType, Identifier, reserved};
 use crate::probes::Probe as _;
 use crate::probes::dns::DnsProbe;
 use crate::probes::http::{self, HttpProbe};

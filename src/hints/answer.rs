@@ -2,8 +2,7 @@
 //!
 //! `order` and `challenge check` print the same hints: one fault has one next step.
 
-use super::http01;
-use super::invocation;
+use super::{http01, invocation};
 use crate::diagnosis::verdict::next_step::AnswerStep;
 use crate::diagnosis::words::facts::KeptAnswer;
 use crate::model::ChallengeType;

@@ -1,7 +1,6 @@
 //! Hints for an HTTP-01 answer that is not seen: one table, by symptom and by answerer.
 
-use super::invocation;
-use super::invocation::quoted;
+use super::invocation::{self, quoted};
 use crate::model::Challenge;
 use crate::model::cause::{Sighting, Symptom};
 use crate::model::memory::{Holder, Memory};

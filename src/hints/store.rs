@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use super::invocation;
-use super::invocation::quoted;
+use super::invocation::{self, quoted};
 use crate::disk::private::Exposure;
 use crate::model::guard::Guard;
 use crate::store::cluster_fault::ClusterFault;

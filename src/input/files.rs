@@ -4,8 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::hints::invocation;
-use crate::hints::invocation::quoted;
+use crate::hints::invocation::{self, quoted};
 use crate::model::manifest::Source;
 use crate::model::seal::Seal;
 

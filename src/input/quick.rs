@@ -13,16 +13,15 @@ use crate::context::Context;
 use crate::context::blocking::{Left, aside};
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::model::Identifier;
 use crate::model::acme_server::AcmeServer;
 use crate::model::common::Blob;
 use crate::model::dns_provider::DnsProvider;
-use crate::model::manifest;
 use crate::model::names::host_in;
 use crate::model::quick_dns::{self, DnsAnswers, ProcessEnvironment, SurroundingsFault};
 use crate::model::quick_order::{
     self, Binding, CaWishes, KeyChoice, KeyWish, Proof, QuickOrder, SignedRequest, secret_name,
 };
+use crate::model::{Identifier, manifest};
 use crate::print::document;
 
 /// Variable that holds the HMAC key itself, in place of the file.

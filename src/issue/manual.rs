@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::context::Context;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
-use crate::context::output_files;
+use crate::context::{Context, output_files};
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::lead::venue::Venue;
 use crate::lead::{Claim, Other};

@@ -313,9 +313,8 @@ fn end(link: &ChainLink, end: ChainEnd) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::certificate_report::Distrust;
     use crate::model::certificate_report::{
-        AlternativeNamesByKind, CertificateSource, Fingerprints,
+        AlternativeNamesByKind, CertificateSource, Distrust, Fingerprints,
     };
 
     fn time(text: &str) -> Time {

@@ -222,9 +222,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::CertificateRequest;
-    use crate::model::KeyAlgorithm;
     use crate::model::certificate::Names;
+    use crate::model::{CertificateRequest, KeyAlgorithm};
     use crate::reconcile::facts::{CsrFacts, KeyFacts, LeafFacts, PublicKey};
     use crate::reconcile::testing::at;
 

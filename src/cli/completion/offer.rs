@@ -8,9 +8,8 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 
 use super::words::read;
 use crate::hints::invocation::PROGRAM;
-use crate::input::completers;
 use crate::input::completers::paths::{OfferedPath, Paths, path_offered};
-use crate::input::completers::typed;
+use crate::input::completers::{self, typed};
 
 /// Directives of kubectl's completion, as cobra numbers them: without a directive the shell offers files.
 const NO_SPACE: u8 = 2;

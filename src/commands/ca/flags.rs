@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
 use crate::ca::{RevocationSource, behaviour};
-use crate::context::flags;
 use crate::context::flags::look::LookArgs;
-use crate::context::flags::output;
+use crate::context::flags::{self, output};
 use crate::input::completers::{completer, starting};
 use crate::model::Duration;
 use crate::print::format::Format;

@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 
 pub use self::flags::{CaArgs, IssuanceArgs, RevocationChoice, TemperArgs};
 use crate::ca::{self, Server};
-use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::context::flags::output::OutputArgs;
-use crate::context::output_files;
+use crate::context::{Context, output_files};
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::print::format::Format;
 

@@ -19,8 +19,6 @@ use crate::inspect::answer::{AnswerInspector, InspectedAnswer};
 use crate::inspect::check_report::Sight;
 use crate::issue::flags::probe_pod::ProbePodArgs;
 use crate::issue::preflight::provider_check;
-use crate::known;
-use crate::lead;
 use crate::model::cause::Sighting;
 use crate::model::{Challenge, Kind, State};
 use crate::print::{Printer, document};
@@ -29,6 +27,7 @@ use crate::solvers::dns01::solver::Dns01;
 use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::resources::{Resources, typed};
+use crate::{known, lead};
 
 /// Number of challenges that are checked at once.
 const CHECKS_AT_ONCE: usize = 8;

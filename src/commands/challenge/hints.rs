@@ -1,7 +1,6 @@
 //! Hints for a challenge that a person answers, or that no controller works on.
 
-use crate::hints::invocation;
-use crate::hints::invocation::quoted;
+use crate::hints::invocation::{self, quoted};
 use crate::model::memory::{Holder, Memory};
 use crate::model::solver::Webhook;
 use crate::model::{Challenge, ChallengeType, State, own_solver_names};

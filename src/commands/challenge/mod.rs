@@ -9,11 +9,8 @@ use self::check::CheckArgs;
 use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::input::completers;
-use crate::input::target;
-use crate::input::target::Targets;
-use crate::listing;
-use crate::listing::ListArgs;
-use crate::listing::waiting_orders;
+use crate::input::target::{self, Targets};
+use crate::listing::{self, ListArgs, waiting_orders};
 use crate::model::Kind;
 use crate::store::local::Access;
 

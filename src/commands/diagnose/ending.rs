@@ -4,9 +4,8 @@ use std::path::Path;
 
 use super::reproduced::Reproduced;
 use super::{bundle, report};
-use crate::context::Context;
 use crate::context::failure::Failure;
-use crate::context::output_files;
+use crate::context::{Context, output_files};
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::finding::Finding;
 use crate::diagnosis::verdict::failure_kind::FailureKind;

@@ -8,10 +8,9 @@ use serde_json::Value;
 
 use crate::context::failure::Failure;
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::verdict::awaited;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::diagnosis::verdict::node_state::NodeState;
-use crate::diagnosis::verdict::{Verdict, judge_issuer, verdict};
+use crate::diagnosis::verdict::{Verdict, awaited, judge_issuer, verdict};
 use crate::diagnosis::words::facts;
 use crate::model::common::condition;
 use crate::model::{

@@ -6,8 +6,7 @@ use super::goal::WaitGoal;
 use crate::context::failure::Failure;
 use crate::input::lookup;
 use crate::input::selector::LabelSelector;
-use crate::input::target;
-use crate::input::target::Targets;
+use crate::input::target::{self, Targets};
 use crate::model::{Key, Record};
 use crate::store::Store;
 

@@ -6,8 +6,7 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::case::control::{DnsWebhookCase, WebhookApi};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
-use crate::diagnosis::words::controller;
-use crate::diagnosis::words::controller::{ControllerLack, GroupFault};
+use crate::diagnosis::words::controller::{self, ControllerLack, GroupFault};
 use crate::model::{Key, Kind};
 
 pub(super) const RULES: &[FaultRule] =

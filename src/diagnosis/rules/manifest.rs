@@ -1,7 +1,6 @@
 //! CFG: manifests, issuers and the choice of solvers.
 
-use super::public_name;
-use super::public_name::NotPublic;
+use super::public_name::{self, NotPublic};
 use super::rule::FaultRule;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::name::{LookUp, NameCase};

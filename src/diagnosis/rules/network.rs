@@ -9,8 +9,7 @@ use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::{Case, CertificateCase, DirectoryAnswer, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
-use crate::diagnosis::words::issuer;
-use crate::diagnosis::words::issuer::ConnectionFault;
+use crate::diagnosis::words::issuer::{self, ConnectionFault};
 use crate::model::ConditionStatus;
 use crate::model::common::condition;
 

@@ -2,10 +2,8 @@
 
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
-use crate::diagnosis::words::foreign;
-use crate::diagnosis::words::foreign::Limit;
-use crate::diagnosis::words::issuer;
-use crate::diagnosis::words::issuer::BindingFault;
+use crate::diagnosis::words::foreign::{self, Limit};
+use crate::diagnosis::words::issuer::{self, BindingFault};
 use crate::diagnosis::words::refusal::{
     RefusedRequest, RefusedWish, is_key_of_another_account, is_no_longer_pending, refused_request,
     refused_wish, says_key_is_another,

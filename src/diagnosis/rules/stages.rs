@@ -12,8 +12,7 @@ use crate::diagnosis::case::{Case, CertificateCase, DriverCase, SecretState, Sec
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, stored};
-use crate::diagnosis::words::controller;
-use crate::diagnosis::words::controller::ControllerLack;
+use crate::diagnosis::words::controller::{self, ControllerLack};
 use crate::diagnosis::words::facts;
 use crate::model::common::{condition, is_true};
 use crate::model::event::reason;

@@ -4,15 +4,13 @@
 use std::net::IpAddr;
 
 use super::http01::{fault, of_name};
-use super::problem;
 use super::rule::FaultRule;
-use super::web;
+use super::{problem, web};
 use crate::diagnosis::case::name::{AddressLook, LookUp, NameCase};
 use crate::diagnosis::case::{Case, CertificateCase, HeldCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored, told};
-use crate::diagnosis::words::foreign;
-use crate::diagnosis::words::foreign::Perspective;
+use crate::diagnosis::words::foreign::{self, Perspective};
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;
 use crate::model::{Challenge, ChallengeType, Problem};

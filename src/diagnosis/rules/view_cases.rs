@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::control_plane::tests::{cluster, says};
+use super::judge;
 use super::open_path::testing::{object, path_with};
-use super::tests::{by, check, look, name, refused};
+use super::tests::{self, by, check, look, name, refused};
 use super::zone::tests::reply;
-use super::{judge, tests};
 use crate::diagnosis::case::dns::{DnsCase, DnsVantage};
 use crate::diagnosis::case::name::{AddressLook, AnswerLook, LookUp};
 use crate::diagnosis::case::{Case, DirectoryAnswer, DirectoryCase, DriverCase};
@@ -16,8 +16,7 @@ use crate::model::acme_server::LETS_ENCRYPT;
 use crate::model::cause::Symptom;
 use crate::model::common::Condition;
 use crate::model::observation::Seen;
-use crate::model::reserved;
-use crate::model::{ChallengeType, Time};
+use crate::model::{ChallengeType, Time, reserved};
 
 const HTTP: ChallengeType = ChallengeType::Http01;
 

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use super::dns01::about;
 use super::rule::FaultRule;
-use crate::diagnosis::case::dns;
-use crate::diagnosis::case::dns::{DnsCase, DnsVantage, VantageReply};
+use crate::diagnosis::case::dns::{self, DnsCase, DnsVantage, VantageReply};
 use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::CauseSeverity;

@@ -1,8 +1,7 @@
 //! Description of what a chain waits for right now, in one line that names the object with the reason.
 
 use super::blocker::{of_challenges, of_order};
-use super::waits;
-use super::{Verdict, judge_issuer};
+use super::{Verdict, judge_issuer, waits};
 use crate::diagnosis::case::chain::{Chain, issuer_key};
 use crate::model::common::is_true;
 use crate::model::{Challenge, Issuer, Key, Kind, State};

@@ -27,11 +27,10 @@ use crate::diagnosis::case::{Case, Unseen};
 use crate::model::solver::Webhook;
 use crate::model::{Certificate, Key, Kind, ObjectName};
 use crate::store::Store;
-use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease_object::{LapsedLease, LeaseHolder, Who};
 use crate::store::cluster::permissions::Permission;
 use crate::store::cluster::raw_objects::{Foreign, Resource};
-use crate::store::cluster::survey;
+use crate::store::cluster::{ClusterStore, survey};
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 

@@ -11,8 +11,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::files;
-use super::files::Written;
+use super::files::{self, Written};
 use super::folder_turn::WriteWait;
 use crate::acme::{chain, temporary};
 use crate::context::failure::Failure;

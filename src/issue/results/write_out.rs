@@ -7,8 +7,7 @@ use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
 use super::closing::{self, Issued, Location};
-use super::files;
-use super::files::Written;
+use super::files::{self, Written};
 use super::folder_turn::WriteWait;
 use super::purpose::Purpose;
 use super::report::{self, Stories, Story};
@@ -19,8 +18,7 @@ use crate::context::Context;
 use crate::context::failure::Failure;
 use crate::diagnosis::case::chain::Chain;
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Secret};
-use crate::objects::chain;
-use crate::objects::own_request;
+use crate::objects::{chain, own_request};
 use crate::print::{Printer, document};
 use crate::store::resources::{Resources, typed};
 

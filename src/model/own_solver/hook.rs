@@ -4,8 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::model::SecretKeySelector;
-use crate::model::field::secret_key_faults;
-use crate::model::field::{FieldPath, Remark};
+use crate::model::field::{FieldPath, Remark, secret_key_faults};
 
 /// Default time limit of a hook, in seconds.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 60;

@@ -6,8 +6,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use self::faults::{AccountKey, Fault, Observed};
-use super::NEXT_TRY;
-use super::{Note, Recorded, Refusal, Wake};
+use super::{NEXT_TRY, Note, Recorded, Refusal, Wake};
 use crate::model::cause::About;
 use crate::model::common::{condition, is_true, set_condition};
 use crate::model::event::{reason, source};

@@ -18,9 +18,8 @@ use super::text::one_line;
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::{FindZone, Resolve};
-use crate::model::masked;
-use crate::model::solver;
 use crate::model::validation::{object_name_fault, path_segment_fault};
+use crate::model::{masked, solver};
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 

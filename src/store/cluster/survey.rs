@@ -12,8 +12,7 @@ use super::access_request::AccessRequest;
 use super::lease::{NAME, NAMESPACE};
 use super::lease_object::{LapsedLease, LeaseHolder, LeaseObject, Who};
 use super::wire::{ApiAnswer, Call, Wire};
-use crate::store::cluster_fault::ClusterFault;
-use crate::store::cluster_fault::within;
+use crate::store::cluster_fault::{ClusterFault, within};
 use crate::store::error::StoreError;
 
 /// Namespace of cert-manager's Helm chart.

@@ -17,8 +17,7 @@ use serde_json::Value;
 use url::form_urlencoded::Serializer;
 
 use super::access_request::AccessRequest;
-use super::fault;
-use super::refusal;
+use super::{fault, refusal};
 use crate::http::headers;
 use crate::model::{Key, Kind};
 use crate::store::cluster_fault::ClusterFault;

@@ -11,9 +11,8 @@ use crate::acme::inspection::Material;
 use crate::context::blocking::Interrupted;
 use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
-use crate::fetch::Fetcher;
-use crate::fetch::served;
 use crate::fetch::trust::TrustingClient;
+use crate::fetch::{Fetcher, served};
 use crate::model::certificate_report::{
     CertificateSource, ReportedServer, RootsOrigin, SourceKind,
 };

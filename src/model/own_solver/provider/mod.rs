@@ -7,8 +7,7 @@ use strsim::osa_distance;
 use url::Url;
 
 use crate::model::SecretKeySelector;
-use crate::model::field::secret_key_faults;
-use crate::model::field::{FieldPath, Remark};
+use crate::model::field::{FieldPath, Remark, secret_key_faults};
 use crate::model::own_solver_names::{EXEC, MANUAL};
 
 mod listed;
