@@ -125,7 +125,7 @@ impl Invocation {
         self.line_of(first, words.into_iter().chain(&added))
     }
 
-    fn typed<'a>(&self, first: &str, words: impl Iterator<Item = &'a String>) -> String {
+    fn line_of<'a>(&self, first: &str, words: impl Iterator<Item = &'a String>) -> String {
         let first = if self.program == PLUGIN { PLUGIN.to_owned() } else { quoted(first) };
         let line: Vec<_> = iter::once(first).chain(words.map(|word| quoted(word))).collect();
         self.validate(line.join(" "))
