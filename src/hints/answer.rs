@@ -163,7 +163,7 @@ mod tests {
         check(ChallengeType::TlsAlpn01, None, false, "points to this machine in public DNS");
     }
 
-    const LED: &str = "points to this machine in public DNS";
+    const LED: &str = "to this machine in public DNS";
     const RECORD: &str = "check that every name server of the zone answers";
     const START: &str = "start the name servers that do not answer";
     const DELEGATED: &str = "check that the domain is delegated";
@@ -361,7 +361,7 @@ mod tests {
         ] {
             let expected = match &seen {
                 Seen::Redirect { .. } => {
-                    "change where the server of www.example.com sends requests"
+                    "change where the server of www.example.com redirects requests"
                 }
                 Seen::Nothing { .. }
                 | Seen::NoLook { .. }
