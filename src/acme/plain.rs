@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::http::exchange::Reply;
 use crate::http::headers::{date, text};
-use crate::model::plain_answer::PlainAnswer;
+use crate::model::observation::PlainAnswer;
 
 /// Most characters of a body that are kept.
 const BODY_START_CHARS: usize = 120;

@@ -14,7 +14,7 @@ use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::applying::behind;
 use crate::input::lookup;
-use crate::model::closest::closest;
+use crate::model::text::closest;
 use crate::model::{Certificate, Challenge, Issuer, Key, Kind, Metadata, ObjectName, Secret};
 use crate::store::cluster::ClusterStore;
 use crate::store::error::{StoreError, unless_forbidden};

@@ -1,4 +1,4 @@
-//! Issuer and ClusterIssuer: the CA, and the account there.
+//! Issuer and ClusterIssuer: the CA, the account there, and the challenge type that an annotation asks for.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,6 +7,7 @@ use super::common::{Blob, Condition, Other, SecretKeySelector, is_false};
 use super::key::Kind;
 use super::metadata::Resource;
 use super::solver::ChallengeSolver;
+use super::state::ChallengeType;
 
 /// `cert-manager.io/v1` Issuer or ClusterIssuer; `kind` says which.
 pub type Issuer = Resource<IssuerSpec, IssuerStatus>;
@@ -144,5 +145,58 @@ impl IssuerSpec {
             .map(|name| (name, self.other.get(name)))
             .collect();
         acme.into_iter().chain(others.iter().filter_map(given)).collect()
+    }
+}
+
+/// Annotation on an Issuer or ClusterIssuer: the type by which all of its names are proven, in the RFC's spelling, if
+/// cert-manager has no field for the type.
+pub const CHALLENGE_TYPE: &str = "kubectl-acme/challenge-type";
+
+/// Types that the annotation may name. Their Challenges live in local stores only: the `spec.type` of cert-manager's
+/// definition admits two other types.
+const ASKED_TYPES: [ChallengeType; 3] =
+    [ChallengeType::DnsAccount01, ChallengeType::DnsPersist01, ChallengeType::TlsAlpn01];
+
+/// Text that is none of the types that the annotation may name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "annotation {CHALLENGE_TYPE} is \"{0}\", and must be dns-account-01, dns-persist-01 or tls-alpn-01"
+)]
+pub struct UnknownType(String);
+
+/// Returns the type that an issuer asks for; `None` if its solvers alone decide.
+///
+/// # Errors
+/// Fails if the annotation has another text.
+pub fn asked_type(issuer: &Issuer) -> Result<Option<ChallengeType>, UnknownType> {
+    let Some(text) = issuer.metadata.annotations.get(CHALLENGE_TYPE) else { return Ok(None) };
+    let found = ASKED_TYPES.into_iter().find(|kind| kind.acme_name() == text.trim());
+    found.map(Some).ok_or_else(|| UnknownType(text.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_annotation_is_read_and_anything_else_refused() {
+        let asked = |text: &str| {
+            let issuer: Issuer = serde_json::from_value(json!({
+                "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+                "metadata": {"name": "acme", "annotations": {CHALLENGE_TYPE: text}},
+                "spec": {},
+            }))
+            .unwrap();
+            asked_type(&issuer)
+        };
+        assert_eq!(asked("tls-alpn-01"), Ok(Some(ChallengeType::TlsAlpn01)));
+        assert_eq!(asked("dns-account-01 "), Ok(Some(ChallengeType::DnsAccount01)));
+        assert_eq!(asked("dns-persist-01"), Ok(Some(ChallengeType::DnsPersist01)));
+        for text in ["", "dns-01", "DNS-PERSIST-01"] {
+            let why = asked(text).unwrap_err().to_string();
+            assert!(why.contains(&format!("is \"{text}\", and must be")), "{why}");
+        }
     }
 }

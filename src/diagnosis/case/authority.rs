@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::plain_answer::PlainAnswer;
+use crate::model::observation::PlainAnswer;
 use crate::model::{ObjectName, Problem};
 
 /// The server behind the URL of a directory.

@@ -12,7 +12,7 @@ use crate::model::State;
 use crate::model::acme_server::AcmeServer;
 use crate::model::cause::OrderWait;
 use crate::model::common::condition;
-use crate::model::plain_answer::PlainAnswer;
+use crate::model::observation::PlainAnswer;
 
 pub(super) const RULES: &[FaultRule] = &[
     clocks_are_apart,

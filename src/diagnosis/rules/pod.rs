@@ -11,9 +11,8 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
 use crate::diagnosis::words::facts;
 use crate::diagnosis::words::foreign::{IngressRefusal, ingress_refusal};
-use crate::model::cause::Cause;
+use crate::model::cause::{Cause, Guard};
 use crate::model::common::{ConditionStatus, condition};
-use crate::model::guard::Guard;
 use crate::model::{Event, Metadata};
 
 /// Maximum time that a Pod takes to start.

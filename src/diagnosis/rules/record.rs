@@ -12,8 +12,7 @@ use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, told};
 use crate::model::ChallengeType;
 use crate::model::observation::{NameServer, Said, Seen};
-use crate::model::provider_zone::ProviderZone;
-use crate::model::zone_look::DnsOutcome;
+use crate::model::zone_look::{DnsOutcome, ProviderZone};
 
 pub(super) const RULES: &[FaultRule] = &[
     wildcard_alias_leads_elsewhere,

@@ -7,8 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::update::is_about_resolver;
 use super::{http, issuer};
 use crate::ca::NO_ACCOUNT;
-use crate::model::cause::{Cause, OrderWait, Sighting, Symptom};
-use crate::model::guard::Guard;
+use crate::model::cause::{Cause, Guard, OrderWait, Sighting, Symptom};
 use crate::model::{Challenge, ChallengeType, Problem};
 use crate::store::cluster::{guard_that_says, is_refused_by_admission};
 

@@ -45,7 +45,7 @@ pub use connection::Connection;
 pub use credential::{Ambient, Credential};
 
 use super::SolveError;
-use crate::model::provider_zone::ProviderZone;
+use crate::model::zone_look::ProviderZone;
 
 /// Change of one text among the texts of its name.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
-use crate::model::provider_zone::ProviderZone;
+use crate::model::zone_look::ProviderZone;
 use crate::solvers::SolveError;
 
 const VERSION: &str = "/2013-04-01";

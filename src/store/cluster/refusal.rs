@@ -8,7 +8,7 @@ use super::server_messages::{
     undeclared,
 };
 use crate::model::Key;
-use crate::model::guard::Guard;
+use crate::model::cause::Guard;
 use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::{StoreError, invalid};
 

@@ -151,8 +151,9 @@ mod tests {
 
     #[test]
     fn later_versions_convert_field_by_field() {
-        let set = convert(&[include_str!("../../../../tests/fixtures/manifests/old-versions.yaml")])
-            .unwrap();
+        let set =
+            convert(&[include_str!("../../../../tests/fixtures/manifests/old-versions.yaml")])
+                .unwrap();
         let specs: Vec<_> = set.documents.iter().map(|d| d.record.object["spec"].clone()).collect();
         assert_eq!(
             specs[0],
