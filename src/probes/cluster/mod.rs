@@ -3,7 +3,6 @@
 //! The report of such a Pod is added to the reason and decides nothing: the CA is outside, and split DNS and hairpin
 //! connections deceive. The Pod is shaped by the solver's podTemplate.
 
-pub mod place;
 mod pod;
 
 use std::collections::HashMap;
@@ -16,7 +15,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::place::ProbePlace;
+pub use self::pod::ProbePlace;
 use self::pod::{LIFE, PodProgress, pod, progress};
 use super::Probe;
 use super::http::{HttpProbe, address};
