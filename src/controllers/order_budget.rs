@@ -25,8 +25,7 @@ use crate::model::{Identifier, Key, Kind, Order};
 use crate::reconcile::Refusal;
 use crate::reconcile::order::{Outcome, dropped};
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
-use crate::store::{Store, under};
+use crate::store::{Manager, Store, under};
 
 /// Largest number of tries to write the ledger when other writers come in between.
 const WRITE_TRIES: usize = 10;

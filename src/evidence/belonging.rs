@@ -18,9 +18,8 @@ use crate::model::text::closest;
 use crate::model::{Certificate, Challenge, Issuer, Key, Kind, Metadata, ObjectName, Secret};
 use crate::store::cluster::ClusterStore;
 use crate::store::error::{StoreError, unless_forbidden};
-use crate::store::manager::Manager;
 use crate::store::resources::Resources;
-use crate::store::{Scope, Store};
+use crate::store::{Manager, Scope, Store};
 
 /// Annotations by which an Ingress or Gateway asks for a Certificate.
 const ASKS: [&str; 3] =

@@ -5,10 +5,10 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::patience::PROBE_TIMEOUT;
+use crate::store::Manager;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::raw_objects::Resource;
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 
 /// What kubectl writes down of each object once more.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

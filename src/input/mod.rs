@@ -32,7 +32,7 @@ use crate::model::order_report::{InputFault, InputPlace};
 use crate::model::quick_order::Proof;
 use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
-use crate::store::manager::Manager;
+use crate::store::Manager;
 
 /// Flags that say what to work on.
 #[derive(Clone, Debug, clap::Args)]

@@ -21,11 +21,11 @@ use super::Probe;
 use super::http::{HttpProbe, address};
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::{Answer, Challenge};
+use crate::store::Manager;
 use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::cluster::{ClusterStore, temporary};
 use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 
 /// Marks probe Pods; the value is the UID of the Challenge, if there is one.
 pub const PROBE: &str = "kubectl-acme/probe";
