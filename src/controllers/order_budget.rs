@@ -12,8 +12,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::ReconcileError;
-use super::budget_entry::{BudgetEntry, NoOrder};
-use super::order_ledger::{LedgerHolder, has_its_order, holder, is_not_made, write};
+use super::order_ledger::{
+    BudgetEntry, LedgerHolder, NoOrder, has_its_order, holder, is_not_made, write,
+};
 use super::order_requests::Unanswered;
 use crate::model::event::source;
 use crate::model::order_budget::{

@@ -4,13 +4,12 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 
-use super::rule::FaultRule;
 use super::symptom;
 use super::{problem, validated};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::{CauseFamily, CauseId};
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
 use crate::diagnosis::words::facts;
 use crate::diagnosis::words::facts::KeptAnswer;
 use crate::diagnosis::words::foreign;

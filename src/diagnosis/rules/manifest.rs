@@ -2,12 +2,12 @@
 
 use super::public_name;
 use super::public_name::NotPublic;
-use super::rule::FaultRule;
+use crate::diagnosis::case::Case;
 use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::case::issuer::{DirectoryAnswer, IssuerCase};
 use crate::diagnosis::case::name::{LookUp, NameCase};
-use crate::diagnosis::case::{Case, DirectoryAnswer, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
 use crate::diagnosis::words::facts;
 use crate::model::acme_server::AcmeServer;
 use crate::model::certificate::is_listed;
