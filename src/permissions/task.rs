@@ -8,10 +8,10 @@ use futures_util::future::try_join_all;
 use super::ways::{Way, way, ways};
 use crate::diagnosis::case::chain::issuer_key;
 use crate::model::common::is_true;
+use crate::model::own_solver;
 use crate::model::solver::Dns01Solver;
 use crate::model::{
     Certificate, Challenge, ChallengeSolver, Issuer, Key, Kind, ObjectName, Record,
-    own_solver_names,
 };
 use crate::objects::own_request::certificate_of;
 use crate::store::cluster::Confinement;
@@ -273,7 +273,7 @@ impl IssuerNeeds {
 /// The webhook of a solver, as a resource behind the API server; those of our own group are served in this process.
 fn webhook(solver: &ChallengeSolver) -> Option<String> {
     let webhook = solver.dns01.as_ref()?.webhook.as_ref()?;
-    if webhook.group_name == own_solver_names::GROUP {
+    if webhook.group_name == own_solver::GROUP {
         return None;
     }
     Some(format!("{}.{}", webhook.solver_name, webhook.group_name))

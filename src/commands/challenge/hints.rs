@@ -3,8 +3,9 @@
 use crate::hints::invocation;
 use crate::hints::invocation::quoted;
 use crate::model::memory::{Holder, Memory};
+use crate::model::own_solver;
 use crate::model::solver::Webhook;
-use crate::model::{Challenge, ChallengeType, State, own_solver_names};
+use crate::model::{Challenge, ChallengeType, State};
 use crate::solvers::dns01::manual::is_a_persons;
 
 /// What to run where nobody works on a challenge: whatever answers it as before.
@@ -32,8 +33,7 @@ pub(crate) fn nobody_drives(challenge: &Challenge, is_in_cluster: bool) -> Strin
 /// The command that goes on with a challenge whose record a person makes; none where somebody else answers.
 pub(crate) fn by_hand(challenge: &Challenge, namespace: &str) -> Option<String> {
     let is_manual = |webhook: &Webhook| {
-        webhook.group_name == own_solver_names::GROUP
-            && webhook.solver_name == own_solver_names::MANUAL
+        webhook.group_name == own_solver::GROUP && webhook.solver_name == own_solver::MANUAL
     };
     let solver = challenge.spec.solver.dns01.as_deref();
     let is_theirs = is_a_persons(challenge)

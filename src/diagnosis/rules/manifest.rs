@@ -12,7 +12,7 @@ use crate::diagnosis::words::facts;
 use crate::model::acme_server::AcmeServer;
 use crate::model::certificate::is_listed;
 use crate::model::common::condition;
-use crate::model::preferences::first_offered;
+use crate::model::issuer::first_offered;
 use crate::model::{Challenge, ConditionStatus, Identifier};
 use crate::reconcile::solver_choice;
 

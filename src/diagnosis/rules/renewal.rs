@@ -8,7 +8,7 @@ use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
 use crate::model::common::is_true;
-use crate::model::preferences::first_offered;
+use crate::model::issuer::first_offered;
 
 pub(super) const RULES: &[FaultRule] = &[
     another_certificate_is_served,

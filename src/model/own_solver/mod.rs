@@ -1,17 +1,17 @@
 //! Solvers that only this program has. Manifests write them as webhooks of this program's own group, so that
 //! cert-manager's schema keeps them, and cert-manager itself cannot serve them.
 //!
-//! The group is `kubectl-acme`. If cert-manager drives the resources, `order -f` refuses such a solver. The Secrets of
-//! every DNS-01 solver are listed here, too, because a solver of this group names its own.
+//! The group is `kubectl-acme`. If cert-manager drives the resources, `order -f` refuses such a solver. What depends
+//! on whether a DNS-01 solver is one of this group stands here, too: its Secrets, and how many values it keeps.
 
 pub mod hook;
 pub mod provider;
 
 use self::hook::Hook;
-use self::provider::{ProviderSupport, Settings};
+use self::provider::{EXEC, ProviderSupport, Settings};
+pub use self::provider::{GROUP, MANUAL};
 use super::SecretKeySelector;
 use super::field::{FieldPath, Remark};
-use super::own_solver_names::{EXEC, GROUP, MANUAL};
 use super::solver::{Dns01Solver, Webhook};
 
 /// Solver of this program, read and found complete.
@@ -66,6 +66,22 @@ impl OwnSolver {
 }
 
 impl Dns01Solver {
+    /// Reports whether the provider is known to keep several values at one name, however soon one is added after the other.
+    /// A webhook or a program may keep one, a person is asked for one record at a time, and acme-dns forgets the first.
+    pub fn keeps_several_values(&self) -> bool {
+        let is_one_of_many = self.webhook.as_ref().is_some_and(|webhook| {
+            webhook.group_name == GROUP && ![EXEC, MANUAL].contains(&webhook.solver_name.as_str())
+        });
+        is_one_of_many
+            || self.akamai.is_some()
+            || self.azure_dns.is_some()
+            || self.cloud_dns.is_some()
+            || self.cloudflare.is_some()
+            || self.digitalocean.is_some()
+            || self.rfc2136.is_some()
+            || self.route53.is_some()
+    }
+
     /// Returns the keys of Secrets that the provider needs.
     pub fn secrets(&self) -> Vec<SecretKeySelector> {
         let mut all: Vec<&SecretKeySelector> = Vec::new();

@@ -18,7 +18,7 @@ use crate::dns::zone::Zones;
 use crate::dns::{FindZone, Resolve};
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::Said;
-use crate::model::own_solver_names::GROUP;
+use crate::model::own_solver::GROUP;
 use crate::model::persist::Demand;
 use crate::model::provider_refusal::provider_name;
 use crate::model::solver::Dns01Solver;
