@@ -1,4 +1,5 @@
-//! Requests of an account other than orders: state of the account, key change, deactivation, and revocations.
+//! Requests of an account beside those of one order: state of the account, list of its orders, key change, deactivation,
+//! and revocations.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,6 +13,9 @@ use super::session::Session;
 use super::telling::NamedUrl;
 use super::transport::JSON_LIMIT;
 use super::{AccountKey, AccountReply, AcmeError, wire};
+
+/// Largest number of orders read from a list.
+const MAX_LISTED_ORDERS: usize = 200;
 
 /// Reason of a revocation (RFC 5280 §5.3.1), of the codes that CAs take from subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,6 +145,21 @@ impl Session {
             });
         }
         Ok(found)
+    }
+
+    /// Reads the URLs of the orders that the CA lists for the account (RFC 8555 §7.1.2.1), first page only; empty if the CA
+    /// keeps none, like Boulder.
+    ///
+    /// # Errors
+    /// Fails if the account is unknown, or the CA gives no usable answer.
+    pub async fn listed_orders(&self) -> Result<Vec<String>, AcmeError> {
+        let account = self.account().await?;
+        let reply = self.send("account", &account, Payload::Read).await?;
+        let list = wire::account(&reply.body).ok().and_then(|account| account.orders);
+        let Some(list) = list else { return Ok(Vec::new()) };
+        let reply = self.send("orders", &self.absolute(&reply, &list)?, Payload::Read).await?;
+        let listed = wire::orders(&reply.body).unwrap_or_default();
+        listed.iter().take(MAX_LISTED_ORDERS).map(|url| self.absolute(&reply, url)).collect()
     }
 }
 

@@ -20,7 +20,7 @@ use super::keys::to_pem;
 use super::replies::CertificateChain;
 use super::x509::{self, AlternativeNames};
 use crate::model::certificate::Names;
-use crate::model::preferences::choices;
+use crate::model::issuer::choices;
 use crate::model::text::{listed, shortened};
 
 const TAG: &str = "CERTIFICATE";

@@ -10,7 +10,6 @@ use crate::model::order_budget::Permit;
 
 pub mod account;
 mod account_key_file;
-mod account_orders;
 mod account_requests;
 pub mod authority;
 mod bundle;
@@ -27,7 +26,6 @@ mod named_urls;
 mod nonces;
 pub mod ocsp;
 mod pace;
-pub mod plain;
 mod post;
 mod problem_document;
 pub mod refusal;

@@ -1,7 +1,10 @@
-//! Accounts (RFC 8555 §7.3): creation, lookup by key, change, deactivation, and the list of an account's orders.
+//! Accounts (RFC 8555 §7.3): creation, external account binding, lookup by key, change, deactivation, and the list of an
+//! account's orders.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use aws_lc_rs::hmac;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::header::{LINK, LOCATION};
@@ -11,12 +14,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::base_url::BaseUrl;
+use super::config::MacKey;
+use super::contact;
 use super::context::Ca;
+use super::jwk::Jwk;
+use super::jws::Jws;
 use super::refusal::{Kind, Refusal};
 use super::reply::answer;
 use super::request::{Signed, absent_if_null};
 use super::state::{Account, Id, Status, rfc3339};
-use super::{binding, contact};
+
+/// The only MAC algorithm taken in external account bindings, as at the public CAs.
+const BINDING_ALGORITHM: &str = "HS256";
 
 /// Payload of newAccount (§7.3).
 #[derive(Debug, Default, Deserialize)]
@@ -172,7 +181,7 @@ fn bind(ca: &Ca, signed: &Signed, binding: Option<Value>) -> Result<Option<Value
     if ca.config.external_accounts.is_empty() {
         return Ok(None);
     }
-    binding::check(&binding, signed.key()?, &signed.url, &ca.config.external_accounts)?;
+    check_binding(&binding, signed.key()?, &signed.url, &ca.config.external_accounts)?;
     Ok(Some(binding))
 }
 
@@ -185,4 +194,48 @@ fn check_owner(signed: &Signed, id: Id) -> Result<(), Refusal> {
 
 fn terms_link(base: &BaseUrl) -> (HeaderName, String) {
     (LINK, format!("<{}>;rel=\"terms-of-service\"", base.url("/terms")))
+}
+
+/// Checks an external account binding (§7.3.4) that came with the newAccount request of this key to this URL: a MAC over
+/// the account's key, made with a key obtained beforehand.
+fn check_binding(
+    binding: &Value,
+    key: &Jwk,
+    url: &str,
+    external_accounts: &BTreeMap<String, MacKey>,
+) -> Result<(), Refusal> {
+    let inner = Jws::parse(binding.to_string().as_bytes())?;
+    if inner.header.alg != BINDING_ALGORITHM {
+        let detail = format!("External account binding must be signed with {BINDING_ALGORITHM}");
+        return Err(
+            Refusal::new(Kind::BadSignatureAlgorithm, detail).with_algorithms(&[BINDING_ALGORITHM])
+        );
+    }
+    if inner.header.nonce.is_some() {
+        return Err(malformed_binding("must not have a nonce"));
+    }
+    if inner.header.url.as_deref() != Some(url) {
+        return Err(malformed_binding("is for another URL"));
+    }
+    let bound: Value = serde_json::from_slice(&inner.payload)
+        .map_err(|_| malformed_binding("payload is no JWK"))?;
+    if Jwk::parse(&bound)? != *key {
+        return Err(malformed_binding("binds another key than the one of this request"));
+    }
+    let Some(kid) = &inner.header.kid else {
+        return Err(malformed_binding("has no key identifier"));
+    };
+    let Some(MacKey(mac_key)) = external_accounts.get(kid) else {
+        let detail = format!("External account \"{kid}\" is unknown");
+        return Err(Refusal::new(Kind::Unauthorized, detail));
+    };
+    let (message, mac) = inner.sealed();
+    hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, mac_key), message, mac).map_err(|_| {
+        let detail = format!("External account binding was not made with the key of \"{kid}\"");
+        Refusal::new(Kind::Unauthorized, detail)
+    })
+}
+
+fn malformed_binding(why: &str) -> Refusal {
+    Refusal::malformed(format!("External account binding {why}"))
 }

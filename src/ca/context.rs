@@ -1,23 +1,31 @@
-//! State that the handlers of requests share.
+//! State that the handlers of requests share, and the CA's view of the network: requests to web servers, lookups in DNS.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use async_trait::async_trait;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use super::base_url::BaseUrl;
 use super::chance::Chance;
 use super::config::{Config, Profile};
 use super::issuance::IssuingAuthority;
-use super::look::Look;
 use super::nonces::Nonces;
 use super::state::State;
 use super::statistics::Counters;
+use crate::dns::LookupError;
+use crate::fetch::Fetcher;
+use crate::fetch::alpn::Greeting;
+use crate::fetch::outcome::{FetchError, Fetched};
+use crate::model::Identifier;
+use crate::model::caa::CaaRecordSet;
 use crate::surroundings::Surroundings;
 
 /// State that the request handlers share.
@@ -98,5 +106,47 @@ impl Ca {
         tokio::spawn(async move {
             stop.run_until_cancelled(work).await;
         });
+    }
+}
+
+/// Source of the CA's validation requests to web servers and of its DNS lookups.
+#[async_trait]
+pub trait Look: fmt::Debug + Send + Sync {
+    /// Requests one URL, following redirects as far as a public CA does; reads no more than 128 bytes.
+    async fn get(&self, url: &Url) -> Fetched;
+
+    /// Opens a TLS connection to a host by `acme-tls/1`. The default, for sources of web pages alone, fails.
+    async fn greet(&self, identifier: &Identifier) -> Greeting {
+        let why = format!("nobody greets {identifier} here");
+        Greeting { address: None, result: Err(FetchError::Connect { why, symptom: None }) }
+    }
+
+    /// Looks up the texts at a name. The default, for sources of web pages alone, finds none.
+    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
+        Err(LookupError::NoSuchName { name: name.to_owned() })
+    }
+
+    /// Looks up the CAA records at a name. The default, for sources of web pages alone, finds none.
+    async fn caa(&self, _name: &str) -> Result<CaaRecordSet, LookupError> {
+        Ok(CaaRecordSet::default())
+    }
+}
+
+#[async_trait]
+impl Look for Fetcher {
+    async fn get(&self, url: &Url) -> Fetched {
+        Self::get(self, url).await
+    }
+
+    async fn greet(&self, identifier: &Identifier) -> Greeting {
+        Self::greet(self, identifier).await
+    }
+
+    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
+        self.resolver.texts(name).await
+    }
+
+    async fn caa(&self, name: &str) -> Result<CaaRecordSet, LookupError> {
+        self.resolver.caa(name).await
     }
 }

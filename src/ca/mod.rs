@@ -8,7 +8,6 @@ mod accounts;
 mod authorizations;
 mod base_url;
 pub mod behaviour;
-mod binding;
 mod caa;
 mod certificates;
 mod chance;
@@ -20,8 +19,6 @@ mod identifiers;
 mod issuance;
 mod jwk;
 mod jws;
-mod listener;
-pub mod look;
 mod management;
 mod nonces;
 mod ocsp;
@@ -34,7 +31,6 @@ mod renewal;
 mod reply;
 mod request;
 mod revocation;
-mod revocation_list;
 mod rollover;
 mod signing_request;
 mod state;
@@ -49,10 +45,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::net::TcpListener;
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::base_url::BaseUrl;
@@ -62,13 +63,18 @@ pub use self::config::{
     Caa, Config, MacKey, OptionalEndpoint, Profile, RecordAccount, RevocationSource,
 };
 use self::context::Ca;
+pub use self::context::Look;
 use self::issuance::IssuingAuthority;
-use self::look::Look;
 use self::orders::order_url;
 use self::state::{MovedWindow, Revocation};
 use self::statistics::Statistics;
 use crate::serve::{self, ConnectionSlots, Patience};
 use crate::surroundings::Surroundings;
+
+/// The first byte of a TLS handshake (RFC 8446 §5.1).
+const HANDSHAKE_BYTE: u8 = 0x16;
+/// Longest wait for a client's first byte.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Running CA; stops when dropped.
 #[derive(Debug)]
@@ -195,7 +201,7 @@ pub async fn serve_as(
     let ca = Arc::new(Ca::new((config, base), authority, look, (stop.clone(), around)));
     let behaviours = Arc::new(Behaviours::new(behaviours));
     let wire = behaviours.wire();
-    let acceptor = listener::acceptor(shown, wire.protocols())?;
+    let acceptor = acceptor(shown, wire.protocols())?;
     let router = protocol::router(Arc::clone(&ca), &behaviours);
     let plain = plain::router(Arc::clone(&ca));
     let stopped = stop.clone();
@@ -203,7 +209,7 @@ pub async fn serve_as(
         let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stopped.clone());
         let plain = plain.clone();
         async move {
-            match stop.run_until_cancelled(listener::begins_tls(&stream)).await {
+            match stop.run_until_cancelled(begins_tls(&stream)).await {
                 Some(true) => {}
                 Some(false) => return serve::http(stream, plain, Patience::SHORT, stop).await,
                 None => return,
@@ -220,4 +226,27 @@ pub async fn serve_as(
         tokio::join!(accepting, managing);
     });
     Ok(Server { ca, address, management, stop: stop.drop_guard(), serving })
+}
+
+/// Returns whether a client begins with a TLS handshake.
+async fn begins_tls(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    let seen = timeout(FIRST_BYTE_TIMEOUT, stream.peek(&mut first)).await;
+    matches!(seen, Ok(Ok(1))) && first == [HANDSHAKE_BYTE]
+}
+
+/// Builds an acceptor with this certificate chain and only these protocols (ALPN), the first protocol preferred.
+fn acceptor(
+    (chain, key): (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>),
+    protocols: &[&[u8]],
+) -> io::Result<TlsAcceptor> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(io::Error::other)?;
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }

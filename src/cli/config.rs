@@ -17,7 +17,7 @@ use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value};
 
 use crate::hints::invocation::variable;
-use crate::model::closest::closest;
+use crate::model::text::closest;
 
 /// The flag that names the file.
 const CONFIG_FLAG: &str = "config";

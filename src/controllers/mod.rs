@@ -10,7 +10,6 @@ pub mod accounts;
 mod awaited_secrets;
 mod backoff;
 pub mod blocking;
-mod budget_entry;
 pub mod by_hand;
 pub mod by_object;
 pub mod certificate;

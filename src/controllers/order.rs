@@ -18,10 +18,10 @@ use super::selection::Selection;
 use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
 use super::{Controller, ReconcileError, Stopped, order_challenges, order_ledger};
 use crate::model::event::source;
+use crate::model::issuer::asked_type;
 use crate::model::memory::Holder;
 use crate::model::order_ledger::Became;
 use crate::model::persist::Account;
-use crate::model::requested_types::asked_type;
 use crate::model::{
     Challenge, ChallengeType, Issuer, Key, Kind, Order, OrderStatus, Record, State,
 };

@@ -12,8 +12,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::ReconcileError;
-use super::budget_entry::{BudgetEntry, NoOrder};
-use super::order_ledger::{LedgerHolder, has_its_order, holder, is_not_made, write};
+use super::order_ledger::{
+    BudgetEntry, LedgerHolder, NoOrder, has_its_order, holder, is_not_made, write,
+};
 use super::order_requests::Unanswered;
 use crate::model::event::source;
 use crate::model::order_budget::{
@@ -25,8 +26,7 @@ use crate::model::{Identifier, Key, Kind, Order};
 use crate::reconcile::Refusal;
 use crate::reconcile::order::{Outcome, dropped};
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
-use crate::store::{Store, under};
+use crate::store::{Manager, Store, under};
 
 /// Largest number of tries to write the ledger when other writers come in between.
 const WRITE_TRIES: usize = 10;

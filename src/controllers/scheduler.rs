@@ -293,7 +293,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::guard::Guard;
+    use crate::model::cause::Guard;
     use crate::reconcile::testing::challenge;
     use crate::store::memory::MemoryStore;
     use crate::store::testing::Front;

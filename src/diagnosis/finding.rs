@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::case::Case;
 use super::case::dns::{self, VantageReply};
 use super::catalogue::id::{CauseFamily, CauseId};
 use super::catalogue::{self, CauseSeverity};
@@ -356,3 +357,6 @@ pub fn heard(reply: &VantageReply) -> Evidence {
         dns::words(&reply.heard),
     )
 }
+
+/// Rule: a function that reads the observations, and adds the findings that they show.
+pub(super) type FaultRule = fn(&Case, &mut Vec<Finding>);

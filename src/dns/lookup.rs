@@ -12,15 +12,15 @@ use async_trait::async_trait;
 use hickory_resolver::Hosts;
 use hickory_resolver::proto::op::{Message, OpCode, Query, ResponseCode};
 use hickory_resolver::proto::rr::domain::usage::{INVALID, LOCALHOST, ONION};
+use hickory_resolver::proto::rr::rdata::CAA;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::time::timeout;
 
 use super::reply::Reply;
 use super::server::{self, Server};
-use super::silence::Silence;
 use super::wire::{Recursion, SERVER_TIMEOUT, Wire};
-use super::{LookupError, Resolve, Why, caa};
-use crate::model::caa::CaaRecordSet;
+use super::{LookupError, Resolve, Silence, Why};
+use crate::model::caa::{CaaProperty, CaaRecordSet};
 
 /// Most aliases and delegations that are followed.
 pub(super) const HOPS: usize = 16;
@@ -30,6 +30,8 @@ const ATTEMPTS: usize = 2;
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 /// Longest search for the name for which a server fails.
 const ALIAS_SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// The bit of a CAA record's flags that RFC 8659 §4.1 calls critical.
+const CRITICAL: u8 = 0x80;
 
 /// Resolver by the system's configuration: the hosts file comes first, then the name servers.
 pub struct SystemResolver {
@@ -226,7 +228,7 @@ impl Resolve for DirectResolver {
             found => found?,
         };
         let records = reply.at(&end).filter_map(|record| match &record.data {
-            RData::CAA(record) => Some(caa::property(record)),
+            RData::CAA(record) => Some(caa_property(record)),
             _ => None,
         });
         Ok(records.collect())
@@ -301,6 +303,12 @@ fn silent(why: &Silence) -> Why {
     }
 }
 
+/// Property in a CAA record as it comes from the wire.
+fn caa_property(record: &CAA) -> CaaProperty {
+    let flags = if record.issuer_critical { CRITICAL } else { 0 } | record.reserved_flags;
+    CaaProperty::new(flags, &record.tag, &String::from_utf8_lossy(&record.value))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -311,7 +319,7 @@ mod tests {
     use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, SOA};
 
     use super::*;
-    use crate::dns::extended_error;
+    use crate::dns::reply::EXTENDED_ERROR;
     use crate::dns::testing::{self, Transport};
 
     /// Answer of the test server; the first label of the name selects the fault.
@@ -484,7 +492,7 @@ mod tests {
     async fn reqwest_asks_the_same_server() {
         use ::reqwest::dns::{Name, Resolve as _};
         let ours = Arc::new(DirectResolver::new(serve().await));
-        let theirs = crate::dns::reqwest::ReqwestResolver(ours);
+        let theirs = crate::dns::ReqwestResolver(ours);
         let found = theirs.resolve("both.example.com".parse::<Name>().unwrap()).await.unwrap();
         let found: Vec<_> = found.map(|address| address.to_string()).collect();
         assert_eq!(found, ["[2001:db8::1]:0", "192.0.2.1:0"]);
@@ -530,7 +538,7 @@ mod tests {
         if end == testing::name("bogus.example.net.") {
             let mut edns = Edns::new();
             let bogus = [&6u16.to_be_bytes()[..], b"words of the moment"].concat();
-            edns.options_mut().insert(EdnsOption::Unknown(extended_error::OPTION, bogus));
+            edns.options_mut().insert(EdnsOption::Unknown(EXTENDED_ERROR, bogus));
             reply.set_edns(edns);
         }
         if code != ResponseCode::ServFail {

@@ -1,15 +1,11 @@
-//! Names on the wire: the [`Resolve`] and [`FindZone`] traits.
+//! Names on the wire: the [`Resolve`] and [`FindZone`] traits, and the reasons for no answer.
 
 mod authority;
-mod caa;
-mod extended_error;
 pub mod lookup;
 mod open_questions;
 mod remembered;
 mod reply;
-pub mod reqwest;
 pub mod server;
-pub mod silence;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
@@ -21,13 +17,15 @@ pub mod zone;
 pub mod zone_look;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
 pub use hickory_resolver::proto::rr::RecordType;
+use reqwest::dns::{Addrs, Name, Resolving};
 
-use self::silence::Silence;
+use crate::http::client::Resolver;
 use crate::model::caa::CaaRecordSet;
 use crate::model::cause::Symptom;
 
@@ -255,6 +253,73 @@ impl LookupError {
             | Self::UnexpectedCode { name, .. } => {
                 (above(name).map_or(name, |dot| &name[dot + 1..]), "SOA")
             }
+        }
+    }
+}
+
+/// Returns the resolver for HTTP clients, if it replaces the system's lookups: connections to the CA obey `--dns`, too.
+pub fn in_place_of_system(resolver: &Arc<dyn Resolve>) -> Option<Resolver> {
+    resolver.replaces_system().then(|| -> Resolver { Arc::new(ReqwestResolver(resolver.clone())) })
+}
+
+/// A resolver for `reqwest::ClientBuilder::dns_resolver`.
+#[derive(Clone, Debug)]
+pub struct ReqwestResolver(pub Arc<dyn Resolve>);
+
+impl reqwest::dns::Resolve for ReqwestResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let resolver = Arc::clone(&self.0);
+        Box::pin(async move {
+            let found = resolver.addresses(name.as_str()).await?;
+            // The client puts the port of its URL in place of 0.
+            let addresses: Addrs =
+                Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
+            Ok(addresses)
+        })
+    }
+}
+
+/// Reason why a name server gives no answer; the texts are stable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// No answer came in time.
+    TimedOut,
+    /// No server listens at the address.
+    Refused,
+    /// This machine has no route to the server, such as a machine without IPv6.
+    NoRoute,
+    /// The answer was too large for UDP, and over TCP there was none.
+    Truncated(Box<Self>),
+    /// The bytes that came are no answer to the question.
+    Unreadable,
+    /// The HTTPS server sent no DNS answer; the field describes its reply.
+    Https(String),
+}
+
+impl Silence {
+    /// Symptom, as data; `None` if the reason is of no known kind. Only resolvers are asked by HTTPS.
+    pub fn symptom(&self) -> Option<Symptom> {
+        match self {
+            Self::TimedOut | Self::Refused => Some(Symptom::ServersSilent),
+            Self::NoRoute => Some(Symptom::NoRoute),
+            Self::Unreadable => Some(Symptom::ServerUnreadable),
+            Self::Truncated(why) => why.symptom(),
+            Self::Https(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("does not answer"),
+            Self::Refused => f.write_str("refuses the connection"),
+            Self::NoRoute => f.write_str("cannot be reached from here"),
+            Self::Truncated(why) => {
+                write!(f, "has an answer too large for UDP, and over TCP it {why}")
+            }
+            Self::Unreadable => f.write_str("gives an answer that cannot be read"),
+            Self::Https(why) => f.write_str(why),
         }
     }
 }

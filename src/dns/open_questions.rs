@@ -11,9 +11,9 @@ use futures_util::future::{BoxFuture, Shared, WeakShared};
 use hickory_resolver::proto::rr::{Name, RecordType};
 use parking_lot::Mutex;
 
+use super::Silence;
 use super::reply::Reply;
 use super::server::Server;
-use super::silence::Silence;
 
 /// Server, name and type of a question.
 type Question = (Server, Name, RecordType);

@@ -8,11 +8,12 @@ use hickory_resolver::proto::rr::rdata::opt::EdnsOption;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use hickory_resolver::proto::serialize::binary::{BinDecodable as _, BinDecoder};
 
-use super::extended_error;
 use crate::model::extended_error::ExtendedError;
 
 /// Record type that leads all names below its owner elsewhere (RFC 6672).
 const DNAME: u16 = 39;
+/// EDNS option that holds an extended error (RFC 8914 §2).
+pub(super) const EXTENDED_ERROR: u16 = 15;
 
 /// An answer, whatever its code.
 #[derive(Clone, Debug)]
@@ -46,7 +47,7 @@ impl Reply {
     pub(super) fn why(&self) -> Option<ExtendedError> {
         let options = self.0.edns.as_ref()?.options();
         options.as_ref().iter().find_map(|(_, option)| match option {
-            EdnsOption::Unknown(extended_error::OPTION, data) => extended_error::read(data),
+            EdnsOption::Unknown(EXTENDED_ERROR, data) => read_extended_error(data),
             _ => None,
         })
     }
@@ -179,6 +180,11 @@ pub(super) fn mnemonic(code: ResponseCode) -> String {
     known.to_owned()
 }
 
+/// Reads the extended error at the beginning of its option. The server's own text behind it differs from lookup to lookup.
+fn read_extended_error(option: &[u8]) -> Option<ExtendedError> {
+    ExtendedError::of(u16::from_be_bytes(option.first_chunk().copied()?))
+}
+
 #[cfg(test)]
 mod tests {
     use hickory_resolver::proto::rr::rdata::NULL;
@@ -198,5 +204,14 @@ mod tests {
         // Not the name itself, and none beside it.
         assert_eq!(reply.leads_to(&name("dn.example.com.")), None);
         assert_eq!(reply.leads_to(&name("www.example.com.")), None);
+    }
+
+    #[test]
+    fn an_error_is_read_and_the_words_behind_it_are_left_out() {
+        assert_eq!(read_extended_error(&[0, 7]), ExtendedError::of(7));
+        assert_eq!(read_extended_error(b"\x00\x16at 192.0.2.1"), ExtendedError::of(22));
+        for option in [&[][..], &[0], &[0, 0], &[0, 31], &[255, 255]] {
+            assert_eq!(read_extended_error(option), None, "{option:?}");
+        }
     }
 }

@@ -4,13 +4,12 @@ use futures_util::future::join_all;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 
-use super::LookupError;
 use super::lookup::{HOPS, absolute};
 use super::reply::Reply;
 use super::server::{Authority, Server};
-use super::silence::Silence;
 use super::wire::Recursion;
 use super::zone::{Trust, Zones, follow};
+use super::{LookupError, Silence};
 use crate::model::cause::Symptom;
 use crate::model::observation::{NameServer, Said};
 

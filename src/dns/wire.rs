@@ -17,11 +17,9 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
-use super::Resolve;
 use super::reply::Reply;
-use super::reqwest::in_place_of_system;
 use super::server::Server;
-use super::silence::Silence;
+use super::{Resolve, Silence, in_place_of_system};
 use crate::http::client;
 use crate::http::exchange::{self, Unanswered, causes, is_untrusted};
 

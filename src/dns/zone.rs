@@ -21,9 +21,8 @@ use super::open_questions::OpenQuestions;
 use super::remembered::Remembered;
 use super::reply::{Reply, mnemonic};
 use super::server::{Authority, PORT, Server};
-use super::silence::Silence;
 use super::wire::{Recursion, Wire};
-use super::{FindZone, LookupError, Resolve, Why};
+use super::{FindZone, LookupError, Resolve, Silence, Why};
 
 /// Longest time for a whole lookup, however many servers there are and wherever they lead.
 const WHOLE_LOOK_TIMEOUT: Duration = Duration::from_secs(30);

@@ -10,13 +10,12 @@ use hickory_resolver::proto::serialize::binary::BinEncodable as _;
 use jiff::Timestamp;
 use tokio::time::timeout;
 
-use super::LookupError;
 use super::lookup::{HOPS, absolute};
 use super::reply::{Reply, mnemonic, sorted};
 use super::server::{Authority, Server};
-use super::silence::Silence;
 use super::wire::Recursion;
 use super::zone::{Trust, Zone, Zones};
+use super::{LookupError, Silence};
 use crate::model::zone_look::{AskingFault, DnsOutcome, DnsReply, ZoneLook, ZoneServer};
 
 /// Most servers of a zone that are asked, and most addresses of each.

@@ -14,13 +14,12 @@ use crate::context::failure::Failure;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::input::applying::behind;
 use crate::input::lookup;
-use crate::model::closest::closest;
+use crate::model::text::closest;
 use crate::model::{Certificate, Challenge, Issuer, Key, Kind, Metadata, ObjectName, Secret};
 use crate::store::cluster::ClusterStore;
 use crate::store::error::{StoreError, unless_forbidden};
-use crate::store::manager::Manager;
 use crate::store::resources::Resources;
-use crate::store::{Scope, Store};
+use crate::store::{Manager, Scope, Store};
 
 /// Annotations by which an Ingress or Gateway asks for a Certificate.
 const ASKING_ANNOTATIONS: [&str; 3] =

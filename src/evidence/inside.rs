@@ -12,8 +12,7 @@ use crate::diagnosis::case::name::{InsideLook, NameCase};
 use crate::diagnosis::case::{Case, Unseen};
 use crate::model::observation::{Seen, Vantage};
 use crate::model::{Answer, ChallengeType};
-use crate::probes::cluster::PodProbe;
-use crate::probes::cluster::place::ProbePlace;
+use crate::probes::cluster::{PodProbe, ProbePlace};
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::http01_visible;
 

@@ -12,8 +12,9 @@ use crate::acme::error::{AcmeError, Fault};
 use crate::context::failure::Failure;
 use crate::controllers::account_secrets::mac_key;
 use crate::controllers::accounts::{account_key, is_being_changed, key_in_secret, tls_of};
-use crate::diagnosis::case::{
-    DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse, Unseen,
+use crate::diagnosis::case::Unseen;
+use crate::diagnosis::case::issuer::{
+    DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse,
 };
 use crate::diagnosis::verdict::near_issuer::near_issuers;
 use crate::input::lookup;

@@ -5,10 +5,10 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::patience::PROBE_TIMEOUT;
+use crate::store::Manager;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::raw_objects::Resource;
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 
 /// Annotation in which kubectl repeats each applied object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -15,7 +15,7 @@ use crate::diagnosis::words::facts;
 use crate::fetch::Fetcher;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen, Vantage};
-use crate::model::provider_zone::ProviderZone;
+use crate::model::zone_look::ProviderZone;
 use crate::model::{Answer, Challenge, ChallengeType, Identifier, reserved};
 use crate::probes::Probe as _;
 use crate::probes::dns::DnsProbe;

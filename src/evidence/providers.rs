@@ -8,7 +8,7 @@ use super::investigator::{AT_ONCE, Investigator};
 use super::patience::PROBE_TIMEOUT;
 use super::wanted_names::{chosen, ordered};
 use crate::diagnosis::case::chain::issuer_key;
-use crate::diagnosis::case::provider::ProviderCase;
+use crate::diagnosis::case::issuer::ProviderCase;
 use crate::diagnosis::case::{Case, CertificateCase, Unseen};
 use crate::model::challenge::record_name;
 use crate::model::field::FieldPath;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::name::NameCase;
-use crate::model::requested_types::asked_type;
+use crate::model::issuer::asked_type;
 use crate::model::solver::{ChallengeSolver, Webhook};
 use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key, State};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};

@@ -135,8 +135,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::dns::silence::Silence;
-    use crate::dns::{LookupError, Why};
+    use crate::dns::{LookupError, Silence, Why};
     use crate::fetch::outcome::FetchError;
     use crate::model::Answer;
     use crate::model::cause::Sighting;

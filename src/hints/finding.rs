@@ -90,7 +90,10 @@ fn server_of_dig(server: &str) -> Option<Cow<'_, str>> {
 
 /// Replaces the words in capitals that have a value; a value may depend on the character before its word. Hyphens may stand
 /// between capitals.
-fn substitute<'a>(text: &str, value: impl Fn(&str, Option<char>) -> Option<Cow<'a, str>>) -> String {
+fn substitute<'a>(
+    text: &str,
+    value: impl Fn(&str, Option<char>) -> Option<Cow<'a, str>>,
+) -> String {
     let is_capital = |c: char| c.is_ascii_uppercase();
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;

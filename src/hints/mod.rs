@@ -13,7 +13,7 @@ pub mod store;
 
 use self::answer::resolver;
 use crate::diagnosis::verdict::next_step::{CaaStep, NextStep};
-use crate::model::requested_types::CHALLENGE_TYPE;
+use crate::model::issuer::CHALLENGE_TYPE;
 use crate::model::{Key, ObjectName};
 
 /// Returns the hints for a next step, one line each.

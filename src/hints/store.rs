@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::invocation::{self, quoted};
 use crate::disk::private::Exposure;
-use crate::model::guard::Guard;
+use crate::model::cause::Guard;
 use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
 

@@ -3,7 +3,7 @@
 use crate::context::failure::Failure;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::verdict::foreign_issuer;
-use crate::model::requested_types::CHALLENGE_TYPE;
+use crate::model::issuer::CHALLENGE_TYPE;
 use crate::model::{Key, Kind, Record};
 use crate::objects::own_request::certificate_of;
 

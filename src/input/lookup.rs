@@ -10,7 +10,7 @@ use crate::context::failure::Failure;
 use crate::diagnosis::case::chain::Chain;
 use crate::diagnosis::verdict::failure_kind::FailureKind;
 use crate::hints::invocation;
-use crate::model::closest::closest;
+use crate::model::text::closest;
 use crate::model::{Certificate, Challenge, Identifier, Key, Kind, ObjectName, Order, Record};
 use crate::objects::chain;
 use crate::store::error::{StoreError, unless_forbidden};

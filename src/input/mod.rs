@@ -31,7 +31,7 @@ use crate::model::order_report::{InputFault, InputPlace};
 use crate::model::quick_order::Proof;
 use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
-use crate::store::manager::Manager;
+use crate::store::Manager;
 
 /// Flags that name the input.
 #[derive(Clone, Debug, clap::Args)]

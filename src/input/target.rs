@@ -2,7 +2,7 @@
 
 use crate::context::failure::Failure;
 use crate::hints::invocation;
-use crate::model::closest::closest;
+use crate::model::text::closest;
 use crate::model::{Key, Kind, ObjectName};
 use crate::store::Scope;
 

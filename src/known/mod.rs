@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::diagnosis::case::chain::{Chain, issuer_key};
+use crate::diagnosis::case::issuer::IssuerCase;
 use crate::diagnosis::case::name::{AnswerLook, NameCase};
-use crate::diagnosis::case::{Case, CertificateCase, DueReason, IssuerCase};
+use crate::diagnosis::case::{Case, CertificateCase, DueReason};
 use crate::diagnosis::finding::{Finding, is_consequence};
 use crate::diagnosis::rules;
 use crate::diagnosis::verdict::awaited::narrow;

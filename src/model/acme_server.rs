@@ -1,7 +1,7 @@
 //! CAs that have a short name, and ACME servers as the command line names them.
 
-use super::closest::closest;
 use super::hashed_names;
+use super::text::closest;
 
 /// Directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";

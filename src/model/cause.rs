@@ -5,7 +5,6 @@ use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 
 use super::Problem;
-use super::guard::Guard;
 use super::provider_refusal::ProviderRefusal;
 use super::text::hex;
 
@@ -166,6 +165,29 @@ impl About<Cause> {
 fn fingerprint(reason: &str) -> String {
     let digest = digest::digest(&digest::SHA256, reason.as_bytes());
     hex(&digest.as_ref()[..8])
+}
+
+/// Guard of a cluster, which keeps an object out although its maker has the permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guard {
+    /// A webhook or an admission policy, which answers with a code of its choice.
+    Policy,
+    /// A quota that is full.
+    Quota,
+    /// Limits on the resources of a Pod, by a LimitRange or by a quota that requires the Pod to name its resources.
+    Limits,
+    /// Pod security: limits on what a Pod may do in its namespace.
+    PodSecurity,
+    /// A guard about which the server's message says no more.
+    Unknown,
+}
+
+impl Guard {
+    /// Reports whether the guard may admit the same object later with no change by anybody: a quota fills and empties.
+    pub fn passes(self) -> bool {
+        self == Self::Quota
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Issuer and ClusterIssuer: the CA, and the account there.
+//! Issuer and ClusterIssuer: the CA, the account there, the challenge type that an annotation asks for, and lists in fields
+//! that cert-manager reads as one text.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,6 +8,7 @@ use super::common::{Blob, Condition, Other, SecretKeySelector, is_false};
 use super::key::Kind;
 use super::metadata::Resource;
 use super::solver::ChallengeSolver;
+use super::state::ChallengeType;
 
 /// `cert-manager.io/v1` Issuer or ClusterIssuer; `kind` says which.
 pub type Issuer = Resource<IssuerSpec, IssuerStatus>;
@@ -144,5 +146,98 @@ impl IssuerSpec {
             .map(|name| (name, self.other.get(name)))
             .collect();
         acme.into_iter().chain(others.iter().filter_map(given)).collect()
+    }
+}
+
+/// Annotation on an Issuer or ClusterIssuer: the type by which all of its names are proven, in the RFC's spelling, if
+/// cert-manager has no field for the type.
+pub const CHALLENGE_TYPE: &str = "kubectl-acme/challenge-type";
+
+/// Types that the annotation may name. Their Challenges live in local stores only: the `spec.type` of cert-manager's
+/// definition admits two other types.
+const ASKED_TYPES: [ChallengeType; 3] =
+    [ChallengeType::DnsAccount01, ChallengeType::DnsPersist01, ChallengeType::TlsAlpn01];
+
+/// Text that is none of the types that the annotation may name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "annotation {CHALLENGE_TYPE} is \"{0}\", and must be dns-account-01, dns-persist-01 or tls-alpn-01"
+)]
+pub struct UnknownType(String);
+
+/// Returns the type that an issuer asks for; `None` if its solvers alone decide.
+///
+/// # Errors
+/// Fails if the annotation has another text.
+pub fn asked_type(issuer: &Issuer) -> Result<Option<ChallengeType>, UnknownType> {
+    let Some(text) = issuer.metadata.annotations.get(CHALLENGE_TYPE) else { return Ok(None) };
+    let found = ASKED_TYPES.into_iter().find(|kind| kind.acme_name() == text.trim());
+    found.map(Some).ok_or_else(|| UnknownType(text.clone()))
+}
+
+/// Returns the choices in a field such as `profile: shortlived,classic`, the most wanted first: the whole text, for a name
+/// may hold a comma, then its parts.
+pub fn choices(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split(',').map(str::trim).filter(move |part| *part != text);
+    std::iter::once(text).chain(parts).filter(|choice| !choice.is_empty())
+}
+
+/// Returns the first choice that is offered.
+pub fn first_offered(text: &str, is_offered: impl Fn(&str) -> bool) -> Option<&str> {
+    choices(text).find(|choice| is_offered(choice))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_annotation_is_read_and_anything_else_refused() {
+        let asked = |text: &str| {
+            let issuer: Issuer = serde_json::from_value(json!({
+                "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+                "metadata": {"name": "acme", "annotations": {CHALLENGE_TYPE: text}},
+                "spec": {},
+            }))
+            .unwrap();
+            asked_type(&issuer)
+        };
+        assert_eq!(asked("tls-alpn-01"), Ok(Some(ChallengeType::TlsAlpn01)));
+        assert_eq!(asked("dns-account-01 "), Ok(Some(ChallengeType::DnsAccount01)));
+        assert_eq!(asked("dns-persist-01"), Ok(Some(ChallengeType::DnsPersist01)));
+        for text in ["", "dns-01", "DNS-PERSIST-01"] {
+            let why = asked(text).unwrap_err().to_string();
+            assert!(why.contains(&format!("is \"{text}\", and must be")), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_its_own_first_choice_and_its_parts_are_the_next() {
+        for (text, expected) in [
+            ("", vec![]),
+            ("classic", vec!["classic"]),
+            ("shortlived,classic", vec!["shortlived,classic", "shortlived", "classic"]),
+            (" a , ,b", vec![" a , ,b", "a", "b"]),
+            (",", vec![","]),
+        ] {
+            assert_eq!(choices(text).collect::<Vec<_>>(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_that_is_offered_counts() {
+        for (text, expected) in [
+            ("shortlived,classic", Some("classic")),
+            ("classic, tls", Some("classic")),
+            ("tls,classic", Some("tls")),
+            ("Root, Inc.", Some("Root, Inc.")),
+            ("none", None),
+            ("", None),
+        ] {
+            let offered = ["tls", "classic", "Root, Inc."];
+            assert_eq!(first_offered(text, |name| offered.contains(&name)), expected, "{text}");
+        }
     }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Problem;
 use super::cause::{About, Cause, OrderWait};
+use super::issuer::CHALLENGE_TYPE;
 use super::renewal_info::RenewalMemory;
-use super::requested_types::CHALLENGE_TYPE;
 
 /// Annotations under this program's prefix that people write: manifests give them, like any other field.
 pub const OF_PEOPLE: [&str; 1] = [CHALLENGE_TYPE];

@@ -9,12 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::acme_server::object_name;
-use super::issuer::{AcmeIssuer, Issuer};
+use super::issuer::{AcmeIssuer, CHALLENGE_TYPE, Issuer};
 use super::key::Kind;
 use super::memory::is_ours;
 use super::metadata::Record;
 use super::request::CERTIFICATE_NAME;
-use super::requested_types::CHALLENGE_TYPE;
 
 /// Most letters of a profile in the name of an Issuer.
 const MAX_PROFILE_LETTERS: usize = 30;

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::common::{Duration, SecretKeySelector};
-use super::own_solver_names;
 
 /// One entry of `spec.acme.solvers`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -216,26 +215,6 @@ pub struct Dns01Solver {
     /// Resolvers of this solver; setting them turns the authoritative check off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nameservers: Vec<String>,
-}
-
-impl Dns01Solver {
-    /// Reports whether the provider is known to keep several values at one name, however soon one is added after the other.
-    /// A webhook or a program may keep one, a person is asked for one record at a time, and acme-dns forgets the first.
-    pub fn keeps_several_values(&self) -> bool {
-        let is_one_of_many = self.webhook.as_ref().is_some_and(|webhook| {
-            webhook.group_name == own_solver_names::GROUP
-                && ![own_solver_names::EXEC, own_solver_names::MANUAL]
-                    .contains(&webhook.solver_name.as_str())
-        });
-        is_one_of_many
-            || self.akamai.is_some()
-            || self.azure_dns.is_some()
-            || self.cloud_dns.is_some()
-            || self.cloudflare.is_some()
-            || self.digitalocean.is_some()
-            || self.rfc2136.is_some()
-            || self.route53.is_some()
-    }
 }
 
 /// Akamai Edge DNS.

@@ -1,4 +1,7 @@
-//! Texts that others wrote: removal of characters that steer a terminal, and shortening.
+//! Texts that others wrote: removal of characters that steer a terminal, shortening, and the known word that an unknown
+//! word was probably meant to be.
+
+use strsim::osa_distance;
 
 /// Reports whether a character steers a terminal or turns the direction of the text around it (Unicode UAX #9):
 /// controls of both ranges, line breaks and tabs among them, and the embeddings, overrides and isolates.
@@ -41,6 +44,17 @@ pub fn listed<S: AsRef<str>>(
     shown.join(", ")
 }
 
+/// Returns the known word that was probably meant: at most two letters wrong, missing, too many or swapped; one in short words.
+pub(crate) fn closest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = if text.chars().count() <= 4 { 1 } else { 2 };
+    let lower = text.to_lowercase();
+    known
+        .map(|word| (osa_distance(&lower, &word.to_lowercase()), word))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +85,22 @@ mod tests {
             ("two\nlines\tof ünïcode \u{2026}", "two\nlines\tof ünïcode \u{2026}"),
         ] {
             assert_eq!(without_steering(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_probably_meant_is_close() {
+        let known = ["dnsNames", "ipAddresses", "uris", "key"];
+        for (text, expected) in [
+            ("dnsName", Some("dnsNames")),
+            ("dnsnames", Some("dnsNames")),
+            ("dsnNames", Some("dnsNames")),
+            ("ipAdresses", Some("ipAddresses")),
+            ("url", None),
+            ("uri", Some("uris")),
+            ("domains", None),
+        ] {
+            assert_eq!(closest(text, known.into_iter()), expected, "{text}");
         }
     }
 }

@@ -10,8 +10,7 @@ use crate::diagnosis::case::chain::issuer_key;
 use crate::model::common::is_true;
 use crate::model::solver::Dns01Solver;
 use crate::model::{
-    Certificate, Challenge, ChallengeSolver, Issuer, Key, Kind, ObjectName, Record,
-    own_solver_names,
+    Certificate, Challenge, ChallengeSolver, Issuer, Key, Kind, ObjectName, Record, own_solver,
 };
 use crate::objects::own_request::certificate_of;
 use crate::store::cluster::Confinement;
@@ -273,7 +272,7 @@ impl IssuerNeeds {
 /// Returns the webhook of a solver, as a resource behind the API server; `None` for our own group, which this process serves.
 fn webhook(solver: &ChallengeSolver) -> Option<String> {
     let webhook = solver.dns01.as_ref()?.webhook.as_ref()?;
-    if webhook.group_name == own_solver_names::GROUP {
+    if webhook.group_name == own_solver::GROUP {
         return None;
     }
     Some(format!("{}.{}", webhook.solver_name, webhook.group_name))

@@ -9,9 +9,8 @@ use serde_json::Value;
 
 use super::age::{age, until};
 use super::colour::Colour;
-use super::label_columns::LabelColumns;
+use super::document::{plain, text};
 use super::table::{Fit, Headers, NONE, Narrow, Table};
-use super::value::{plain, text};
 use crate::model::Kind;
 use crate::model::names::shown_domain;
 
@@ -267,6 +266,41 @@ fn columns(kind: Kind) -> &'static [Column] {
     }
 }
 
+/// Labels that a table shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelColumns {
+    /// Labels with a column each.
+    pub each: Vec<String>,
+    /// Whether one more column shows all labels.
+    pub all: bool,
+}
+
+impl LabelColumns {
+    /// Returns the headings: the part of each label's name after the slash, as in kubectl.
+    fn titles(&self) -> impl Iterator<Item = String> {
+        let bare = |label: &String| label.rsplit('/').next().unwrap_or_default().to_uppercase();
+        self.each.iter().map(bare).chain(self.all.then(|| "LABELS".to_owned()))
+    }
+
+    /// Returns the cells of an object.
+    fn cells(&self, object: &Value) -> impl Iterator<Item = String> {
+        let labels = object.pointer("/metadata/labels");
+        let value = move |name: &String| {
+            let value = labels.and_then(|labels| labels.get(name)).and_then(Value::as_str);
+            value.unwrap_or(NONE).to_owned()
+        };
+        self.each.iter().map(value).chain(self.all.then(|| every_label(labels)))
+    }
+}
+
+fn every_label(labels: Option<&Value>) -> String {
+    let labels = labels.and_then(Value::as_object).into_iter().flatten();
+    let pair =
+        |(name, value): (&String, &Value)| format!("{name}={}", value.as_str().unwrap_or(""));
+    let pairs: Vec<String> = labels.map(pair).collect();
+    if pairs.is_empty() { NONE.to_owned() } else { pairs.join(",") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,5 +402,17 @@ mod tests {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-tls"}});
         assert_eq!(qualified_name(&secret), "secret/web-tls");
         assert_eq!(qualified_name(&challenges()[1]), "challenge.acme.cert-manager.io/queued");
+    }
+
+    #[test]
+    fn labels_are_shown_as_kubectl_shows_them() {
+        let each = ["team", "example.com/tier"].map(str::to_owned).to_vec();
+        let shown = LabelColumns { each, all: true };
+        assert_eq!(shown.titles().collect::<Vec<_>>(), ["TEAM", "TIER", "LABELS"]);
+        let object = json!({"metadata": {"labels": {"app": "web", "example.com/tier": "front"}}});
+        let cells: Vec<String> = shown.cells(&object).collect();
+        assert_eq!(cells, ["<none>", "front", "app=web,example.com/tier=front"]);
+        let bare = json!({"metadata": {}});
+        assert_eq!(shown.cells(&bare).collect::<Vec<_>>(), [NONE; 3]);
     }
 }

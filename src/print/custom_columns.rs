@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::colour::Colour;
+use super::document::plain;
 use super::jsonpath::Path;
 use super::paths::JsonPathError;
 use super::table::{Headers, NONE, Table};
-use super::value::plain;
 
 /// Headings, and the path that fills each column.
 #[derive(Clone, Debug, PartialEq)]

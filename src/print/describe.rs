@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::age::age;
+use super::document::{plain, text};
 use super::escape::escape;
 use super::label::heading;
 use super::tabs;
-use super::value::{plain, text};
 use crate::model::{Event, Severity, Time};
 
 /// Parts of the metadata that stand at the top of the sheet, or nowhere.

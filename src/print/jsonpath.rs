@@ -6,8 +6,8 @@ use jsonpath_rust::parser::model::JpQuery;
 use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
+use super::document::bare;
 use super::paths::{self, JsonPathError, Root};
-use super::value::bare;
 
 /// One path such as `.status.conditions[?(@.type=="Ready")].status`.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,9 +16,8 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFi
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
 use super::colour::Colour;
-use super::json_line::{OURS, document};
 use super::palette::Ink;
-use super::talk::Talk;
+use super::talk::{OURS, Talk, json_document};
 use crate::model::masked;
 
 /// Fields that stand on lines of their own.
@@ -78,7 +77,7 @@ where
             LogFormat::Json => {
                 around.extend(heard.fields.into_iter().map(|(name, value)| (name.into(), value)));
                 let level = level.as_str().to_lowercase();
-                document(now, &level, target, &heard.message, &around.into())
+                json_document(now, &level, target, &heard.message, &around.into())
             }
         };
         writer.write_str(&line)

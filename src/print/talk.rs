@@ -1,16 +1,23 @@
-//! Standard error, shared by messages, logs and progress without tearing each other's lines.
+//! Standard error, shared by messages, logs and progress without tearing each other's lines: as text, or as one JSON
+//! document a line for collectors of logs.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
+use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
 
 use super::colour::Colour;
 use super::escape::{escape, escape_but_colours, no_command, set_off};
-use super::json_line::{self, NOTE};
 use super::palette::Ink;
+
+/// The label of a note.
+const NOTE: &str = "note";
+/// Start of the targets of this program's own log events.
+pub const OURS: &str = "kubectl_acme";
 
 /// Stream of messages; clones share one stream.
 #[derive(Clone)]
@@ -72,7 +79,7 @@ impl Talk {
             return;
         }
         if tone.json {
-            return self.write_plain(&json_line::said(NOTE, text));
+            return self.write_plain(&json_message(NOTE, text));
         }
         self.write_line(&escape_but_colours(text, colour));
     }
@@ -81,7 +88,7 @@ impl Talk {
     pub(super) fn labelled(&self, label: &str, ink: Ink, message: &str, colour: Colour) {
         let message = escape(message);
         if self.inner().tone.json {
-            return self.write_plain(&json_line::said(label, &message));
+            return self.write_plain(&json_message(label, &message));
         }
         let label = match colour {
             Colour::Off => format!("{label}:"),
@@ -169,5 +176,49 @@ impl Write for Memory {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Formats a message as a document; a timestamp at the start of the message becomes the document's time.
+fn json_message(label: &str, text: &str) -> String {
+    let (time, message) = match text.split_once(' ') {
+        Some((first, rest)) => match first.parse::<Timestamp>() {
+            Ok(moment) => (moment, rest),
+            Err(_) => (Timestamp::now(), text),
+        },
+        None => (Timestamp::now(), text),
+    };
+    let level = match label {
+        "error" => "error",
+        "warning" => "warn",
+        _ => "info",
+    };
+    let fields = json!({ "kind": label });
+    json_document(time, level, OURS, message, &fields)
+}
+
+/// Formats one line of the log as a document.
+pub(super) fn json_document(
+    time: Timestamp,
+    level: &str,
+    target: &str,
+    message: &str,
+    fields: &Value,
+) -> String {
+    let time = format!("{time:.3}");
+    json!({ "time": time, "level": level, "target": target, "message": message, "fields": fields })
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_a_document_as_well() {
+        let time = "2026-11-21T04:30:25Z";
+        insta::assert_snapshot!(json_message("error", &format!("{time} no \"way\"")), @r#"{"fields":{"kind":"error"},"level":"error","message":"no \"way\"","target":"kubectl_acme","time":"2026-11-21T04:30:25.000Z"}"#);
+        assert!(json_message(NOTE, "").contains("\"message\":\"\""));
+        assert!(json_message("warning", "look out").contains("\"level\":\"warn\""));
     }
 }

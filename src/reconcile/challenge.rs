@@ -16,10 +16,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Wake;
-pub use super::challenge_facts::first_state;
-use super::challenge_facts::{
-    has_failed, has_finalizer, has_only_our_finalizer, memory, settled_by_order,
-};
+use super::challenge_outcome::memory;
 pub use super::challenge_outcome::{Outcome, SeenChallenge, polled, record};
 use super::lingering::Lingering;
 use super::pauses::{Pace, Polled, poll_at};
@@ -28,6 +25,7 @@ use super::schedule::FIRST_LOOKS;
 pub use super::validation_retry::Followed;
 use super::validation_retry::{Retry, next_retry, validation_error};
 use crate::model::cause::Sighting;
+use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::memory::Memory;
 use crate::model::{Challenge, Order, Problem, State, Time};
 
@@ -301,6 +299,44 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
         },
         Some(Readiness::NotYet { reason, cause }) => Action::Report(reason.clone(), *cause),
     }
+}
+
+fn has_failed(order: Option<&Order>) -> bool {
+    order.is_none_or(|order| order.status.state.is_some_and(State::is_failure))
+}
+
+fn has_finalizer(challenge: &Challenge) -> bool {
+    challenge.metadata.finalizers.iter().any(|f| f == FINALIZER || f == LEGACY_FINALIZER)
+}
+
+fn has_only_our_finalizer(challenge: &Challenge) -> bool {
+    let finalizers = &challenge.metadata.finalizers;
+    finalizers.iter().any(|f| f == FINALIZER) && !finalizers.iter().any(|f| f == LEGACY_FINALIZER)
+}
+
+/// Returns `Valid` for an accepted Challenge whose order has moved on: the authorization holds; no request is needed.
+fn settled_by_order(
+    challenge: &Challenge,
+    memory: &Memory,
+    order: Option<&Order>,
+) -> Option<State> {
+    if challenge.has_ended() || memory.accepted_at.is_none() {
+        return None;
+    }
+    match order?.status.state? {
+        State::Ready | State::Processing | State::Valid => Some(State::Valid),
+        State::Errored | State::Expired | State::Invalid | State::Pending => None,
+    }
+}
+
+/// Returns the state that the authorization had when the Order read it.
+pub fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State> {
+    order?
+        .status
+        .authorizations
+        .iter()
+        .find(|a| a.url == challenge.spec.authorization_url)
+        .and_then(|a| a.initial_state)
 }
 
 #[cfg(test)]

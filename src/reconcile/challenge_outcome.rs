@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 
 use jiff::Timestamp;
 
-use super::challenge_facts::{memory, verified};
 use super::lingering::Lingering;
 use super::pauses::{Polled, worth_keeping};
 use super::{NEXT_TRY, Note, Recorded, Refusal};
 use crate::model::cause::{About, Cause, Sighting};
 use crate::model::event::{reason, source};
-use crate::model::{Challenge, ChallengeStatus, Problem, State};
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Challenge, ChallengeStatus, ChallengeType, Problem, State};
 
 /// Outcome of an action.
 #[derive(Clone, Debug, PartialEq)]
@@ -291,4 +291,13 @@ fn apply_refusal(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, ref
     let name = &challenge.spec.dns_name;
     let message = format!("Accepting challenge authorization failed: {name}: {problem}");
     new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
+}
+
+pub(super) fn memory(challenge: &Challenge) -> Memory {
+    Memory::read(Holder::Challenge, &challenge.metadata.annotations)
+}
+
+/// Returns cert-manager's sentence for a verified name.
+fn verified(name: &str, kind: ChallengeType) -> String {
+    format!("Domain \"{name}\" verified with \"{kind}\" validation")
 }

@@ -7,7 +7,6 @@
 
 pub mod certificate;
 pub mod challenge;
-mod challenge_facts;
 pub mod challenge_outcome;
 pub mod differences;
 pub mod dns01_visible;

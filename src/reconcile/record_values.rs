@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use super::challenge_facts::memory;
+use crate::model::memory::{Holder, Memory};
 use crate::model::solver::Dns01Solver;
 use crate::model::{Challenge, ChallengeType, ObjectName, Order, State, Time};
 
@@ -42,7 +42,7 @@ pub fn others<'a>(
         shares_record(challenge, other)
             && may_stand_together(challenge, other)
             && !is_over
-            && memory(other).accepted_at.is_none()
+            && Memory::read(Holder::Challenge, &other.metadata.annotations).accepted_at.is_none()
             && (other.status.processing || !is_queued(&other.name()))
     };
     of_order.iter().filter(is_wanted).collect()

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::issuer::CHALLENGE_TYPE;
 use crate::model::order::{Authorization, OfferedChallenge};
-use crate::model::requested_types::CHALLENGE_TYPE;
 use crate::model::solver::{ChallengeSolver, GatewaySolver, ParentReference, Selector};
 use crate::model::{ChallengeType, Identifier};
 

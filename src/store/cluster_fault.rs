@@ -1,6 +1,6 @@
 //! Faults between this program and a cluster. The text of a fault names verb, resource and place, and quotes the server.
 
-use crate::model::guard::Guard;
+use crate::model::cause::Guard;
 
 /// Reason why a cluster could not be used.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::cluster_fault::ClusterFault;
 use crate::disk::private::Exposure;
 use crate::model::Key;
-use crate::model::guard::Guard;
+use crate::model::cause::Guard;
 
 /// Reason why a store did not do what was requested.
 #[derive(Clone, Debug, thiserror::Error)]

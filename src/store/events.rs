@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use super::error::{StoreError, invalid};
 pub(crate) use super::event_cache::Notice;
-use super::manager::Manager;
 use super::resources::typed;
-use super::{Part, Scope, Store};
+use super::{Manager, Part, Scope, Store};
 use crate::model::event::EventSource;
 use crate::model::{
     Event, Key, Kind, Metadata, ObjectName, ObjectReference, Record, Resource, Severity,

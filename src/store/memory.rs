@@ -13,9 +13,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::error::StoreError;
-use super::transaction::Transaction;
+use super::rules::Transaction;
 use super::watch::{Journal, KEPT, Lines, Logged, changes};
-use super::{Change, Part, Scope, Store, event_retention, rules};
+use super::{Change, Part, Scope, Store, rules};
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::surroundings::Surroundings;
 
@@ -220,7 +220,7 @@ impl Transaction for Contents {
 
     fn told_before(&self, moment: &str, most: u32) -> Result<Vec<Key>, StoreError> {
         let before =
-            |event: &&Record| event_retention::told(event).is_some_and(|told| told < moment);
+            |event: &&Record| rules::last_occurrence(event).is_some_and(|told| told < moment);
         Ok(self
             .events()
             .filter(before)
@@ -232,7 +232,7 @@ impl Transaction for Contents {
     fn told_beyond(&self, about: &str, kept: u32, most: u32) -> Result<Vec<Key>, StoreError> {
         let is_about = |event: &&Record| event.text("/involvedObject/uid") == about;
         let mut events: Vec<_> = self.events().filter(is_about).collect();
-        events.sort_by_key(|event| Reverse((event_retention::told(event), &event.key.name)));
+        events.sort_by_key(|event| Reverse((rules::last_occurrence(event), &event.key.name)));
         let beyond = events.into_iter().skip(kept as usize).take(most as usize);
         Ok(beyond.map(|event| event.key.clone()).collect())
     }

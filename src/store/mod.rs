@@ -9,20 +9,17 @@ use futures_util::stream::BoxStream;
 
 pub(crate) use self::error::StoreError;
 use self::event_cache::EventCache;
-use self::manager::Manager;
 use crate::model::{Key, Kind, ObjectName, Record};
 
 pub mod cluster;
 pub mod cluster_fault;
 pub mod error;
 pub mod event_cache;
-mod event_retention;
 pub mod events;
 pub mod folder;
 mod ids;
 pub mod lease;
 pub mod local;
-pub mod manager;
 pub mod memory;
 pub mod mirror;
 pub(crate) mod object;
@@ -31,7 +28,6 @@ pub mod resources;
 mod rules;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod transaction;
 mod watch;
 mod written;
 
@@ -231,4 +227,35 @@ pub trait Store: fmt::Debug + Send + Sync {
 /// Returns the store, writing under a manager's name if managers are recorded.
 pub fn under(store: &Arc<dyn Store>, manager: Manager) -> Arc<dyn Store> {
     store.under(manager).unwrap_or_else(|| Arc::clone(store))
+}
+
+/// Writer of fields (field manager). A cluster records the manager of every field; the other stores do not.
+///
+/// Controllers use cert-manager's names, and people's commands ours. Three things are applied server-side, as by
+/// cert-manager: the finalizers of Challenges, issued Secrets, and manifests. A finalizer is removed by a patch,
+/// whichever manager has put it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manager {
+    /// One of cert-manager's controllers, by its name in [`crate::model::event::source`]: either controller can then
+    /// finish the work that the other began. A field that it applies is its own, whichever manager had it before.
+    Controller(&'static str),
+    /// A person, with our commands: a field that another manager holds is not taken over.
+    Person,
+    /// A person who insists (`--force-conflicts`).
+    PersonByForce,
+}
+
+impl Manager {
+    /// Name that the cluster records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Controller(name) => name,
+            Self::Person | Self::PersonByForce => "kubectl-acme",
+        }
+    }
+
+    /// Returns whether an apply takes fields over from other managers.
+    pub fn takes_over(self) -> bool {
+        self != Self::Person
+    }
 }

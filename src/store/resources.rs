@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 use tracing::debug;
 
 use super::error::{StoreError, invalid};
-use super::manager::Manager;
-use super::{Listed, Part, Scope, Store};
+use super::{Listed, Manager, Part, Scope, Store};
 use crate::model::{Event, Key, Kind, Metadata, ObjectName, Record, Resource, Secret};
 
 /// Type of an object that can be kept in a store.

@@ -1,17 +1,46 @@
 //! The rules of writing, shared by every store that is not an API server: effects of `create`, `replace`, `apply` and
-//! `delete` on the objects of a [`Transaction`], garbage collection included.
+//! `delete` on the objects of a [`Transaction`], garbage collection and removal of old Events included.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::error::{StoreError, invalid};
 use super::object::{Object, has_status};
-use super::transaction::Transaction;
-use super::{Part, event_retention, ids};
+use super::{Part, ids};
+use crate::model::common::Time;
 use crate::model::memory::is_ours;
 use crate::model::{Key, Kind, Metadata, Record};
+use crate::surroundings::Surroundings;
 
 /// Most draws of another name when a generated name is taken.
 const NAME_DRAWS: usize = 8;
+/// Days for which an Event is kept after its last occurrence.
+const EVENT_DAYS: i64 = 100;
+/// Number of Events that are kept about one object.
+const MAX_EVENTS_OF_OBJECT: u32 = 200;
+/// Most obsolete Events of each sort that go at once: no write takes long, and still more go than come.
+const EVENTS_AT_ONCE: u32 = 16;
+
+/// All objects of a store, within one transaction: either all of its changes are kept, or none.
+pub(crate) trait Transaction {
+    /// Source of the random values for UIDs and the ends of generated names.
+    fn surroundings(&self) -> &Surroundings;
+    /// Reads one object.
+    fn read(&self, key: &Key) -> Result<Option<Record>, StoreError>;
+    /// Raises the revision and returns it.
+    fn next_revision(&mut self) -> Result<i64, StoreError>;
+    /// Stores an object, new or changed, under its revision.
+    fn put(&mut self, record: &Record, revision: i64) -> Result<(), StoreError>;
+    /// Removes an object; the record is its last state.
+    fn remove(&mut self, record: &Record, revision: i64) -> Result<(), StoreError>;
+    /// Returns whether the object with that UID is there.
+    fn is_there(&self, uid: &str) -> Result<bool, StoreError>;
+    /// Finds the objects that name that UID among their owners.
+    fn dependents(&self, uid: &str) -> Result<Vec<Key>, StoreError>;
+    /// Finds at most `most` of the Events whose last occurrence was before a moment.
+    fn told_before(&self, moment: &str, most: u32) -> Result<Vec<Key>, StoreError>;
+    /// Finds at most `most` of the Events about the object with that UID, beyond the newest `kept`.
+    fn told_beyond(&self, about: &str, kept: u32, most: u32) -> Result<Vec<Key>, StoreError>;
+}
 
 /// Creates an object.
 pub(super) fn create(
@@ -34,7 +63,7 @@ pub(super) fn create(
     object.metadata.generation = has_status(object.kind).then_some(1);
     let created = put(transaction, object, now)?;
     if created.key.kind == Kind::Event {
-        for key in event_retention::bygone(transaction, &created, now)? {
+        for key in bygone_events(transaction, &created, now)? {
             delete(transaction, &key, now)?;
         }
     }
@@ -246,4 +275,37 @@ fn free_name(transaction: &dyn Transaction, object: &Object) -> Result<String, S
 fn join_entries<T: Clone + PartialEq>(stored: &[T], given: &[T]) -> Vec<T> {
     let new = given.iter().filter(|entry| !stored.contains(entry));
     stored.iter().chain(new).cloned().collect()
+}
+
+/// Time of the last occurrence of an Event, as text that sorts by time; `None` for other objects.
+pub(super) fn last_occurrence(record: &Record) -> Option<&str> {
+    let times = ["/lastTimestamp", "/metadata/creationTimestamp"].map(|field| record.text(field));
+    times.into_iter().find(|time| record.key.kind == Kind::Event && !time.is_empty())
+}
+
+/// Lists the Events that a new Event makes obsolete. An API server drops an Event an hour after its last occurrence; stores
+/// of ours keep Events for `timeline`, but not without end.
+///
+/// Two sorts of Events go, a few at a time: Events about any object that last occurred more than [`EVENT_DAYS`] before the
+/// new one; and of Events about its own object those beyond the newest [`MAX_EVENTS_OF_OBJECT`]. So a certificate of 90 days
+/// has all Events of its last renewal. Whether the object still exists does not matter: Challenges and Orders go after each
+/// success, and their Events belong to the timeline of their Certificate.
+fn bygone_events(
+    transaction: &dyn Transaction,
+    event: &Record,
+    now: Timestamp,
+) -> Result<Vec<Key>, StoreError> {
+    // An Event of a clock that is ahead makes no other Event old.
+    let at = last_occurrence(event)
+        .and_then(|told| told.parse().ok())
+        .map_or(now, |told: Timestamp| told.min(now));
+    let before =
+        at.saturating_sub(SignedDuration::from_hours(24 * EVENT_DAYS)).unwrap_or(Timestamp::MIN);
+    let mut bygone = transaction.told_before(&Time::new(before).to_string(), EVENTS_AT_ONCE)?;
+    let about = event.text("/involvedObject/uid");
+    if !about.is_empty() {
+        bygone.extend(transaction.told_beyond(about, MAX_EVENTS_OF_OBJECT, EVENTS_AT_ONCE)?);
+    }
+    bygone.retain(|key| *key != event.key);
+    Ok(bygone)
 }

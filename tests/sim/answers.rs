@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
-use kubectl_acme::ca::look::Look;
+use kubectl_acme::ca::Look;
 use kubectl_acme::dns::LookupError;
 use kubectl_acme::fetch::outcome::{Fetched, Hop, HttpReply};
 use kubectl_acme::model::observation::{self, NameServer, Observation, Said, Seen, Vantage};

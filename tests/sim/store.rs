@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
-use kubectl_acme::model::guard::Guard;
+use kubectl_acme::model::cause::Guard;
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
 use kubectl_acme::store::cluster_fault::ClusterFault;
 use kubectl_acme::store::error::StoreError;

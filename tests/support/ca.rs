@@ -3,8 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use kubectl_acme::ca::look::Look;
-use kubectl_acme::ca::{self, Config, Server};
+use kubectl_acme::ca::{self, Config, Look, Server};
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::Blob;

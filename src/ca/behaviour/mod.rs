@@ -4,7 +4,6 @@
 //! CA ([`middleware`], [`wire`]), so that the CA's own code knows nothing of behaviours. The tables of the kit are in
 //! [`mod@kit`], by subject; the numbers of their rows come from the list of 56 things that a server or the network may do.
 
-pub mod definition;
 mod kit;
 pub(super) mod middleware;
 mod rule;
@@ -18,8 +17,8 @@ use axum::body::Bytes;
 use axum::http::request::Parts;
 use parking_lot::Mutex;
 
-use self::definition::Behaviour;
 use self::rule::{Active, Effect, ObservedRequest};
+pub use self::rule::{Behaviour, Value};
 use super::base_url::BaseUrl;
 use super::statistics;
 

@@ -1,4 +1,5 @@
-//! Rules: the requests at which a behaviour shows, the number of times, and the effect.
+//! Behaviours of the kit: the name and the value of each, and its rules: the requests at which it shows, the number of
+//! times, and the effect.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use axum::http::{Method, response};
 use axum::response::Response;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use serde_json::Value;
+use serde_json::Value as Json;
 
 use super::super::base_url::BaseUrl;
 use super::super::context::Ca;
@@ -54,17 +55,17 @@ impl ObservedRequest {
     }
 
     /// Returns the protected header of the request's signature.
-    pub(super) fn header(&self) -> Option<Value> {
+    pub(super) fn header(&self) -> Option<Json> {
         serde_json::from_slice(&self.member("protected")?).ok()
     }
 
     /// Returns the payload.
-    pub(super) fn payload(&self) -> Option<Value> {
+    pub(super) fn payload(&self) -> Option<Json> {
         serde_json::from_slice(&self.member("payload")?).ok()
     }
 
     fn member(&self, name: &str) -> Option<Vec<u8>> {
-        let jws: Value = serde_json::from_slice(&self.body).ok()?;
+        let jws: Json = serde_json::from_slice(&self.body).ok()?;
         BASE64_URL_SAFE_NO_PAD.decode(jws[name].as_str()?).ok()
     }
 }
@@ -114,7 +115,7 @@ pub(super) enum Effect {
     /// Changes status and headers of the answer.
     Heads(fn(&RequestScene<'_>, &mut response::Parts)),
     /// Changes the object of a good answer.
-    Edits(fn(&RequestScene<'_>, &mut Value)),
+    Edits(fn(&RequestScene<'_>, &mut Json)),
     /// Writes another chain, out of the certificates (DER, leaf first) that the CA would send.
     Chains(fn(&RequestScene<'_>, &[Vec<u8>]) -> String),
     /// Sends the answer in another way.
@@ -185,5 +186,60 @@ impl Active {
         let more = |followed: u64| (followed < most).then_some(followed + 1);
         let count = self.followed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         count.is_ok().then_some(scene)
+    }
+}
+
+/// One deviation of a server or the network, which a client has to survive.
+#[derive(Debug)]
+pub struct Behaviour {
+    /// Row of the behaviour; variants of one deviation share a row.
+    pub row: u8,
+    /// Name by which the behaviour is requested.
+    pub name: &'static str,
+    /// Meaning of the value behind the name.
+    pub value: Value,
+    /// Effect on the server or the network.
+    pub does: &'static str,
+    /// Right reaction of a client.
+    pub reaction: &'static str,
+    pub(super) rules: &'static [Trigger],
+}
+
+/// Meaning of the value behind a behaviour's name, with the default value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// The behaviour takes no value.
+    None,
+    /// Number of repetitions.
+    Times(u64),
+    /// Number of seconds.
+    Seconds(u64),
+    /// Number of the objects that the behaviour concerns.
+    Number(u64),
+    /// The HTTP status.
+    Status(u64),
+}
+
+impl Value {
+    /// Returns the value that counts if no value is given; `None` if the behaviour takes no value.
+    pub fn default_value(self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Times(value)
+            | Self::Seconds(value)
+            | Self::Number(value)
+            | Self::Status(value) => Some(value),
+        }
+    }
+
+    /// Returns the word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Times(_) => "times",
+            Self::Seconds(_) => "seconds",
+            Self::Number(_) => "number",
+            Self::Status(_) => "status",
+        }
     }
 }

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use url::Url;
 
-use super::look::Look;
+use super::context::Look;
 use super::{Config, Server, serve};
 use crate::dns::{LookupError, Resolve};
 use crate::fetch::outcome::Fetched;

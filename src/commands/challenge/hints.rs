@@ -3,7 +3,7 @@
 use crate::hints::invocation::{self, quoted};
 use crate::model::memory::{Holder, Memory};
 use crate::model::solver::Webhook;
-use crate::model::{Challenge, ChallengeType, State, own_solver_names};
+use crate::model::{Challenge, ChallengeType, State, own_solver};
 use crate::solvers::dns01::manual::is_a_persons;
 
 /// Hint with the command that goes on with a challenge, with the present solver, when no controller is running.
@@ -31,8 +31,7 @@ pub(crate) fn nobody_drives(challenge: &Challenge, is_in_cluster: bool) -> Strin
 /// Command that goes on with a challenge whose record a person makes; `None` if a program answers the challenge.
 pub(crate) fn by_hand(challenge: &Challenge, namespace: &str) -> Option<String> {
     let is_manual = |webhook: &Webhook| {
-        webhook.group_name == own_solver_names::GROUP
-            && webhook.solver_name == own_solver_names::MANUAL
+        webhook.group_name == own_solver::GROUP && webhook.solver_name == own_solver::MANUAL
     };
     let solver = challenge.spec.solver.dns01.as_deref();
     let is_theirs = is_a_persons(challenge)

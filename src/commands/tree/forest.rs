@@ -20,9 +20,8 @@ use crate::solvers::http01::cluster::names::is_for;
 use crate::solvers::http01::cluster::objects::{SOLVED, SOLVER_RESOURCES};
 use crate::store::cluster::ClusterStore;
 use crate::store::error::{StoreError, unless_forbidden};
-use crate::store::manager::Manager;
 use crate::store::resources::typed;
-use crate::store::{Scope, Store};
+use crate::store::{Manager, Scope, Store};
 
 /// An object with the objects below it.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,9 +8,8 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::context::failure::Failure;
 use crate::hints::invocation;
-use crate::print::json_line::OURS;
 use crate::print::log::LogFormat;
-use crate::print::talk::Tone;
+use crate::print::talk::{OURS, Tone};
 
 /// Levels of logs, the most verbose last.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];

@@ -1,12 +1,13 @@
-//! Observations of a CA beyond its directory, of the network path to the CA, and of the certificate in a Secret: which
-//! servers serve the certificate, and when the CA wants it renewed.
+//! Observations of a CA beyond its directory: of its server and the network path to it, of orders, authorizations and the
+//! account there, and of the certificate in a Secret: which servers serve the certificate, and when the CA wants it renewed.
 
 use std::net::{IpAddr, SocketAddr};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::plain_answer::PlainAnswer;
+use crate::model::observation::PlainAnswer;
+use crate::model::validation_record::ValidationRecord;
 use crate::model::{ObjectName, Problem};
 
 /// The server behind the URL of a directory.
@@ -63,6 +64,30 @@ pub struct HeldOrder {
     pub expires: Option<Timestamp>,
     /// Problem that made the order invalid, or with which the CA refused to show the order.
     pub problem: Option<Problem>,
+    /// Time of the request.
+    pub at: Timestamp,
+}
+
+/// An authorization as the CA has it (RFC 8555 §7.1.4).
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldCase {
+    /// Name; a wildcard with its `*.`.
+    pub name: String,
+    /// Status, as the CA spells it; empty if the CA refused to show the authorization.
+    pub status: String,
+    /// End of the authorization's life, if the CA gives one.
+    pub expires: Option<Timestamp>,
+    /// Challenge types that the authorization offers.
+    pub offered: Vec<String>,
+    /// Problem that made the authorization invalid, or with which the CA refused to show it.
+    pub problem: Option<Problem>,
+    /// Time of the CA's validation, if the CA gives one.
+    #[serde(default)]
+    pub validated: Option<Timestamp>,
+    /// Requests of the CA's validation, one after another, if the CA lists them.
+    #[serde(default)]
+    pub records: Vec<ValidationRecord>,
     /// Time of the request.
     pub at: Timestamp,
 }

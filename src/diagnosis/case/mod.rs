@@ -6,29 +6,28 @@ pub mod chain;
 pub mod control;
 pub mod dns;
 pub mod gateway_objects;
+pub mod issuer;
 pub mod name;
 pub mod network_policy;
 pub mod path;
 pub mod path_objects;
 pub mod plugin_policy;
-pub mod provider;
 pub mod web;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::case::authority::{AccountCase, AuthorityCase, HeldOrder, KeptCase};
+use super::case::authority::{HeldCase, HeldOrder, KeptCase};
 use super::case::chain::Chain;
 use super::case::control::ControlCase;
+use super::case::issuer::{IssuerCase, ProviderCase};
 use super::case::name::NameCase;
 use super::case::path::ClusterPathCase;
-use super::case::provider::ProviderCase;
 use super::words::facts;
 use crate::model::common::{condition, is_true};
-use crate::model::validation_record::ValidationRecord;
 use crate::model::{
-    Certificate, CertificateRequest, Challenge, ConditionStatus, Issuer, Key, ObjectName, Order,
-    Problem, State, Time,
+    Certificate, CertificateRequest, Challenge, ConditionStatus, Key, ObjectName, Order, State,
+    Time,
 };
 use crate::reconcile::schedule::Waits;
 
@@ -172,149 +171,6 @@ impl DueReason {
     }
 }
 
-/// An authorization as the CA has it (RFC 8555 §7.1.4).
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct HeldCase {
-    /// Name; a wildcard with its `*.`.
-    pub name: String,
-    /// Status, as the CA spells it; empty if the CA refused to show the authorization.
-    pub status: String,
-    /// End of the authorization's life, if the CA gives one.
-    pub expires: Option<Timestamp>,
-    /// Challenge types that the authorization offers.
-    pub offered: Vec<String>,
-    /// Problem that made the authorization invalid, or with which the CA refused to show it.
-    pub problem: Option<Problem>,
-    /// Time of the CA's validation, if the CA gives one.
-    #[serde(default)]
-    pub validated: Option<Timestamp>,
-    /// Requests of the CA's validation, one after another, if the CA lists them.
-    #[serde(default)]
-    pub records: Vec<ValidationRecord>,
-    /// Time of the request.
-    pub at: Timestamp,
-}
-
-/// Issuer that a Certificate names.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct IssuerCase {
-    /// Kind and name of the issuer.
-    pub key: Key,
-    /// The issuer; `None` if there is no issuer of that name, or it may not be read.
-    pub issuer: Option<Issuer>,
-    /// Whether the store has answered.
-    pub is_known: bool,
-    /// Issuers that may have been meant: of the other kind, of other namespaces, or of a similar name.
-    pub near: Vec<Key>,
-    /// Secrets that the issuer names, and the state of each.
-    pub secrets: Vec<SecretCase>,
-    /// Answer of the CA's directory.
-    pub directory: Option<DirectoryCase>,
-    /// Further observations of the CA's server.
-    #[serde(default)]
-    pub authority: Option<AuthorityCase>,
-    /// Account at the CA that has the key in the Secret.
-    #[serde(default)]
-    pub account: Option<AccountCase>,
-}
-
-/// Purpose of a Secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum SecretUse {
-    /// Key of the ACME account.
-    AccountKey,
-    /// HMAC key of an external account binding.
-    Binding,
-    /// Credentials of a DNS provider.
-    Provider,
-}
-
-/// Secret that an issuer names; without the data in it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SecretCase {
-    /// Purpose of the Secret.
-    pub purpose: SecretUse,
-    /// Name of the Secret.
-    pub name: ObjectName,
-    /// Entry in the Secret.
-    pub entry: String,
-    /// State of the entry.
-    pub state: SecretState,
-    /// Namespaces that have a Secret of this name.
-    pub elsewhere: Vec<String>,
-}
-
-/// State of an entry in a Secret, as far as it may be shown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum SecretState {
-    /// There is no such Secret.
-    Missing,
-    /// The Secret lacks the entry; it has these entries.
-    NoEntry(Vec<String>),
-    /// The entry is empty.
-    Empty,
-    /// The entry is not usable, for this reason.
-    Unusable(String),
-    /// The entry is an account key of an algorithm and a JWK thumbprint (RFC 7638).
-    AccountKey {
-        /// Algorithm, such as `RSA`.
-        algorithm: String,
-        /// Thumbprint, which every key authorization ends with.
-        thumbprint: String,
-        /// Whether the Secret also holds another key that is to take this key's place.
-        #[serde(default)]
-        is_being_changed: bool,
-    },
-    /// The Secret has the entry.
-    Present,
-}
-
-/// Answer of a CA's directory (RFC 8555 §7.1.1).
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DirectoryCase {
-    /// URL of the directory.
-    pub url: String,
-    /// Time of the request.
-    pub at: Timestamp,
-    /// The answer.
-    pub answer: DirectoryAnswer,
-}
-
-/// Result of a request for a directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum DirectoryAnswer {
-    /// The directory.
-    Directory {
-        /// Profiles that the CA offers.
-        profiles: Vec<String>,
-        /// Names by which CAA records have to call the CA.
-        caa_identities: Vec<String>,
-        /// Whether an account has to be bound to another one.
-        external_account_required: bool,
-        /// URL where accounts are made.
-        new_account: String,
-    },
-    /// The CA's certificate is not trusted.
-    Untrusted(String),
-    /// The host does not exist.
-    NoSuchHost(String),
-    /// The host cannot be looked up now.
-    Lookup(String),
-    /// No connection, or no answer in time.
-    Unreachable(String),
-    /// An answer that is no directory.
-    NotAcme(String),
-    /// An answer with an HTTP status that says no.
-    Refused(Problem),
-}
-
 impl CertificateCase {
     /// Builds the case of a Certificate with its requests, Orders and Challenges; everything else is unknown.
     pub fn of(chain: Chain) -> Self {
@@ -377,23 +233,6 @@ impl CertificateCase {
         self.challenges.iter().filter(move |challenge| {
             order.is_some_and(|uid| challenge.metadata.is_controlled_by(uid))
         })
-    }
-}
-
-impl IssuerCase {
-    /// Builds the case of an issuer, or of a missing one; its Secrets and its CA were not observed.
-    pub fn of(key: Key, issuer: Option<Issuer>) -> Self {
-        let (near, secrets) = (Vec::new(), Vec::new());
-        Self {
-            key,
-            issuer,
-            is_known: true,
-            near,
-            secrets,
-            directory: None,
-            authority: None,
-            account: None,
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::model::caa::CaaRecordSet;
 use crate::model::cause::Sighting;
 use crate::model::names::shown_domain;
 use crate::model::observation::Observation;
-use crate::model::provider_zone::ProviderZone;
+use crate::model::zone_look::ProviderZone;
 use crate::model::{Challenge, ChallengeType, Key};
 
 /// Maximum time that a record takes from a provider to its name servers.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::model::closest::closest;
+use crate::model::text::closest;
 
 /// Makes families, ids, and the lists of both from one table.
 macro_rules! causes {

@@ -4,12 +4,12 @@ use url::Url;
 
 use super::manifest::present;
 use super::problem;
-use super::rule::FaultRule;
-use crate::diagnosis::case::{
-    Case, DirectoryAnswer, DriverCase, IssuerCase, SecretCase, SecretState, SecretUse,
+use crate::diagnosis::case::issuer::{
+    DirectoryAnswer, IssuerCase, SecretCase, SecretState, SecretUse,
 };
+use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored, told};
 use crate::diagnosis::words::facts;
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};

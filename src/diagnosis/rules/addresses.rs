@@ -5,13 +5,12 @@ use std::net::IpAddr;
 use super::http01::{by_address, of_name};
 use super::manifest::is_for_public_ca;
 use super::problem;
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::dns::{DnsCase, DnsVantage, VantageReply};
 use crate::diagnosis::case::name::{LookUp, NameCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, told};
 use crate::model::cause::Symptom;
 use crate::model::reserved;
 

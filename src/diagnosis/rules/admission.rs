@@ -1,11 +1,10 @@
 //! CTL-03 and CTL-18: webhooks that the API server has to call, and cannot.
 
 use super::control_plane::told;
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::control::{AdmissionCase, OWN_WEBHOOK};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored};
 use crate::diagnosis::words::controller::unreached_webhook;
 
 pub(super) const RULES: &[FaultRule] = &[admission_is_not_reached, objects_are_not_judged];

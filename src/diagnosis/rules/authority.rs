@@ -2,17 +2,17 @@
 
 use jiff::SignedDuration;
 
-use super::rule::FaultRule;
 use crate::diagnosis::case::authority::{AuthorityCase, ReachOutcome};
-use crate::diagnosis::case::{Case, DirectoryAnswer, DirectoryCase, DriverCase, IssuerCase};
+use crate::diagnosis::case::issuer::{DirectoryAnswer, DirectoryCase, IssuerCase};
+use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
 use crate::diagnosis::words::{facts, foreign};
 use crate::model::State;
 use crate::model::acme_server::AcmeServer;
 use crate::model::cause::OrderWait;
 use crate::model::common::condition;
-use crate::model::plain_answer::PlainAnswer;
+use crate::model::observation::PlainAnswer;
 
 pub(super) const RULES: &[FaultRule] = &[
     clocks_are_apart,
@@ -278,8 +278,7 @@ mod tests {
     use super::super::judge;
     use super::super::tests::{check, with};
     use super::*;
-    use crate::diagnosis::case::HeldCase;
-    use crate::diagnosis::case::authority::{AddressReach, HeldOrder};
+    use crate::diagnosis::case::authority::{AddressReach, HeldCase, HeldOrder};
     use crate::model::Problem;
 
     const URL: &str = "https://acme-v02.api.letsencrypt.org/directory";

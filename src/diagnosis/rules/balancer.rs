@@ -7,13 +7,12 @@ use serde_json::Value;
 use super::http_answer::saw;
 use super::open_path::{OpenPath, named, open_paths};
 use super::path::namesakes;
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::name::{AddressLook, LookUp};
 use crate::diagnosis::case::path::age;
 use crate::diagnosis::case::path_objects::{IngressCase, ServiceCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, seen, stored};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, seen, stored};
 use crate::model::Event;
 use crate::model::observation::Seen;
 

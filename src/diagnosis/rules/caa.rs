@@ -1,10 +1,10 @@
 //! CAA: CAs that may issue (RFC 8659, RFC 8657). The records of the first name upwards that has any decide.
 
-use super::rule::FaultRule;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::case::issuer::DirectoryAnswer;
 use crate::diagnosis::case::name::{CaaLevel, LookUp, NameCase};
-use crate::diagnosis::case::{Case, DirectoryAnswer};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, told};
 use crate::model::ChallengeType;
 use crate::model::caa::{CaaAccount, CaaBar, CaaQuestion, CaaRecordSet};
 

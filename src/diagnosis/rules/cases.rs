@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::judge;
 use super::tests::{by, case, check, issuer_key, look, observation, refused, said, with};
-use crate::diagnosis::case::authority::{AccountCase, HeldOrder};
+use crate::diagnosis::case::authority::{AccountCase, HeldCase, HeldOrder};
+use crate::diagnosis::case::issuer::{SecretCase, SecretState, SecretUse};
 use crate::diagnosis::case::name::{AnswerLook, NameCase};
 use crate::diagnosis::case::web::WebrootCase;
-use crate::diagnosis::case::{Case, DriverCase, HeldCase, SecretCase, SecretState, SecretUse};
+use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Said, Seen};

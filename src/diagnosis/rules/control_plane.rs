@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::controller::{idle, is_watched};
-use super::rule::FaultRule;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::control::{ControllerCase, UndefinedCase};
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored};
 use crate::diagnosis::words::controller::{self, ControllerLack};
 use crate::diagnosis::words::foreign;
 use crate::model::common::is_true;

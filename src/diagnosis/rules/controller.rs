@@ -2,13 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::rule::FaultRule;
-use super::words::causes_of_words;
+use super::problem::causes_of_words;
 use crate::diagnosis::case::control::ControllerCase;
 use crate::diagnosis::case::{Case, DriverCase, QueuedCase, RunningCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::catalogue::{self, CauseSeverity};
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored};
 use crate::model::{Metadata, Time};
 use crate::reconcile::schedule::Waits;
 

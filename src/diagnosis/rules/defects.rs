@@ -1,10 +1,9 @@
 //! CTL-08: defects of cert-manager's releases that later releases mend. A defect counts only if its sign is seen.
 
-use super::rule::FaultRule;
 use crate::diagnosis::case::control::ControllerCase;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored};
 use crate::diagnosis::words::foreign;
 use crate::model::State;
 use crate::model::release::Release;

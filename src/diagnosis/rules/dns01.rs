@@ -1,12 +1,11 @@
 //! D01 and DNS: zones, name servers and the records of DNS-01.
 
-use super::rule::FaultRule;
 use super::symptom;
 use crate::diagnosis::case::name::{AnswerLook, LookUp, NameCase};
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, seen, stored, told};
 use crate::diagnosis::words::facts;
 use crate::model::ChallengeType;
 use crate::model::cause::{Cause, Symptom};

@@ -1,11 +1,10 @@
 //! PRV-04 and PRV-08 to PRV-11: credentials of the machine, and webhooks for DNS-01.
 
 use super::control_plane::told;
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::control::{DnsWebhookCase, WebhookApi};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored};
 use crate::diagnosis::words::controller::{self, ControllerLack, GroupFault};
 use crate::model::{Key, Kind};
 

@@ -4,13 +4,12 @@ use super::gateway_hops::{
     BrokenHop, NamedParent, broken_hop, described, kind, parents, shown, ungranted,
 };
 use super::open_path::{OpenPath, named, open_paths};
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::gateway_objects::{ListenerCase, RouteCase};
 use crate::diagnosis::case::name::AddressLook;
 use crate::diagnosis::case::path::age;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade};
 use crate::diagnosis::words::controller::{lacks_gateway_api, names_parent_twice};
 use crate::model::common::{Condition, ConditionStatus, condition};
 use crate::model::observation::Seen;

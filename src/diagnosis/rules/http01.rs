@@ -3,13 +3,12 @@
 use url::Url;
 
 use super::http_answer::{ACME_TLS, body_fault, lacks, saw, stateless, surplus};
-use super::rule::FaultRule;
 use super::{by_status, symptom};
 use crate::diagnosis::case::name::{AddressLook, NameCase};
 use crate::diagnosis::case::web::{WebLook, WebReply};
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, seen, stored};
 use crate::diagnosis::words::{facts, http, refusal};
 use crate::model::cause::{Cause, Symptom};
 use crate::model::observation::{Observation, Seen};

@@ -4,12 +4,11 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 
-use super::rule::FaultRule;
 use super::{problem, symptom, validated};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::{CauseFamily, CauseId};
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
 use crate::diagnosis::words::facts::{self, KeptAnswer};
 use crate::diagnosis::words::foreign::{self, Perspective};
 use crate::model::cause::{Cause, Symptom};

@@ -1,17 +1,17 @@
 //! CFG: manifests, issuers and the choice of solvers.
 
 use super::public_name::{self, NotPublic};
-use super::rule::FaultRule;
+use crate::diagnosis::case::Case;
 use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::case::issuer::{DirectoryAnswer, IssuerCase};
 use crate::diagnosis::case::name::{LookUp, NameCase};
-use crate::diagnosis::case::{Case, DirectoryAnswer, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
 use crate::diagnosis::words::facts;
 use crate::model::acme_server::AcmeServer;
 use crate::model::certificate::is_listed;
 use crate::model::common::condition;
-use crate::model::preferences::first_offered;
+use crate::model::issuer::first_offered;
 use crate::model::{Challenge, ConditionStatus, Identifier};
 use crate::reconcile::solver_choice;
 

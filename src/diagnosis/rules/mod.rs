@@ -39,7 +39,6 @@ mod record;
 mod record_times;
 mod renewal;
 mod residual;
-mod rule;
 mod servers;
 mod shut_off;
 pub mod sights;
@@ -48,7 +47,6 @@ mod symptom;
 mod validated;
 mod vantage;
 mod web;
-mod words;
 mod zone;
 
 #[cfg(test)]
@@ -67,11 +65,10 @@ mod view_cases;
 use std::collections::BTreeSet;
 
 pub use self::controller::hangs_in_deletion;
-use self::rule::FaultRule;
-pub use self::words::causes_of_words;
+pub use self::problem::causes_of_words;
 use super::case::chain::issuer_key;
 use super::case::{Case, CertificateCase};
-use super::finding::{Finding, fold};
+use super::finding::{FaultRule, Finding, fold};
 use crate::model::ObjectName;
 
 const RULES: &[&[FaultRule]] = &[

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::diagnosis::case::chain::issuer_key;
+use crate::diagnosis::case::issuer::IssuerCase;
 use crate::diagnosis::case::name::NameCase;
-use crate::diagnosis::case::{Case, CertificateCase, IssuerCase};
+use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseFamily;
 use crate::diagnosis::finding::Finding;
 use crate::model::{Key, Kind, ObjectName};

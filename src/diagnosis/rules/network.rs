@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use url::Url;
 
-use super::rule::FaultRule;
 use crate::diagnosis::case::chain::issuer_key;
-use crate::diagnosis::case::{Case, CertificateCase, DirectoryAnswer, IssuerCase};
+use crate::diagnosis::case::issuer::{DirectoryAnswer, IssuerCase};
+use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored, told};
 use crate::diagnosis::words::issuer::{self, ConnectionFault};
 use crate::model::ConditionStatus;
 use crate::model::common::condition;

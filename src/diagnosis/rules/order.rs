@@ -2,11 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored, told};
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{ConditionStatus, State, Time};

@@ -3,14 +3,13 @@
 use jiff::SignedDuration;
 
 use super::record::texts;
-use super::rule::FaultRule;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored};
+use crate::model::issuer::asked_type;
 use crate::model::observation::Seen;
-use crate::model::requested_types::asked_type;
 use crate::model::solver::{ChallengeSolver, Selector};
 use crate::model::{Challenge, ChallengeType, Identifier, Key};
 use crate::reconcile::solver_choice::{Asking, Match, fitting};

@@ -6,12 +6,11 @@ use jiff::SignedDuration;
 
 use super::http_answer::saw;
 use super::open_path::{OpenPath, named, open_paths};
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::path::age;
 use crate::diagnosis::case::path_objects::{IngressCase, IngressClassCase, OpenShiftRouteCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, seen};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, seen};
 use crate::diagnosis::words::foreign::{IngressRefusal, ingress_refusal};
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, Event};

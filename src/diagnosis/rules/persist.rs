@@ -1,10 +1,9 @@
 //! PER: the record of dns-persist-01, part by part.
 
 use super::dns01::{about, by_record, line};
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored};
 use crate::model::ChallengeType;
 use crate::model::observation::{NameServer, Said, Seen};
 use crate::model::persist::PersistPart;

@@ -3,17 +3,15 @@
 use jiff::SignedDuration;
 
 use super::open_path::{OpenPath, named, open_paths};
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::path::age;
 use crate::diagnosis::case::path_objects::{ContainerStatusCase, PodCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored};
 use crate::diagnosis::words::facts;
 use crate::diagnosis::words::foreign::{IngressRefusal, ingress_refusal};
-use crate::model::cause::Cause;
+use crate::model::cause::{Cause, Guard};
 use crate::model::common::{ConditionStatus, condition};
-use crate::model::guard::Guard;
 use crate::model::{Event, Metadata};
 
 /// Maximum time that a Pod takes to start.

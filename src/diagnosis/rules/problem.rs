@@ -1,5 +1,7 @@
 //! Causes that a CA's problem document names (RFC 8555 §6.7), whatever the request: one table for accounts and for orders.
+//! And causes by a message alone, without the object that it is about.
 
+use super::symptom;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::diagnosis::words::foreign::{self, Limit};
@@ -9,7 +11,7 @@ use crate::diagnosis::words::refusal::{
     refused_wish, says_key_is_another,
 };
 use crate::model::cause::Symptom;
-use crate::model::{Challenge, Problem};
+use crate::model::{Challenge, ChallengeType, Problem};
 
 /// Returns the cause that a problem names, by its type first and its text second, and how sure the cause is.
 pub(super) fn cause_of(problem: &Problem) -> Option<(CauseId, Grade)> {
@@ -84,4 +86,22 @@ fn limit(problem: &Problem) -> CauseId {
         Limit::Paused => CauseId::Lim06,
         Limit::Busy => CauseId::Lim07,
     }
+}
+
+/// Returns the causes that a text of a CA or of a self-check names, as people paste it; shared words alone do not count.
+pub fn causes_of_words(text: &str) -> Vec<CauseId> {
+    const URN: &str = "urn:ietf:params:acme:error:";
+    let typed = text.split_once(URN).map(|(_, rest)| {
+        let is_of_type = |c: char| c.is_ascii_alphanumeric();
+        let kind: String = rest.chars().take_while(|c| is_of_type(*c)).collect();
+        let detail = rest[kind.len()..].trim_start_matches(':').trim().to_owned();
+        Problem { kind: format!("{URN}{kind}"), detail, ..Problem::default() }
+    });
+    let of_problem = typed.as_ref().and_then(cause_of).map(|(cause, _)| cause);
+    let of_look = foreign::symptom_of_http(text).into_iter().flat_map(|met| {
+        [false, true].map(|in_cluster| symptom::cause_of(met, ChallengeType::Http01, in_cluster).0)
+    });
+    let mut found: Vec<CauseId> = of_problem.into_iter().chain(of_look).collect();
+    found.dedup();
+    found
 }

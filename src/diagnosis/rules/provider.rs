@@ -2,12 +2,11 @@
 //! before there was an order; and CFG-05, solvers that are two in one.
 
 use super::public_name::is_of_registry;
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
 use crate::diagnosis::words::facts;
-use crate::diagnosis::words::update::host_and_port;
+use crate::diagnosis::words::foreign::host_and_port;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal, RefusedBefore};
 use crate::model::solver::Dns01Solver;
 
@@ -320,7 +319,7 @@ mod tests {
     use super::super::tests::{check, with};
     use super::*;
     use crate::diagnosis::case::dns::DnsCase;
-    use crate::diagnosis::case::provider::ProviderCase;
+    use crate::diagnosis::case::issuer::ProviderCase;
     use crate::model::cause::{About, Cause};
     use crate::model::memory::{Holder, Memory};
     use crate::model::zone_look::ZoneLook;

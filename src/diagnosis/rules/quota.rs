@@ -1,10 +1,9 @@
 //! CTL-17: a quota of the namespace leaves no room for the object that an issuance has to make next. The API server refuses
 //! the object, and no Event says so.
 
-use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored};
 use crate::model::State;
 use crate::model::common::is_true;
 

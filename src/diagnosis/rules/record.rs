@@ -3,17 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::dns01::{about, by_record, values_of_the_other};
-use super::rule::FaultRule;
 use super::zone::{bare, by_authorities};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::dns::VantageReply;
 use crate::diagnosis::case::name::{AnswerLook, NameCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, seen, told};
 use crate::model::ChallengeType;
 use crate::model::observation::{NameServer, Said, Seen};
-use crate::model::provider_zone::ProviderZone;
-use crate::model::zone_look::DnsOutcome;
+use crate::model::zone_look::{DnsOutcome, ProviderZone};
 
 pub(super) const RULES: &[FaultRule] = &[
     wildcard_alias_leads_elsewhere,

@@ -3,12 +3,11 @@
 use super::dns01::{about, by_record};
 use super::limit;
 use super::record::texts;
-use super::rule::FaultRule;
 use crate::diagnosis::case::dns::{DnsCase, VantageReply};
 use crate::diagnosis::case::name::{AnswerLook, NameCase};
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, heard, seen, stored};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, heard, seen, stored};
 use crate::diagnosis::words::facts;
 use crate::diagnosis::words::foreign::{self, RecordFault};
 use crate::model::memory::{Holder, Memory};

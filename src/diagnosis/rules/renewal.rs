@@ -2,14 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::rule::FaultRule;
 use crate::diagnosis::case::authority::{IngressSecretCase, KeptCase, SeenCertificate, ServedCase};
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, stored, told};
 use crate::model::common::is_true;
-use crate::model::preferences::first_offered;
+use crate::model::issuer::first_offered;
 
 pub(super) const RULES: &[FaultRule] = &[
     another_certificate_is_served,

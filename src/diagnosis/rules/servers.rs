@@ -1,14 +1,13 @@
 //! DNS-01, DNS-03, DNS-04, DNS-05 and D01-15: the servers of a zone, each by itself.
 
 use super::dns01::about;
-use super::rule::FaultRule;
 use super::zone::{bare, in_dns, place, soa, zones};
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::dns::{self, DnsVantage};
 use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, heard, told};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, heard, told};
 use crate::model::ChallengeType;
 use crate::model::zone_look::{AskingFault, DnsOutcome, ZoneLook, ZoneServer};
 

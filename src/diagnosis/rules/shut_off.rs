@@ -1,13 +1,12 @@
 //! CTL-14: obstacles before a solver's Pod: NetworkPolicies, policies of network plugins, and service meshes.
 
 use super::open_path::{OpenPath, named, open_paths};
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::network_policy::Admits;
 use crate::diagnosis::case::path_objects::PodCase;
 use crate::diagnosis::case::plugin_policy::{KeptAway, MESH, PluginPolicyCase, PluginPolicyKind};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade};
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;
 

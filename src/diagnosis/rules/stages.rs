@@ -5,13 +5,13 @@ use jiff::SignedDuration;
 
 use super::control_plane::{concerns, told};
 use super::manifest::present;
-use super::rule::FaultRule;
 use crate::diagnosis::case::chain::issuer_key;
 use crate::diagnosis::case::control::WarningCase;
-use crate::diagnosis::case::{Case, CertificateCase, DriverCase, SecretState, SecretUse};
+use crate::diagnosis::case::issuer::{SecretState, SecretUse};
+use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::finding::{FaultRule, Finding, Grade, stored};
 use crate::diagnosis::words::controller::{self, ControllerLack};
 use crate::diagnosis::words::facts;
 use crate::model::common::{condition, is_true};
@@ -321,10 +321,10 @@ mod tests {
     use super::super::control_plane::tests::{cluster, says};
     use super::super::tests::{check, issuer_key};
     use super::*;
-    use crate::diagnosis::case::SecretCase;
     use crate::diagnosis::case::control::{
         DroppedCase, ImmutableSecretCase, IssuedSecretCase, NextKeyCase,
     };
+    use crate::diagnosis::case::issuer::SecretCase;
     use crate::model::ObjectName;
 
     fn time(text: &str) -> Time {

@@ -5,12 +5,13 @@ use serde_json::json;
 
 use super::control_plane::tests::{cluster, says};
 use super::judge;
+use crate::diagnosis::case::authority::HeldCase;
 use crate::diagnosis::case::chain::Chain;
-use crate::diagnosis::case::name::{AddressLook, AnswerLook, CaaLevel, LookUp, NameCase};
-use crate::diagnosis::case::{
-    Case, CertificateCase, DirectoryAnswer, DirectoryCase, DueReason, HeldCase, IssuerCase,
-    QueuedCase, SecretCase, SecretState, SecretUse, Unseen,
+use crate::diagnosis::case::issuer::{
+    DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse,
 };
+use crate::diagnosis::case::name::{AddressLook, AnswerLook, CaaLevel, LookUp, NameCase};
+use crate::diagnosis::case::{Case, CertificateCase, DueReason, QueuedCase, Unseen};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::Grade;
 use crate::model::caa::{CaaProperty, CaaRecordSet};

@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 
 use super::http01::{fault, of_name};
-use super::rule::FaultRule;
 use super::{problem, web};
+use crate::diagnosis::case::authority::HeldCase;
 use crate::diagnosis::case::name::{AddressLook, LookUp, NameCase};
-use crate::diagnosis::case::{Case, CertificateCase, HeldCase};
+use crate::diagnosis::case::{Case, CertificateCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, seen, stored, told};
 use crate::diagnosis::words::foreign::{self, Perspective};
 use crate::model::cause::Symptom;
 use crate::model::observation::Seen;

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use super::http_answer::saw;
 use super::http01::{by_address, fault, of_name};
-use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::case::name::{AddressLook, NameCase};
 use crate::diagnosis::case::web::{PageMark, PathReply, WebLook, WebReply};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, seen, stored, told};
 use crate::diagnosis::words::http::tells_itself;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::dns01::about;
-use super::rule::FaultRule;
 use crate::diagnosis::case::dns::{self, DnsCase, DnsVantage, VantageReply};
 use crate::diagnosis::case::name::NameCase;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::CauseSeverity;
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, told};
+use crate::diagnosis::finding::{Evidence, FaultRule, Finding, Grade, heard, told};
 use crate::model::ChallengeType;
 use crate::model::zone_look::{DnsReply, ZoneLook, ZoneServer};
 

@@ -6,7 +6,6 @@ pub mod advice;
 pub mod awaited;
 pub mod blocker;
 pub mod caa_refusal;
-mod denial;
 pub mod failed;
 pub mod failure_kind;
 pub mod near_issuer;
@@ -18,8 +17,7 @@ pub mod waits;
 use self::advice::then_again;
 use self::blocker::{Blocker, of_challenges, of_order};
 use self::caa_refusal::CaaRefusal;
-use self::denial::denial;
-use self::failed::{Failed, Tried};
+use self::failed::{Failed, Tried, denial};
 use self::failure_kind::FailureKind;
 use self::next_step::NextStep;
 use super::case::chain::{Chain, issuer_key, key_of};
@@ -95,7 +93,7 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     if let Some(verdict) = judge_obstacles(chain, obstacles) {
         return verdict;
     }
-    if let Some(verdict) = of_issuer(chain, issuer) {
+    if let Some(verdict) = judge_issuer(&chain.named_issuer(), issuer) {
         return verdict;
     }
     Verdict::Waiting(of_order(chain).or_else(|| of_challenges(chain)))
@@ -336,10 +334,6 @@ fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
     };
     let what = format!("Order {}: {}", order.name(), order.status.reason);
     Some(Failed::new(FailureKind::Solver, what).helped_by(step))
-}
-
-fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
-    judge_issuer(&chain.named_issuer(), issuer)
 }
 
 /// Judges an issuer; `None` if the issuer is ready, or no controller has judged its current generation yet.

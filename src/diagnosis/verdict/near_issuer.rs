@@ -1,6 +1,6 @@
 //! Issuers that a reference may have meant if the issuer that it names does not exist.
 
-use crate::model::closest::closest;
+use crate::model::text::closest;
 use crate::model::{Key, Kind};
 
 /// Maximum number of issuers that are named if none has a similar name.

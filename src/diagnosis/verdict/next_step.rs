@@ -1,8 +1,7 @@
 //! Steps that help, as data: what has to be changed, inspected or run, and on which object. `hints` words the steps.
 
 use crate::diagnosis::words::facts::KeptAnswer;
-use crate::model::cause::{Sighting, Symptom};
-use crate::model::guard::Guard;
+use crate::model::cause::{Guard, Sighting, Symptom};
 use crate::model::keystore::NoKeystore;
 use crate::model::{Challenge, Key, ObjectName};
 use crate::solvers::remedy::Remedy;

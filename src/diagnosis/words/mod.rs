@@ -7,4 +7,3 @@ pub(crate) mod http;
 pub mod issuer;
 pub mod provider;
 pub mod refusal;
-pub mod update;

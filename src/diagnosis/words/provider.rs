@@ -2,8 +2,7 @@
 //! program's own solvers met are kept as data beside the reason (`model::provider_refusal`).
 
 use super::controller::missing_right;
-use super::foreign::is_about_deed;
-use super::update::is_about_update;
+use super::foreign::{is_about_deed, is_about_update};
 use crate::model::Challenge;
 use crate::model::provider_refusal::{
     ProviderFault, ProviderRefusal, is_about_address, provider_name,

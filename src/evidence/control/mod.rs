@@ -26,13 +26,13 @@ use crate::diagnosis::case::control::{
 use crate::diagnosis::case::{Case, Unseen};
 use crate::model::solver::Webhook;
 use crate::model::{Certificate, Key, Kind, ObjectName};
-use crate::store::Store;
+
 use crate::store::cluster::lease_object::{LapsedLease, LeaseHolder, Who};
 use crate::store::cluster::permissions::Permission;
 use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::cluster::{ClusterStore, survey};
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
+use crate::store::{Manager, Store};
 
 /// Largest number of objects and namespaces that are read one by one.
 pub(super) const MOST_ASKED: usize = 10;

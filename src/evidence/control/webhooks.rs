@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::{Around, Look, PODS, list};
 use crate::diagnosis::case::control::{ControllerCase, DnsWebhookCase, WebhookApi};
 use crate::evidence::patience::PROBE_TIMEOUT;
-use crate::model::own_solver_names::GROUP;
+use crate::model::own_solver::GROUP;
 use crate::model::solver::Webhook;
 use crate::model::{Key, Kind, ObjectName};
 use crate::store::cluster::permissions::Permission;

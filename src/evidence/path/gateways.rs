@@ -14,9 +14,9 @@ use crate::evidence::listed::{Unlisted, late, list, resource, typed};
 use crate::evidence::patience::PROBE_TIMEOUT;
 use crate::model::ObjectName;
 use crate::model::solver::ParentReference;
+use crate::store::Manager;
 use crate::store::cluster::raw_objects::Resource;
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 
 /// Largest number of objects of one kind that are read one by one.
 const MAX_NAMED: usize = 10;

@@ -10,7 +10,7 @@ use crate::issue::flags::drive::DriveArgs;
 use crate::lead::Claim;
 use crate::lead::venue::Venue;
 use crate::model::acme_server::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
-use crate::model::requested_types::asked_type;
+use crate::model::issuer::asked_type;
 use crate::model::solver::Http01Solver;
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::store::resources::typed;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::diagnosis::case::chain::issuer_key;
-use crate::model::requested_types::asked_type;
+use crate::model::issuer::asked_type;
 use crate::model::{Certificate, Identifier, Issuer, Key, Record};
 use crate::objects::own_request::certificate_of;
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};

@@ -4,7 +4,7 @@ use super::certificates::{certificates, names};
 use crate::context::failure::Failure;
 use crate::diagnosis::case::chain::{issuer_key, key_of};
 use crate::lead::venue::Venue;
-use crate::model::requested_types::{CHALLENGE_TYPE, asked_type};
+use crate::model::issuer::{CHALLENGE_TYPE, asked_type};
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::order::required::not_in_a_cluster;
 use crate::store::resources::typed;

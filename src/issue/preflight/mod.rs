@@ -24,7 +24,7 @@ use crate::diagnosis::verdict::near_issuer::meant_issuer;
 use crate::hints::invocation;
 use crate::input::lookup;
 use crate::lead::venue::Venue;
-use crate::model::requested_types::asked_type;
+use crate::model::issuer::asked_type;
 use crate::model::solver::ChallengeSolver;
 use crate::model::{Certificate, Issuer, Key, Kind, Record};
 use crate::objects::own_request;

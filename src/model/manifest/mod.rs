@@ -9,7 +9,6 @@ mod fields;
 mod schema;
 pub mod set;
 mod tree;
-pub mod version;
 mod yaml;
 
 pub use self::complaint::{Complaint, Location, Source};

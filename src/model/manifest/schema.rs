@@ -6,9 +6,9 @@ use std::ops::Bound;
 use serde_json::{Map, Value};
 
 use super::tree::{Content, FieldEntry, Node};
-use crate::model::closest::closest;
 use crate::model::common::{Blob, Duration};
 use crate::model::field::{FieldPath, Remark, Step};
+use crate::model::text::closest;
 
 /// Shape of a field's value. Nulls count as absent, as for an API server.
 #[derive(Clone, Copy, Debug)]

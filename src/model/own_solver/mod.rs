@@ -1,17 +1,18 @@
 //! Solvers that only this program has. Manifests write them as webhooks of this program's own group, so that
 //! cert-manager's schema keeps them, and cert-manager itself cannot serve them.
 //!
-//! The group is `kubectl-acme`. If cert-manager drives the resources, `order -f` refuses such a solver.
+//! The group is `kubectl-acme`. If cert-manager drives the resources, `order -f` refuses such a solver. What depends
+//! on whether a DNS-01 solver is one of this group stands here, too: its Secrets, and how many values it keeps.
 
 pub mod hook;
 pub mod provider;
 
 use self::hook::Hook;
-use self::provider::{ProviderSupport, Settings};
+use self::provider::{EXEC, ProviderSupport, Settings};
+pub use self::provider::{GROUP, MANUAL};
 use super::SecretKeySelector;
 use super::field::{FieldPath, Remark};
-use super::own_solver_names::{EXEC, GROUP, MANUAL};
-use super::solver::Webhook;
+use super::solver::{Dns01Solver, Webhook};
 
 /// Solver of this program, read and found complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,53 @@ impl OwnSolver {
             Self::Manual => Vec::new(),
             Self::Provider(settings) => settings.secrets.values().cloned().collect(),
         }
+    }
+}
+
+impl Dns01Solver {
+    /// Reports whether the provider is known to keep several values at one name, however soon one is added after the other.
+    /// A webhook or a program may keep one, a person is asked for one record at a time, and acme-dns forgets the first.
+    pub fn keeps_several_values(&self) -> bool {
+        let is_one_of_many = self.webhook.as_ref().is_some_and(|webhook| {
+            webhook.group_name == GROUP && ![EXEC, MANUAL].contains(&webhook.solver_name.as_str())
+        });
+        is_one_of_many
+            || self.akamai.is_some()
+            || self.azure_dns.is_some()
+            || self.cloud_dns.is_some()
+            || self.cloudflare.is_some()
+            || self.digitalocean.is_some()
+            || self.rfc2136.is_some()
+            || self.route53.is_some()
+    }
+
+    /// Returns the keys of Secrets that the provider needs.
+    pub fn secrets(&self) -> Vec<SecretKeySelector> {
+        let mut all: Vec<&SecretKeySelector> = Vec::new();
+        if let Some(p) = &self.akamai {
+            all.extend([
+                &p.client_token_secret_ref,
+                &p.client_secret_secret_ref,
+                &p.access_token_secret_ref,
+            ]);
+        }
+        all.extend(self.cloud_dns.iter().filter_map(|p| p.service_account_secret_ref.as_ref()));
+        if let Some(p) = &self.cloudflare {
+            all.extend(p.api_key_secret_ref.iter().chain(p.api_token_secret_ref.iter()));
+        }
+        if let Some(p) = &self.route53 {
+            all.extend(p.access_key_id_secret_ref.iter());
+            all.push(&p.secret_access_key_secret_ref);
+        }
+        all.extend(self.azure_dns.iter().filter_map(|p| p.client_secret_secret_ref.as_ref()));
+        all.extend(self.digitalocean.iter().map(|p| &p.token_secret_ref));
+        all.extend(self.acme_dns.iter().map(|p| &p.account_secret_ref));
+        all.extend(self.rfc2136.iter().map(|p| &p.tsig_secret_secret_ref));
+        let own = self.webhook.iter().filter_map(|p| OwnSolver::read(p, &FieldPath::default()));
+        // An own solver that cannot be read is refused elsewhere.
+        let own = own.filter_map(Result::ok).flat_map(|own| own.secrets());
+        let named = all.into_iter().filter(|selector| !selector.name.is_empty());
+        named.cloned().chain(own).collect()
     }
 }
 

@@ -1,8 +1,9 @@
-//! Rules for Certificates.
+//! Rules for Certificates and CertificateRequests.
 
 use std::collections::BTreeSet;
 
 use super::Validation;
+use crate::model::CertificateRequest;
 use crate::model::certificate::{Certificate, CertificateSpec, network, subidentifiers};
 use crate::model::common::{Duration, IssuerRef};
 use crate::model::cron::Cron;
@@ -277,7 +278,7 @@ fn constraints(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation)
 }
 
 /// Checks the reference to an issuer below a spec.
-pub(super) fn issuer_reference(issuer: &IssuerRef, at: &FieldPath, verdict: &mut Validation) {
+fn issuer_reference(issuer: &IssuerRef, at: &FieldPath, verdict: &mut Validation) {
     let at = at.key("issuerRef");
     verdict.object_name(at.key("name"), &issuer.name);
     if issuer.effective_group() != "cert-manager.io" {
@@ -304,6 +305,24 @@ fn odds_and_ends(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validatio
     if spec.is_ca {
         verdict.warn(at.key("isCA"), "an ACME server signs no CA certificates");
     }
+}
+
+/// Checks a CertificateRequest. Whether the signing request can be read is checked where keys and certificates are known.
+pub fn certificate_request(request: &CertificateRequest) -> Validation {
+    let mut verdict = Validation::default();
+    let (spec, at) = (&request.spec, FieldPath::of("spec"));
+    if spec.request.is_empty() {
+        verdict.error_hint(
+            at.key("request"),
+            "must be specified",
+            "it is a signing request in PEM, in base64 once more: base64 -w 0 FILE.csr",
+        );
+    }
+    issuer_reference(&spec.issuer_ref, &at, &mut verdict);
+    if spec.is_ca {
+        verdict.warn(at.key("isCA"), "an ACME server signs no CA certificates");
+    }
+    verdict
 }
 
 #[cfg(test)]

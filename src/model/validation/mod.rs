@@ -3,12 +3,10 @@
 //! Kinds of values (text, numbers, known words) are checked when a manifest is read; these are the rules between fields.
 
 mod certificate;
-mod certificate_request;
 mod dns01;
 mod issuer;
 
-pub use self::certificate::certificate;
-pub use self::certificate_request::certificate_request;
+pub use self::certificate::{certificate, certificate_request};
 pub use self::issuer::issuer;
 
 use super::common::SecretKeySelector;

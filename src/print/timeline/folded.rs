@@ -6,8 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Entry;
-use super::cells::{again, length, moment};
+use super::{Entry, again, length, moment};
 use crate::model::{Kind, Severity};
 use crate::print::colour::Colour;
 use crate::print::escape::escape;

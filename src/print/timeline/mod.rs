@@ -4,7 +4,6 @@
 //! whichever was written first, because controllers write events concurrently. An issuance is measured in milliseconds
 //! if all of its times are known to the millisecond, else in seconds: a sum must agree with its steps.
 
-mod cells;
 mod chain;
 mod folded;
 pub mod report;
@@ -20,7 +19,7 @@ use self::saying::Sequence;
 use self::stage::{Saying, Stage};
 use super::lineage;
 use crate::model::event_times::Grain;
-use crate::model::{Event, Kind, Severity};
+use crate::model::{Duration, Event, Kind, Severity, Time};
 
 /// Time within which repetitions of an event are shown once.
 const REPEAT_WINDOW: SignedDuration = SignedDuration::from_secs(1);
@@ -286,4 +285,37 @@ fn total(entries: &[Entry]) -> Option<Total<'_>> {
         IssuanceResult::UnderWay
     };
     Some(Total { entries, end: issued.unwrap_or(last), outcome, quiet: SignedDuration::ZERO })
+}
+
+/// Describes the repetitions of an event: `(x3)` for repetitions at once, `(first of 3)` and `(last of 3,
+/// over 2m59s)` for later repetitions, `(said by 5 controllers)` for an event that several controllers wrote.
+fn again(entry: &Entry) -> String {
+    match (entry.repeats, entry.sources.len()) {
+        (Repeats::FirstOf(count), _) => format!(" (first of {count})"),
+        (Repeats::LastOf(count), _) => {
+            let over = whole(entry.at.duration_since(entry.first));
+            format!(" (last of {count}, over {over})")
+        }
+        (Repeats::Times(count), _) if count > 1 => format!(" (x{count})"),
+        (Repeats::Times(_), 0 | 1) => String::new(),
+        (Repeats::Times(_), several) => format!(" (said by {several} controllers)"),
+    }
+}
+
+/// Writes a moment as precisely as its issuance is measured.
+fn moment(at: Timestamp, measure: Grain) -> String {
+    match measure {
+        Grain::Fine => format!("{at:.3}"),
+        Grain::Second => Time::new(at).to_string(),
+    }
+}
+
+/// Writes a length of time as measured: `412ms`, `5.9s`, `16m40s`.
+fn length(length: SignedDuration) -> String {
+    Duration(length).to_string()
+}
+
+/// Writes a length of time in whole seconds.
+fn whole(length: SignedDuration) -> String {
+    Duration::from_secs(length.as_secs()).to_string()
 }

@@ -2,8 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::cells::{again, length, moment};
-use super::{Entry, IssuanceResult, Total, folded, totals};
+use super::{Entry, IssuanceResult, Total, again, folded, length, moment, totals};
 use crate::model::{Kind, Severity};
 use crate::print::colour::Colour;
 use crate::print::escape::{escape, set_off};

@@ -3,7 +3,6 @@
 //! The report of such a Pod is added to the reason and decides nothing: the CA is outside, and split DNS and hairpin
 //! connections deceive. The Pod is shaped by the solver's podTemplate.
 
-pub mod place;
 mod pod;
 
 use std::collections::HashMap;
@@ -16,17 +15,17 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::place::ProbePlace;
+pub use self::pod::ProbePlace;
 use self::pod::{LIFE, PodProgress, pod, progress};
 use super::Probe;
 use super::http::{HttpProbe, address};
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::{Answer, Challenge};
+use crate::store::Manager;
 use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::cluster::{ClusterStore, temporary};
 use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 
 /// Marks probe Pods; the value is the UID of the Challenge, if there is one.
 pub const PROBE: &str = "kubectl-acme/probe";

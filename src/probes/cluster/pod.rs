@@ -1,8 +1,8 @@
-//! The probe Pod: this program, one probe, and its report as termination message.
+//! The probe Pod: the place where it is made, this program, one probe, and its report as termination message.
 
 use serde_json::{Value, json};
 
-use super::place::ProbePlace;
+use crate::model::Challenge;
 
 /// Longest life of the Pod, in seconds.
 pub(super) const LIFE: u32 = 60;
@@ -103,6 +103,22 @@ pub(super) fn progress(pod: &Value) -> PodProgress {
         None if phase.is_empty() => "Pending".to_owned(),
         None => phase,
     })
+}
+
+/// Place from which a Pod probes, and the Challenge that shapes the Pod.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbePlace<'a> {
+    /// Namespace.
+    pub namespace: &'a str,
+    /// The Challenge whose answer is probed: it owns the Pod, and its solver has the template.
+    pub challenge: Option<&'a Challenge>,
+}
+
+impl<'a> ProbePlace<'a> {
+    /// Makes the place for the answer of a Challenge.
+    pub fn of(challenge: &'a Challenge) -> Self {
+        Self { namespace: &challenge.metadata.namespace, challenge: Some(challenge) }
+    }
 }
 
 #[cfg(test)]

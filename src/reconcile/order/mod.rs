@@ -33,7 +33,6 @@
 //! this program is bounded. For the same reason a pending order without a known expiry is read once.
 
 pub mod outcome;
-pub mod request;
 pub mod required;
 pub mod shared;
 pub mod turns;
@@ -49,9 +48,9 @@ pub use self::outcome::dropped;
 pub use self::outcome::polled;
 pub use self::outcome::record;
 pub use self::outcome::waits_for;
-pub use self::request::OrderRequest;
 use self::required::{OrderTerms, Required, Unsolved, wanted};
 use self::shared::{Sharer, ahead, waiting_message};
+pub use self::words::OrderRequest;
 use self::words::{solver_message, unproven};
 use super::pauses::{Pace, Polled, poll_at};
 use super::{Refusal, Wake, schedule};

@@ -10,10 +10,9 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::request::OrderRequest;
 use super::required::{Unsolved, mismatch, too_many};
 use super::shared::own_state;
-use super::words::{lost, unanswered, why_failed};
+use super::words::{OrderRequest, lost, unanswered, why_failed};
 use crate::model::cause::{About, OrderWait};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};

@@ -12,10 +12,10 @@ use jiff::Timestamp;
 
 use crate::model::cause::OrderWait;
 use crate::model::hashed_names::challenge_name;
+use crate::model::issuer::asked_type;
 use crate::model::names::shown_domain;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::persist::{Account, Persist};
-use crate::model::requested_types::asked_type;
 use crate::model::{
     ChallengeSolver, ChallengeSpec, ChallengeType, Identifier, Issuer, Order, OrderSpec, State,
 };

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{Api, ApiRefusal, ApiReply, Connection, Explanation, Request};
 pub use super::edge_grid::EdgeGrid;
+use super::site::zone_of;
 use super::text::{encoded, quoted, relative, unquoted};
-use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::text::hex;

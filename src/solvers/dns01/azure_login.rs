@@ -3,8 +3,7 @@
 use http::{HeaderName, Method};
 
 use super::api::{Api, ApiRefusal, Connection};
-use super::credential::{Ambient, Credential};
-use super::files::read_credential;
+use super::credential::{Ambient, Credential, read_credential};
 use super::text::encoded;
 use super::token::{Token, TokenPlace, explain};
 use crate::solvers::SolveError;

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::api::{Api, ApiRefusal, ApiReply, Connection, Explanation, Request};
 pub use super::google_login::GoogleCredentials;
 use super::google_login::GoogleLogin;
+use super::site::zone_of;
 use super::text::{encoded, quoted, same_name, unquoted};
-use super::zones::zone_of;
 use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
-use crate::model::provider_zone::ProviderZone;
+use crate::model::zone_look::ProviderZone;
 use crate::solvers::SolveError;
 
 /// URL of the API.

@@ -8,8 +8,7 @@ use parking_lot::Mutex;
 use reqwest::Client;
 use url::{Host, Url};
 
-use crate::dns::Resolve;
-use crate::dns::reqwest::in_place_of_system;
+use crate::dns::{Resolve, in_place_of_system};
 use crate::http::client;
 #[cfg(feature = "many-providers")]
 use crate::solvers::SolveError;

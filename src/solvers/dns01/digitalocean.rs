@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{Api, ApiRefusal, ApiReply, Connection, Explanation, Request};
 use super::credential::Credential;
+use super::site::zone_of;
 use super::text::{absolute, encoded, relative, same_name, unquoted};
-use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::solvers::SolveError;

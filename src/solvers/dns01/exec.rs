@@ -13,10 +13,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::process::Command;
 
-use super::credential::Credential;
-use super::redacted::without;
-use super::site::Site;
-use super::zones::zone_of;
+use super::credential::{Credential, without};
+use super::site::{Site, zone_of};
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::own_solver::hook::{Hook, Variable};

@@ -12,8 +12,7 @@ use serde_json::json;
 use url::Url;
 
 use super::api::{Api, ApiRefusal, Connection, Explanation};
-use super::credential::{Ambient, Credential};
-use super::files::read_credential;
+use super::credential::{Ambient, Credential, read_credential};
 use super::text::one_line;
 use super::token::{Token, explain};
 use crate::solvers::SolveError;

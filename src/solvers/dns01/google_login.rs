@@ -15,8 +15,7 @@ use serde_json::json;
 use url::{Host, Url};
 
 use super::api::{Api, Connection};
-use super::credential::{Ambient, Credential};
-use super::files::read_credential;
+use super::credential::{Ambient, Credential, read_credential};
 use super::google_federation::{EVERYTHING, Federation, SCOPE, Services, failed, is_google};
 use super::text::{encoded, one_line};
 use super::token::{Token, TokenPlace, explain};

@@ -14,7 +14,6 @@ pub mod digitalocean;
 mod edge_grid;
 mod exec;
 pub mod factory;
-mod files;
 mod google_federation;
 mod google_login;
 mod hosted;
@@ -23,7 +22,6 @@ pub mod manual;
 mod many;
 mod memory;
 pub mod own;
-mod redacted;
 mod refusal;
 pub mod rfc2136;
 pub mod route53;
@@ -35,7 +33,6 @@ mod tests;
 mod text;
 mod token;
 pub mod webhook;
-mod zones;
 
 use std::fmt;
 
@@ -45,7 +42,7 @@ pub use connection::Connection;
 pub use credential::{Ambient, Credential};
 
 use super::SolveError;
-use crate::model::provider_zone::ProviderZone;
+use crate::model::zone_look::ProviderZone;
 
 /// Change of one text among the texts of its name.
 #[derive(Clone, Copy, Debug)]

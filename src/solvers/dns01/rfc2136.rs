@@ -8,8 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::silent_servers::Silences;
-use super::site::{Site, unusable};
-use super::zones::zone_of;
+use super::site::{Site, unusable, zone_of};
 use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::dns::lookup::server_addresses;

@@ -13,12 +13,12 @@ pub use super::aws::AwsLogin;
 use super::aws::AwsSigner;
 pub use super::aws::Endpoints;
 use super::aws::xml::{self, explain};
+use super::site::zone_of;
 use super::text::{absolute, below, encoded, quoted, relative, same_name};
-use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal};
-use crate::model::provider_zone::ProviderZone;
+use crate::model::zone_look::ProviderZone;
 use crate::solvers::SolveError;
 
 const VERSION: &str = "/2013-04-01";

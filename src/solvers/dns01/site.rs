@@ -8,9 +8,11 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::Connection;
-use crate::dns::{FindZone, Resolve};
+use crate::dns::{FindZone, LookupError, Resolve};
+use crate::model::cause::Symptom;
 use crate::model::{Secret, SecretKeySelector};
 use crate::solvers::SolveError;
+use crate::solvers::remedy::Remedy;
 
 /// Source of the Secrets that solvers name.
 #[async_trait]
@@ -130,4 +132,17 @@ pub trait Webhooks: fmt::Debug + Send + Sync {
     /// # Errors
     /// Fails if the solver cannot be reached, or answers without a payload.
     async fn call(&self, group: &str, solver: &str, payload: &Value) -> Result<Value, SolveError>;
+}
+
+/// Returns the absolute name of the zone, with the final dot. The error for a missing zone has the words of the self-check.
+pub(super) async fn zone_of(zones: &dyn FindZone, name: &str) -> Result<String, SolveError> {
+    zones.zone_of(name).await.map_err(|error| {
+        let symptom = error.symptom().filter(|it| *it == Symptom::AliasLoop);
+        let symptom = symptom.unwrap_or(Symptom::NotDelegated);
+        let what = format!("Could not determine the zone for \"{name}\"");
+        // If resolvers answer and know no zone, nothing changes by itself; a resolver that fails or is silent may be back soon.
+        let needs_person =
+            matches!(error, LookupError::NoZone { .. } | LookupError::AliasLoop { .. });
+        SolveError::new(what, error.to_string(), needs_person).advised(Remedy::Zone(symptom))
+    })
 }

@@ -13,9 +13,8 @@ use serde_json::{Value, json};
 use tracing::{Level, debug, enabled};
 
 use super::api::{Api, Connection, Explanation};
-use super::site::{Site, Webhooks};
+use super::site::{Site, Webhooks, zone_of};
 use super::text::one_line;
-use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::{FindZone, Resolve};
 use crate::model::validation::{object_name_fault, path_segment_fault};

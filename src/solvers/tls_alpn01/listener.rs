@@ -1,5 +1,5 @@
-//! Shows certificates from one table in memory to clients that ask by `acme-tls/1`, and nothing to
-//! other clients. A header of the PROXY protocol before the handshake is read.
+//! Makes the certificates that prove control, and shows them from one table in memory to clients that ask by `acme-tls/1`,
+//! and nothing to other clients. A header of the PROXY protocol before the handshake is read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,9 +7,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::aws_lc_rs::digest;
 use parking_lot::{Mutex, MutexGuard};
+use rcgen::{
+    CertificateParams, CustomExtension, DistinguishedName, DnType, Error, KeyPair, SanType,
+};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -20,9 +26,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::certificate;
-use crate::model::Answer;
 use crate::model::names::ACME_TLS;
+use crate::model::{Answer, Identifier};
 use crate::serve::{self, ConnectionSlots, Patience, opening};
 use crate::solvers::{SolveError, sockets};
 
@@ -69,7 +74,7 @@ impl Listener {
         if self.stands(answer) {
             return Ok(());
         }
-        let shown = certificate::showing(answer).map_err(|error| {
+        let shown = showing(answer).map_err(|error| {
             fault(
                 &format!("cannot make the certificate that answers for {}", answer.identifier),
                 &error,
@@ -179,5 +184,40 @@ impl ResolvesServerCert for CertificateTable {
         let found = self.find(name).filter(|_| asks);
         debug!(name, answered = found.is_some(), "handshake on the TLS-ALPN-01 listener");
         found
+    }
+}
+
+/// Makes the certificate that proves control (RFC 8737 §3): self-signed, with the identifier as its only name, and the digest of the key authorization in the
+/// critical extension `acmeIdentifier`.
+fn showing(answer: &Answer) -> Result<Arc<CertifiedKey>, Unmade> {
+    let mut parameters = CertificateParams::default();
+    parameters.subject_alt_names = vec![match &answer.identifier {
+        Identifier::Dns(name) => SanType::DnsName(name.base().to_owned().try_into()?),
+        Identifier::Ip(address) => SanType::IpAddress(*address),
+    }];
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters.distinguished_name.push(DnType::CommonName, "ACME challenge");
+    let digest = digest::digest(&digest::SHA256, answer.key_authorization.as_bytes());
+    parameters.custom_extensions = vec![CustomExtension::new_acme_identifier(digest.as_ref())];
+    let pair = KeyPair::generate()?;
+    let certificate = parameters.self_signed(&pair)?;
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(pair.serialize_der()));
+    let key = any_supported_type(&key).map_err(|error| Unmade(error.to_string()))?;
+    Ok(Arc::new(CertifiedKey::new(vec![certificate.der().clone()], key)))
+}
+
+/// Reason why there is no certificate.
+#[derive(Debug)]
+struct Unmade(String);
+
+impl fmt::Display for Unmade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<Error> for Unmade {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
     }
 }

@@ -1,6 +1,5 @@
 //! TLS-ALPN-01: a certificate that only the CA asks for, in a TLS handshake on port 443 (RFC 8737).
 
-mod certificate;
 mod listener;
 
 use std::net::SocketAddr;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use super::fault::chain;
+use super::refusal::chain;
 use super::wire::Wire;
 use super::{identity, login};
 use crate::http::client::USER_AGENT;

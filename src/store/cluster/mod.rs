@@ -26,18 +26,15 @@ use self::watching::polished;
 use self::wire::{Call, Wire, path, path_of};
 use super::error::{StoreError, invalid};
 use super::event_cache::EventCache;
-use super::manager::Manager;
 use super::object::{has_status, leave_out_bulk};
-use super::{Change, Part, Scope, Store, written};
+use super::{Change, Manager, Part, Scope, Store, written};
 use crate::model::{Key, Kind, Record};
 
 pub mod access_request;
-mod applying;
 mod confinement;
 mod connection;
 mod creating;
 pub mod definitions;
-mod fault;
 mod identity;
 pub mod lease;
 pub mod lease_object;
@@ -46,13 +43,13 @@ mod merging;
 pub mod permissions;
 pub mod raw_objects;
 pub mod refusal;
-mod replacing;
 mod request;
 mod server_messages;
 pub mod survey;
 pub mod temporary;
 mod watching;
 mod wire;
+mod writing;
 
 /// Objects in one page of a list.
 const PAGE: &str = "500";

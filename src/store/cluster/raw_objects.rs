@@ -7,8 +7,8 @@ use super::access_request::AccessRequest;
 use super::wire::{Call, Wire};
 use super::{ClusterStore, PAGE, refusal};
 use crate::model::validation::object_name_fault;
+use crate::store::Manager;
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 
 /// A resource with namespaces that is not ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

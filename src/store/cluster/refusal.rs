@@ -1,16 +1,25 @@
-//! Meaning of an API server's refusal.
+//! Meaning of an API server's refusal, and of a request without an answer.
 
+use std::error::Error;
+
+use kube::client::AuthError;
 use kube::core::Status;
 
 use super::access_request::{AccessRequest, What};
+use super::login;
 use super::server_messages::{
     causes, guard_that_says, has_cause, held, is_about_an_object, lacks_permission, said,
     undeclared,
 };
+use crate::http::exchange::{self, is_untrusted};
 use crate::model::Key;
-use crate::model::guard::Guard;
+use crate::model::cause::Guard;
 use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::{StoreError, invalid};
+
+/// Prefixes that kube and its libraries put before the messages of others.
+const LAYERS: [&str; 4] =
+    ["ServiceError: ", "HyperError: ", "auth error: ", "client error (Connect)"];
 
 /// Makes the error for the server's refusal of a request.
 pub(crate) fn refused(server: &str, deed: &AccessRequest<'_>, status: &Status) -> StoreError {
@@ -104,6 +113,34 @@ fn is_everywhere(kind: What<'_>) -> bool {
             .split_once('.')
             .is_none_or(|(_, group)| ["coordination.k8s.io", "networking.k8s.io"].contains(&group)),
     }
+}
+
+/// Makes the fault for a request without an answer, by what kube and its libraries report.
+pub(super) fn unanswered(server: &str, error: &kube::Error) -> ClusterFault {
+    let server = server.to_owned();
+    let log_in = exchange::causes(error).find_map(|cause| cause.downcast_ref::<AuthError>());
+    match log_in {
+        Some(error) => {
+            let why = login::plugin_fault(error, None).unwrap_or_else(|| chain(error));
+            ClusterFault::Credentials { server, why }
+        }
+        None if is_untrusted(error) => ClusterFault::Untrusted { server, why: chain(error) },
+        None => ClusterFault::Unreachable { server, why: chain(error) },
+    }
+}
+
+/// Joins the messages of an error and all its causes, without repeats and without names of a library's layers.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for error in exchange::causes(error) {
+        let text = error.to_string();
+        let words = LAYERS.iter().fold(text.as_str(), |text, layer| text.trim_start_matches(layer));
+        let is_new = !told.iter().any(|before| before.contains(words));
+        if is_new && !words.is_empty() {
+            told.push(words.to_owned());
+        }
+    }
+    told.join(": ")
 }
 
 #[cfg(test)]

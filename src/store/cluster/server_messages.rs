@@ -5,7 +5,7 @@
 
 use kube::core::Status;
 
-use crate::model::guard::Guard;
+use crate::model::cause::Guard;
 
 /// Returns the guard that refuses, if the server's words are known.
 pub fn guard_that_says(said: &str) -> Option<Guard> {

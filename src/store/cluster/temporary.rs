@@ -11,8 +11,8 @@ use super::ClusterStore;
 use super::access_request::AccessRequest;
 use super::raw_objects::Foreign;
 use super::wire::Call;
+use crate::store::Manager;
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 
 /// Annotation with the time until which the maker may need the object, by the cluster's clock.
 pub const UNTIL: &str = "kubectl-acme/until";

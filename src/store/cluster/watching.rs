@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::access_request::AccessRequest;
 use super::confinement::Reach;
 use super::wire::Wire;
-use super::{definitions, fault, refusal, request};
+use super::{definitions, refusal, request};
 use crate::model::{Key, Kind, Record};
 use crate::store::error::StoreError;
 use crate::store::{Change, Scope};
@@ -200,7 +200,7 @@ impl ApiWatcher {
             // The watch fell behind; kube's watcher begins anew.
             Ok(status) if status.code == 410 => return None,
             Ok(status) => refusal::refused(&self.wire.server, &deed, &status),
-            Err(error) => fault::unanswered(&self.wire.server, &error).into(),
+            Err(error) => refusal::unanswered(&self.wire.server, &error).into(),
         };
         if self.begun && error.may_pass() {
             tracing::debug!(%error, kind = %self.kind, "the watch was cut; it begins again");

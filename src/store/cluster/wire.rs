@@ -17,7 +17,7 @@ use serde_json::Value;
 use url::form_urlencoded::Serializer;
 
 use super::access_request::AccessRequest;
-use super::{fault, refusal};
+use super::refusal;
 use crate::http::headers;
 use crate::model::{Key, Kind};
 use crate::store::cluster_fault::ClusterFault;
@@ -148,7 +148,7 @@ impl Wire {
             let exchange = tokio::time::timeout(self.timeout, self.exchange(call));
             let exchanged = exchange.await.map_err(slow)?;
             let (status, patience, answer) =
-                exchanged.map_err(|error| fault::unanswered(&self.server, &error))?;
+                exchanged.map_err(|error| refusal::unanswered(&self.server, &error))?;
             let asks_for_patience = status == StatusCode::TOO_MANY_REQUESTS
                 || (status == StatusCode::SERVICE_UNAVAILABLE && patience.is_some());
             if asks_for_patience && tries < BUSY_RETRIES {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -21,22 +21,23 @@ use self::wakeup::Ear;
 use self::writer::{Care, Writer};
 use super::error::StoreError;
 use super::folder::unusable;
-use super::transaction::Transaction as _;
+use super::rules::Transaction as _;
 use super::watch::changes;
 use super::{Change, Listed, Part, Scope, Store, rules, written};
 use crate::model::{Key, Kind, ObjectName, Record};
 
 mod fault;
 mod feed;
-mod network;
 mod reader;
 mod rows;
 mod schema;
-mod signal;
 mod wakeup;
 mod worker;
 mod writer;
 
+/// Number of SIGXFSZ on Linux, macOS and the BSDs.
+#[cfg(unix)]
+const SIGXFSZ: i32 = 25;
 /// The database in the state folder.
 const FILE: &str = "state.db";
 
@@ -69,7 +70,7 @@ impl LocalStore {
     /// Fails with [`StoreError::Exposed`] when folder or file are not this user's alone, and with [`StoreError::Unusable`] when
     /// the file was emptied or written by another program, is newer than this program, or cannot be reached.
     pub fn open(folder: &Path, access: Access) -> Result<Self, StoreError> {
-        signal::survive_the_file_size_limit();
+        survive_the_file_size_limit();
         let file: Arc<Path> = folder.join(FILE).into();
         let revisions = watch::Sender::new(0);
         let writer = match access {
@@ -186,4 +187,27 @@ impl Store for LocalStore {
         self.listen();
         changes(self.feed.clone(), self.revisions.subscribe(), kind, scope)
     }
+}
+
+/// Makes a write beyond the file-size limit (`ulimit -f`) fail, so that the user gets the error: SIGXFSZ would end the
+/// process.
+fn survive_the_file_size_limit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        #[cfg(unix)]
+        if let Err(error) = std::thread::spawn(take_the_signal).join().unwrap_or(Ok(())) {
+            tracing::debug!(%error, "a file-size limit will end this process");
+        }
+    });
+}
+
+/// Sets a handler, which stays for the life of the process, runtime or not. The runtime is our own because a store may
+/// be opened without any.
+#[cfg(unix)]
+fn take_the_signal() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _inside = runtime.enter();
+    signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }

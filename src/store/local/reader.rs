@@ -12,7 +12,7 @@ use super::rows::Rows;
 use super::worker::Worker;
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
-use crate::store::transaction::Transaction as _;
+use crate::store::rules::Transaction as _;
 use crate::store::{Listed, Scope, folder};
 
 type Question = Box<dyn FnOnce(&Connection) + Send>;

@@ -13,9 +13,9 @@ use super::fault::{self, unusable};
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::object::without_bulk;
-use crate::store::transaction::Transaction;
+use crate::store::rules::Transaction;
 use crate::store::watch::{KEPT, Logged};
-use crate::store::{Scope, event_retention};
+use crate::store::{Scope, rules};
 use crate::surroundings::Surroundings;
 
 /// Revisions for which the journal keeps gone objects, except Events; other objects show their changes themselves.
@@ -181,7 +181,7 @@ impl Transaction for Rows<'_> {
              SET uid = excluded.uid, involved = excluded.involved, told = excluded.told,
                  revision = excluded.revision, body = excluded.body
              RETURNING id";
-        let (uid, told) = (record.uid(), event_retention::told(record));
+        let (uid, told) = (record.uid(), rules::last_occurrence(record));
         let (place, version) = (&name.namespace, record.resource_version());
         let values = params![kind.as_str(), place, name.name, uid, involved, told, version, body];
         let id: Option<i64> = self.one(text, values, |row| row.get(0))?;

@@ -19,17 +19,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 
 use self::kind_cache::KindCache;
-use self::unheard::Unheard;
+use self::tombstones::Unheard;
 use super::error::StoreError;
 use super::event_cache::EventCache;
-use super::manager::Manager;
 use super::object::leave_out_bulk;
-use super::{Change, Listed, Part, Scope, Store};
+use super::{Change, Listed, Manager, Part, Scope, Store};
 use crate::model::{Key, Kind, ObjectName, Record};
 
 mod kind_cache;
 mod tombstones;
-mod unheard;
 
 /// A store in front of another store, for controllers in a cluster: an API server finds the objects of an owner only by
 /// reading a whole namespace.

@@ -1,11 +1,17 @@
-//! Memory of a mirror for objects that are gone.
+//! Memory of a mirror for objects that are gone, or that may be: a list lacks them.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
 
 use crate::model::{ObjectName, Record};
 
 /// Most gone objects that are kept: more than can be reported late.
 const MAX_TOMBSTONES: usize = 1_000;
+/// Pause after the first read of a lacking object without an answer; each pause is twice as long, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Objects that are gone: the watch may report them later, and so may reads that are under way.
 #[derive(Debug, Default)]
@@ -86,4 +92,40 @@ pub(super) fn is_newer(record: &Record, than: &Record) -> bool {
 /// Returns whether a `resourceVersion` is newer than another; it counts up in every store that we know.
 fn is_after(version: &str, other: &str) -> Option<bool> {
     Some(version.parse::<u64>().ok()? > other.parse().ok()?)
+}
+
+/// Objects of one kind that this process has written and that the last list of everything lacked: made after the list, or
+/// gone since. The watch reports nothing more of an object that has gone, and has yet to report the other; until then
+/// another list may lack it, too. So the object is read, until the store answers.
+pub(super) struct Unheard {
+    records: Vec<Record>,
+    pause: Duration,
+    next_read: Instant,
+}
+
+impl Unheard {
+    /// Makes the set of objects that a list lacks, to be read at once.
+    pub(super) fn new(records: Vec<Record>) -> Self {
+        Self { records, pause: FIRST_PAUSE, next_read: Instant::now() }
+    }
+
+    /// Waits for the next read; for ever if no object is left.
+    pub(super) async fn due(&self) {
+        if self.records.is_empty() {
+            return std::future::pending().await;
+        }
+        sleep_until(self.next_read).await;
+    }
+
+    /// Takes the objects that are to be read now.
+    pub(super) fn take(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    /// Keeps the objects for which the store did not answer, until the next read.
+    pub(super) fn keep(&mut self, unanswered: Vec<Record>) {
+        self.records = unanswered;
+        self.next_read = Instant::now() + self.pause;
+        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
+    }
 }

@@ -7,8 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kubectl_acme::ca::Config;
-use kubectl_acme::ca::look::Look;
+use kubectl_acme::ca::{Config, Look};
 use kubectl_acme::dns::LookupError;
 use kubectl_acme::fetch::Fetcher;
 use kubectl_acme::fetch::outcome::Fetched;

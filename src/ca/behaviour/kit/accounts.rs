@@ -8,9 +8,8 @@ use serde_json::{Value as Json, json};
 
 use super::answers::{document, problem, with};
 use super::state::{deactivate_account, forget_account};
-use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits, Heads, Sends};
-use crate::ca::behaviour::rule::{RequestScene, SIGNED, Trigger};
+use crate::ca::behaviour::rule::{Behaviour, RequestScene, SIGNED, Trigger, Value};
 use crate::ca::behaviour::sending::Sending;
 
 pub(super) const KIT: &[Behaviour] = &[

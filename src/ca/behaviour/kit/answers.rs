@@ -1,4 +1,4 @@
-//! Answers and headers from which behaviours are built.
+//! Answers, their changes and headers, from which behaviours are built.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -71,6 +71,13 @@ pub(crate) fn http_date(seconds: i64) -> String {
 pub(crate) fn http_date_of_old(seconds: i64) -> String {
     let moment = Timestamp::now().saturating_add(SignedDuration::from_secs(seconds));
     moment.unwrap_or(Timestamp::MAX).strftime("%A, %d-%b-%y %H:%M:%S GMT").to_string()
+}
+
+/// Replaces the status `from` of an object by `to`.
+pub(crate) fn restate(object: &mut Json, from: &str, to: &str) {
+    if object["status"] == from {
+        object["status"] = to.into();
+    }
 }
 
 /// Answers as a replica that does not know the object yet.

@@ -3,14 +3,13 @@
 use axum::http::header::RETRY_AFTER;
 use serde_json::{Value as Json, json};
 
-use super::answers::{problem, set, unheard_of};
+use super::answers::{problem, restate, set, unheard_of};
 use super::state::{
     accept, deactivate, fail_to_look, hold_first, hold_validation, look_again, prove, refuse,
     refuse_and_show, reject_name,
 };
-use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits, Heads};
-use crate::ca::behaviour::rule::{RequestScene, Trigger};
+use crate::ca::behaviour::rule::{Behaviour, RequestScene, Trigger, Value};
 
 /// Deactivates an authorization when the client reads the authorization.
 const DEACTIVATED_WHEN_READ: Trigger = Trigger::times(&["authorization"], Arranges(deactivate));
@@ -235,8 +234,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "keeps a challenge pending with an error and Retry-After, and looks again later",
         reaction: "leave the answer up, and poll",
         rules: &[
-            Trigger::always(&["challenge"], Arranges(hold_validation))
-                .only(|scene| !scene.asked.is_read()),
+            VALIDATES_NEVER,
             Trigger::always(&["authorization"], Edits(|_, object| add_retry_errors(object))),
             Trigger::always(&["challenge"], Edits(|_, challenge| add_retry_error(challenge))),
             Trigger::always(
@@ -381,13 +379,6 @@ fn each_without_status(authorization: &mut Json) {
         if let Some(error) = challenge["error"].as_object_mut() {
             error.remove("status");
         }
-    }
-}
-
-/// Replaces the status `from` of an object by `to`.
-fn restate(object: &mut Json, from: &str, to: &str) {
-    if object["status"] == from {
-        object["status"] = to.into();
     }
 }
 

@@ -15,7 +15,7 @@ use super::super::super::plain;
 use super::super::super::signing_request::subject_key;
 use super::super::rule::Effect::{Chains, Heads};
 use super::super::rule::{RequestScene, Trigger};
-use crate::ca::behaviour::definition::{Behaviour, Value};
+use crate::ca::behaviour::rule::{Behaviour, Value};
 use crate::model::Identifier;
 
 const DAY: i64 = 24 * 60 * 60;

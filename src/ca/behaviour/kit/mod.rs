@@ -10,7 +10,7 @@ mod state;
 mod transport;
 mod urls;
 
-use super::definition::Behaviour;
+use super::rule::Behaviour;
 
 /// All behaviours, by rows.
 pub(super) const ALL: &[&[Behaviour]] = &[

@@ -8,9 +8,8 @@ use super::state::{
     fail_order, forget_order, hold_validation, issue_to_a_stranger, miss_from_elsewhere, prove,
     refuse,
 };
-use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits, Heads};
-use crate::ca::behaviour::rule::{RequestScene, Trigger};
+use crate::ca::behaviour::rule::{Behaviour, RequestScene, Trigger, Value};
 use crate::ca::certificates::issuing_wait;
 use crate::ca::state::Issuance;
 

@@ -9,9 +9,8 @@ use super::answers::{
     empty, http_date, http_date_of_old, page, problem, set, with_retry_after, within_seconds,
 };
 use super::state::failed_too_often;
-use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Heads, Replaces, Sends};
-use crate::ca::behaviour::rule::{RequestScene, SIGNED, Trigger};
+use crate::ca::behaviour::rule::{Behaviour, RequestScene, SIGNED, Trigger, Value};
 use crate::ca::behaviour::sending::Sending;
 use crate::ca::reply::REPLAY_NONCE;
 

@@ -5,9 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value as Json;
 
 use super::answers::{http_date, set};
-use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Edits, Heads, IsSilent, Sends, Speaks};
-use crate::ca::behaviour::rule::{RequestScene, SIGNED, Trigger};
+use crate::ca::behaviour::rule::{Behaviour, RequestScene, SIGNED, Trigger, Value};
 use crate::ca::behaviour::sending::Sending;
 use crate::ca::behaviour::wire::ConnectionBehaviour;
 

@@ -6,9 +6,8 @@ use axum::http::{HeaderName, HeaderValue};
 use serde_json::Value as Json;
 
 use super::answers::{empty, page, set, with};
-use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::ca::behaviour::rule::Effect::{Answers, Edits, Heads};
-use crate::ca::behaviour::rule::{SIGNED, Trigger};
+use crate::ca::behaviour::rule::{Behaviour, SIGNED, Trigger, Value};
 
 const RESOURCES_WITH_URLS: &[&str] =
     &["directory", "newAccount", "newOrder", "order", "authorization", "challenge", "finalize"];

@@ -16,8 +16,7 @@ use crate::acme::renewal_info::RenewalAnswer;
 use crate::acme::revocation::RevocationInquiry;
 use crate::acme::{Clients, Directory, renewal_info};
 use crate::controllers::accounts::tls_of;
-use crate::dns::Resolve;
-use crate::dns::reqwest::in_place_of_system;
+use crate::dns::{Resolve, in_place_of_system};
 use crate::engine;
 use crate::model::certificate_report::{
     ReportedRevocation, ReportedWindow, RevocationState, WindowState,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::model::field::{FieldPath, Remark};
 use crate::model::key::Kind;
-use crate::model::manifest::version::Version;
+use crate::model::manifest::draft::Version;
 use crate::model::manifest::{Content, Draft, FieldEntry, Node, Position};
 
 /// Moves the choice of solvers from Certificates to their issuers; returns the changes of each draft, in words.

@@ -3,7 +3,7 @@
 use super::ingress;
 use crate::model::field::FieldPath;
 use crate::model::key::Kind;
-use crate::model::manifest::version::Version;
+use crate::model::manifest::draft::Version;
 use crate::model::manifest::{Content, Draft, Node};
 
 /// Rename of a field in a Certificate's spec: last version with the field, old name, new path, spelling of the values.

@@ -1,4 +1,5 @@
-//! DNS providers for which cert-manager has no field: their names and fields. One library serves all of them.
+//! DNS providers for which cert-manager has no field: their names and fields, beside the names of this program's other
+//! solvers. One library serves all of them.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +9,17 @@ use url::Url;
 
 use crate::model::SecretKeySelector;
 use crate::model::field::{FieldPath, Remark, secret_key_faults};
-use crate::model::own_solver_names::{EXEC, MANUAL};
 
 mod listed;
 
 pub use self::listed::ALL;
+
+/// `groupName` by which manifests refer to this program's solvers.
+pub const GROUP: &str = "kubectl-acme";
+/// `solverName` of programs that publish.
+pub(super) const EXEC: &str = "exec";
+/// `solverName` of people who publish (`--dns01-manual`).
+pub const MANUAL: &str = "manual";
 
 /// Provider, and its settings.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,12 +6,11 @@ use http::{HeaderName, Method};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::keys::Keys;
+use super::signature::Keys;
 use super::sts::{SESSION, Sts};
 use crate::solvers::SolveError;
 use crate::solvers::dns01::api::{Api, ApiRefusal, ApiReply, Connection};
-use crate::solvers::dns01::credential::{Ambient, Credential};
-use crate::solvers::dns01::files::{self, read_credential};
+use crate::solvers::dns01::credential::{Ambient, Credential, read_credential, read_file};
 
 /// Server that gives ECS containers their keys.
 const CONTAINER_METADATA_URL: &str = "http://169.254.170.2";
@@ -75,7 +74,7 @@ async fn from_file(ambient: &Ambient) -> Option<Keys> {
         Some(path) => path.to_owned(),
         None => format!("{}/.aws/credentials", ambient.variable("HOME")?),
     };
-    let text = files::read(&path).await.ok()?;
+    let text = read_file(&path).await.ok()?;
     profile(&text, ambient.variable("AWS_PROFILE").unwrap_or("default"))
 }
 

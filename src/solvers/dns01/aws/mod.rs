@@ -2,7 +2,6 @@
 
 mod ambient;
 mod endpoints;
-mod keys;
 mod signature;
 mod sts;
 pub(super) mod xml;
@@ -12,7 +11,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 pub use self::endpoints::Endpoints;
-use self::keys::Keys;
+use self::signature::Keys;
 use self::sts::Sts;
 use super::api::{Api, ApiRefusal, ApiReply, Connection, Request};
 use super::credential::{Ambient, Credential};

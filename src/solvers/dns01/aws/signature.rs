@@ -1,19 +1,21 @@
-//! Signature version 4 of AWS.
+//! Signature version 4 of AWS, and the keys that sign.
 
 use std::collections::BTreeMap;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use url::{Position, Url};
 
-use super::keys::Keys;
 use crate::model::text::hex;
 use crate::solvers::dns01::api::Request;
+use crate::solvers::dns01::credential::Credential;
 use crate::solvers::dns01::text::encoded;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+/// Time before the end at which temporary keys are given up.
+const KEYS_EXPIRY_MARGIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// Signs a request to a service in that region: adds the moment, the session's token and the signature as headers.
 pub(super) fn sign(
@@ -76,6 +78,23 @@ fn hash(bytes: &[u8]) -> String {
 
 fn mac(key: &[u8], message: &[u8]) -> Vec<u8> {
     hmac::sign(&hmac::Key::new(HMAC_SHA256, key), message).as_ref().to_vec()
+}
+
+/// Keys that sign requests to AWS.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    pub(crate) id: String,
+    pub(crate) secret: Credential,
+    /// Session token of temporary keys.
+    pub(crate) session: Option<Credential>,
+    /// End of temporary keys.
+    pub(crate) expires: Option<Timestamp>,
+}
+
+impl Keys {
+    pub(crate) fn are_good_at(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|end| end.duration_since(now) > KEYS_EXPIRY_MARGIN)
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use super::keys::Keys;
+use super::signature::Keys;
 use super::xml::{self, explain};
 use super::{Endpoints, signature};
 use crate::solvers::SolveError;

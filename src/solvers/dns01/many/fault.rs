@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use crate::model::provider_refusal::{ProviderFault, ProviderRefusal, is_about_address};
 use crate::solvers::SolveError;
-use crate::solvers::dns01::credential::Credential;
-use crate::solvers::dns01::redacted::without;
+use crate::solvers::dns01::credential::{Credential, without};
 use crate::solvers::dns01::text::one_line;
 
 /// Fields in which APIs describe errors for people.

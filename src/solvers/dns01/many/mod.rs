@@ -15,9 +15,8 @@ use dns_update::{DnsRecord, DnsRecordType, DnsUpdater};
 
 use super::credential::Credential;
 use super::memory::SharedCache;
-use super::site::Site;
+use super::site::{Site, zone_of};
 use super::text::{quoted, relative, unquoted};
-use super::zones::zone_of;
 use super::{Connection, Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::model::own_solver::provider::Settings;

@@ -17,15 +17,15 @@ use tokio::time::Instant;
 use self::made::Made;
 use self::objects::{INGRESSES, Own, PODS, ROUTES, SERVICES};
 pub(crate) use self::options::Options;
-use self::trouble::Trouble;
 use crate::model::event::source;
 use crate::model::solver::{GatewaySolver, Http01Solver, IngressSolver, PodTemplate};
 use crate::model::{Answer, Challenge};
+use crate::solvers::remedy::Remedy;
 use crate::solvers::{SolveError, Solver};
+use crate::store::Manager;
 use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::cluster::{ClusterStore, temporary};
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 
 pub mod ingress;
 mod made;
@@ -34,11 +34,9 @@ pub mod objects;
 pub mod options;
 pub mod pod;
 pub mod route;
-pub mod service;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
-mod trouble;
 
 /// Time for which objects count as present after they were made; then they are searched for, and made again if needed.
 const PRESENCE_LIFETIME: Duration = Duration::from_secs(30);
@@ -145,7 +143,7 @@ impl ClusterSolver {
 
     /// Returns the name of the Service.
     async fn service(&self, challenge: &Challenge, service_type: &str) -> Result<String, Trouble> {
-        let mut wanted = service::service(challenge, service_type, &self.options);
+        let mut wanted = pod::service(challenge, service_type, &self.options);
         if let (Some(_), Some(ingress)) = (self.options.rehearsal, edited_ingress(challenge)) {
             temporary::set(&mut wanted["metadata"], "annotations", names::EDITS, ingress);
         }
@@ -338,4 +336,47 @@ async fn both(
 ) -> Result<(), Trouble> {
     let (one, other) = tokio::join!(one, other);
     one.and(other)
+}
+
+/// Reason why objects could not be made or removed. A quota is waited for, because it may pass by itself; a missing
+/// permission, a class that is named twice and a missing Ingress wait for a person.
+enum Trouble {
+    /// The cluster refused, or did not answer.
+    Store(StoreError),
+    /// The Ingress that is to be edited is not there.
+    NoIngress(String),
+    /// The solver's settings are invalid.
+    Setup(String),
+    /// Other clients write all the time.
+    Busy(String),
+}
+
+impl Trouble {
+    /// Builds the error, with the failed action and its object.
+    fn with(self, deed: &str, challenge: &Challenge) -> SolveError {
+        let what = format!("{deed} of challenge {}", challenge.name());
+        match self {
+            Self::Store(error) => SolveError::new(what, error.to_string(), error.needs_person())
+                .advised(Remedy::Store(Box::new(error))),
+            Self::NoIngress(name) => {
+                let namespace = challenge.metadata.namespace.clone();
+                SolveError::lasting(what, format!("ingress {name} not found"))
+                    .advised(Remedy::Ingress { name, namespace })
+            }
+            Self::Setup(why) => SolveError::lasting(what, why),
+            Self::Busy(why) => SolveError::passing(what, why),
+        }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self::Setup(why)
+    }
 }

@@ -1,4 +1,6 @@
-//! The solver Pod: one small web server with one answer.
+//! The solver Pod, one small web server with one answer, and the Service before it.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -59,6 +61,23 @@ pub fn pod(challenge: &Challenge, template: Option<&PodTemplate>, options: &Opti
         template.shape(&mut pod);
     }
     pod
+}
+
+/// Builds the Service before the Pod; an empty type means `NodePort`, as some ingress controllers need it.
+pub fn service(challenge: &Challenge, service_type: &str, options: &Options) -> Value {
+    let mut metadata = names::metadata(challenge, options);
+    metadata["annotations"] = json!({"auth.istio.io/8089": "NONE"});
+    let service_type = if service_type.is_empty() { "NodePort" } else { service_type };
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {
+            "type": service_type,
+            "ports": [{"name": "http", "port": PORT, "targetPort": PORT}],
+            "selector": BTreeMap::from_iter(names::labels(challenge)),
+        },
+    })
 }
 
 #[cfg(test)]

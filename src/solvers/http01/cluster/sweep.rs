@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::objects::{self, INGRESSES, PODS, ROUTES, SERVICES};
 use super::{TRIES, ingress, names};
+use crate::store::Manager;
 use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::cluster::{ClusterStore, temporary};
 use crate::store::cluster_fault::ClusterFault;
 use crate::store::error::StoreError;
-use crate::store::manager::Manager;
 
 /// Removes leftovers in one namespace, or in all if the namespace is empty: only objects of this program whose time is
 /// over at `now` of the cluster's clock. Returns the removed objects, such as `Pod web/cm-acme-http-solver-x2x4z`.

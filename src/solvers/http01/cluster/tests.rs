@@ -28,7 +28,7 @@ fn check(recording: &str) {
     };
     let built = [
         pod::pod(&challenge, pod_template.as_ref(), &options),
-        service::service(&challenge, service_type, &options),
+        pod::service(&challenge, service_type, &options),
         entrance,
     ];
     for (ours, theirs) in built.iter().zip(&recorded[1..]) {

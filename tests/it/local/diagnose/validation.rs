@@ -11,8 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kubectl_acme::ca::look::Look;
-use kubectl_acme::ca::{self, Config};
+use kubectl_acme::ca::{self, Config, Look};
 use kubectl_acme::fetch::Fetcher;
 use kubectl_acme::fetch::outcome::Fetched;
 use serde_json::json;

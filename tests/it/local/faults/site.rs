@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kubectl_acme::ca::{self, Config, Server, look::Look};
+use kubectl_acme::ca::{self, Config, Look, Server};
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::outcome::Fetched;
 use kubectl_acme::fetch::{Fetcher, Overrides};

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use kubectl_acme::ca::Config;
-use kubectl_acme::ca::look::Look;
+use kubectl_acme::ca::{Config, Look};
 use kubectl_acme::fetch::Fetcher;
 use kubectl_acme::fetch::outcome::Fetched;
 use kubectl_acme::model::{Kind, Record};

@@ -9,8 +9,7 @@ use futures_util::stream::BoxStream;
 use kubectl_acme::model::{Key, Kind, Record};
 use kubectl_acme::store::error::StoreError;
 use kubectl_acme::store::event_cache::EventCache;
-use kubectl_acme::store::manager::Manager;
-use kubectl_acme::store::{Change, Part, Scope, Store};
+use kubectl_acme::store::{Change, Manager, Part, Scope, Store};
 use serde_json::Value;
 
 /// Where everybody's events about cluster-wide objects are.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use kubectl_acme::hints::store::lines;
 use kubectl_acme::model::event::source;
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
-use kubectl_acme::store::manager::Manager;
-use kubectl_acme::store::{Part, Store, under};
+use kubectl_acme::store::{Manager, Part, Store, under};
 use serde_json::{Value, json};
 
 use super::open;
